@@ -1,0 +1,176 @@
+"""Checks of arguments, all with one shape of message: what the argument must be, what came, and the way out.
+
+Every helper returns the checked value, so that a constructor can read
+``self.hidden_size = positive_int("hidden_size", hidden_size)``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+
+def message(name: str, expected: str, got: object, hint: str = "") -> str:
+    """Words one complaint about an argument.
+
+    Args:
+        name: The argument as the user writes it.
+        expected: What it must be, to follow the word "must".
+        got: What came; a string is shown as it is, anything else by its repr.
+        hint: The way out, a full sentence without its final stop.
+
+    Returns:
+        The message, without a final stop.
+
+    Example:
+        >>> message("bias", "be a bool", repr("yes"), "Pass True or False")
+        "`bias` must be a bool; got 'yes'. Pass True or False"
+    """
+    shown = got if isinstance(got, str) else repr(got)
+    return f"`{name}` must {expected}; got {shown}" + (f". {hint}" if hint else "")
+
+
+def positive_int(name: str, value: Any, minimum: int = 1) -> int:
+    """Checks a size or a count.
+
+    Raises:
+        TypeError: If the value is not an integer (a bool is none).
+        ValueError: If it is below `minimum`.
+
+    Example:
+        >>> positive_int("hidden_size", 8)
+        8
+        >>> positive_int("hidden_size", 0)
+        Traceback (most recent call last):
+        ValueError: `hidden_size` must be an int >= 1; got 0
+    """
+    expected = f"be an int >= {minimum}"
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(message(name, expected, _typed(value)))
+    if value < minimum:
+        raise ValueError(message(name, expected, value))
+    return int(value)
+
+
+def real(name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf, most: float = math.inf) -> float:
+    """Checks a finite number that lies above `above`, and between `least` and `most`.
+
+    Raises:
+        TypeError: If the value is not a real number (a bool is none).
+        ValueError: If it is not finite or lies outside.
+
+    Example:
+        >>> real("learning_rate", 0.1, above=0)
+        0.1
+        >>> real("learning_rate", 0.0, above=0)
+        Traceback (most recent call last):
+        ValueError: `learning_rate` must be a finite number > 0; got 0.0
+    """
+    bounds = [f"> {above:g}"] if above > -math.inf else []
+    bounds += [f">= {least:g}"] if least > -math.inf else []
+    bounds += [f"<= {most:g}"] if most < math.inf else []
+    expected = " ".join(["be a finite number", " and ".join(bounds)]).strip()
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(message(name, expected, _typed(value)))
+    if not (math.isfinite(value) and value > above and least <= value <= most):
+        raise ValueError(message(name, expected, value))
+    return float(value)
+
+
+def probability(name: str, value: Any) -> float:
+    """Checks a probability, the ends 0 and 1 included.
+
+    Raises:
+        TypeError: If the value is not a real number.
+        ValueError: If it lies outside 0 and 1.
+
+    Example:
+        >>> probability("dropout", 0.5)
+        0.5
+        >>> probability("dropout", 1.5)
+        Traceback (most recent call last):
+        ValueError: `dropout` must be a finite number >= 0 and <= 1; got 1.5
+    """
+    return real(name, value, least=0.0, most=1.0)
+
+
+def boolean(name: str, value: Any) -> bool:
+    """Checks a switch; a truthy stand-in is refused, because an argument in the wrong place often looks like one.
+
+    Raises:
+        TypeError: If the value is not a bool.
+
+    Example:
+        >>> boolean("batch_first", True)
+        True
+        >>> boolean("batch_first", 2)
+        Traceback (most recent call last):
+        TypeError: `batch_first` must be a bool; got 2 (int)
+    """
+    if not isinstance(value, bool):
+        raise TypeError(message(name, "be a bool", _typed(value)))
+    return value
+
+
+def one_of(name: str, value: Any, choices: Iterable[Any]) -> Any:
+    """Checks a named choice and proposes the nearest name.
+
+    Raises:
+        ValueError: If the value is none of the choices.
+
+    Example:
+        >>> one_of("score", "dot", ["additive", "dot"])
+        'dot'
+        >>> one_of("score", "aditive", ["additive", "dot"])
+        Traceback (most recent call last):
+        ValueError: `score` must be one of 'additive', 'dot'; got 'aditive'. Did you mean 'additive'?
+    """
+    allowed = list(choices)
+    # Comparing type and value keeps 1 from passing for True, and a tensor from being compared element by element.
+    if any(type(value) is type(choice) and value == choice for choice in allowed):
+        return value
+    expected = "be one of " + ", ".join(map(repr, allowed))
+    raise ValueError(message(name, expected, repr(value), _nearest(value, allowed)))
+
+
+def shape(name: str, value: Any, expected: Sequence[int | str]) -> Any:
+    """Checks the shape of a tensor; a size given by name, such as "T", may be anything.
+
+    Args:
+        name: The argument as the user writes it.
+        value: Anything with a `shape`, of any rank.
+        expected: One entry per dimension: a fixed size, or the name of a free one.
+
+    Raises:
+        TypeError: If the value has no shape.
+        ValueError: If the rank or a fixed size differs.
+
+    Example:
+        >>> import numpy
+        >>> shape("input", numpy.zeros((5, 2, 3)), ("T", "B", 3)).ndim
+        3
+        >>> shape("input", numpy.zeros((5, 2, 4)), ("T", "B", 3))
+        Traceback (most recent call last):
+        ValueError: `input` must have shape (T, B, 3); got (5, 2, 4)
+    """
+    wanted = "have shape (" + ", ".join(map(str, expected)) + ("," if len(expected) == 1 else "") + ")"
+    if not hasattr(value, "shape"):
+        raise TypeError(message(name, f"be a tensor and {wanted}", _typed(value)))
+    sizes = tuple(value.shape)
+    fits = all(isinstance(want, str) or want == size for want, size in zip(expected, sizes, strict=False))
+    if len(sizes) != len(expected) or not fits:
+        raise ValueError(message(name, wanted, repr(sizes)))
+    return value
+
+
+def _typed(value: object) -> str:
+    return f"{value!r} ({type(value).__name__})"
+
+
+def _nearest(value: object, allowed: list[Any]) -> str:
+    names = [choice for choice in allowed if isinstance(choice, str)]
+    close = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
+    return f"Did you mean {close[0]!r}?" if close else ""
