@@ -75,9 +75,10 @@ def real(name: str, value: Any, *, above: float = -math.inf, least: float = -mat
     expected = " ".join(["be a finite number", " and ".join(bounds)]).strip()
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(message(name, expected, _typed(value)))
-    if not (math.isfinite(value) and value > above and least <= value <= most):
+    number = float(value)
+    if not (math.isfinite(number) and number > above and least <= number <= most):
         raise ValueError(message(name, expected, value))
-    return float(value)
+    return number
 
 
 def probability(name: str, value: Any) -> float:

@@ -1,0 +1,71 @@
+# Every target sets up what it needs in .venv, once; a changed pyproject.toml, setup.py or constraints.txt installs again.
+# PYTHON=python3.12 chooses the interpreter; pip's own settings (PIP_INDEX_URL and the like) are honoured.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -q -c constraints.txt
+# Small recurrent networks become many times slower when several processes fight for the cores with several threads each.
+ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+WORKERS ?= 2
+PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS)
+
+.PHONY: help demo test test-all lint bench docs wheel api clean
+.DEFAULT_GOAL := help
+
+help:  ## list these targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+demo: $(VENV)/.installed  ## train an LSTM and a layer with memory side by side and compare them (a few minutes)
+	$(BIN)/remanence demo
+
+test: $(VENV)/.installed  ## run the tests, without the slow ones
+	$(PYTEST) -m "not slow"
+
+test-all: $(VENV)/.installed  ## run all tests
+	$(PYTEST)
+
+lint: $(VENV)/.installed  ## check style (ruff) and types (pyright)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --warnings
+
+bench: $(VENV)/.installed  ## measure speed and memory beside torch.nn and the reference
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.docs  ## build the documentation; warnings are errors
+	$(ONE_THREAD) $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+wheel: $(VENV)/.installed  ## build a wheel and try it in an empty environment outside the checkout
+	.ci/wheel "$(BIN)/python"
+
+api: $(VENV)/.installed  ## write the list of public names again, after a wanted change
+	$(BIN)/python tests/public_api.py --write
+
+clean:  ## remove the environment and everything that was built
+	rm -rf $(VENV) build dist docs/_build docs/_generated .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.python:
+	@command -v $(PYTHON) >/dev/null || { echo "remanence needs Python 3.11 or newer, and '$(PYTHON)' is not on the PATH."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "remanence needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Choose another: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# A new environment has an old setuptools or none, and the package is built without isolation, against this very torch.
+$(VENV)/.torch: $(VENV)/.python constraints.txt
+	$(PIP) setuptools torch
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.torch pyproject.toml $(wildcard setup.py)
+	$(PIP) --no-build-isolation -e '.[dev]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(PIP) --no-build-isolation -e '.[docs]'
+	@touch $@
