@@ -31,7 +31,7 @@ test-all: $(VENV)/.installed  ## run all tests
 lint: $(VENV)/.installed  ## check style (ruff) and types (pyright)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright --warnings
+	$(BIN)/pyright --warnings --pythonpath $(BIN)/python
 
 bench: $(VENV)/.installed  ## measure speed and memory beside torch.nn and the reference
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,33 @@
+"""Sequence models with a bounded long memory, and measurements of how far any model's memory reaches.
+
+Subpackages are loaded when they are first named, so that ``import remanence`` and the command line start at once:
+
+>>> import remanence
+>>> remanence.nn.RelLSTM
+<class 'remanence.nn...RelLSTM'>
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from remanence import nn as nn
+    from remanence import ops as ops
+    from remanence import tasks as tasks
+    from remanence import testing as testing
+
+__version__ = "0.1.0"
+__all__ = ["nn", "ops", "tasks", "testing"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in __all__:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,44 @@
+"""Capabilities that may be missing on a machine, and whether missing them is allowed there.
+
+The variable ``REMANENCE_REQUIRE`` lists, separated by commas, what must be present: with ``REMANENCE_REQUIRE=kernel``
+a fall-back to the reference path is an error and no longer a remark. Tests ask here before they skip.
+"""
+
+from __future__ import annotations
+
+import os
+
+from remanence._validate import one_of
+
+VARIABLE = "REMANENCE_REQUIRE"
+CAPABILITIES = ("kernel", "data", "browser")
+
+
+def required() -> frozenset[str]:
+    """Reads the capabilities that this process must have.
+
+    Raises:
+        ValueError: If the variable names something unknown; a misspelt name would otherwise require nothing.
+
+    Example:
+        >>> required() <= set(CAPABILITIES)
+        True
+    """
+    names = (name.strip() for name in os.environ.get(VARIABLE, "").split(","))
+    return frozenset(one_of(VARIABLE, name, CAPABILITIES) for name in names if name)
+
+
+def is_required(capability: str) -> bool:
+    """Tells whether a capability must be present.
+
+    Args:
+        capability: One of `CAPABILITIES`.
+
+    Raises:
+        ValueError: If the capability, or one named in the variable, is unknown.
+
+    Example:
+        >>> is_required("kernel") == ("kernel" in required())
+        True
+    """
+    return one_of("capability", capability, CAPABILITIES) in required()

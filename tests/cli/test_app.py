@@ -1,0 +1,51 @@
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import remanence
+from remanence.cli._app import app
+
+runner = CliRunner()
+
+
+def test_version_is_that_of_the_package():
+    result = runner.invoke(app, ["--version"])
+    assert result.exit_code == 0
+    assert result.output == f"remanence {remanence.__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["models", "doctor", "demo"])
+def test_help_names_every_command(command):
+    result = runner.invoke(app, ["--help"])
+    assert result.exit_code == 0
+    assert command in result.output
+
+
+def test_help_does_not_load_torch():
+    code = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom remanence.cli._app import app\n"
+        "CliRunner().invoke(app, ['--help'])\nprint('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_an_unknown_command_fails_and_says_so():
+    result = runner.invoke(app, ["modles"])
+    assert result.exit_code == 2
+    assert "modles" in result.output
+
+
+def test_no_command_shows_the_help():
+    assert "Usage" in runner.invoke(app, []).output
+
+
+def test_the_demo_is_loaded_only_when_it_runs(monkeypatch):
+    import remanence.cli.demo as demo
+
+    called = []
+    monkeypatch.setattr(demo, "run_demo", lambda: called.append(True))
+    assert runner.invoke(app, ["demo"]).exit_code == 0
+    assert called == [True]

@@ -1,0 +1,73 @@
+import json
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import remanence
+from remanence import ops
+from remanence.cli import _doctor
+from remanence.cli._app import app
+
+runner = CliRunner()
+
+
+def report() -> dict:
+    result = runner.invoke(app, ["doctor", "--json"])
+    assert result.exit_code == 0
+    return json.loads(result.output)
+
+
+def test_versions_are_those_of_this_process():
+    versions = report()["versions"]
+    assert versions["remanence"] == remanence.__version__
+    assert versions["torch"] == str(torch.__version__)
+
+
+def test_the_active_path_comes_with_its_reason():
+    backend = report()["backend"]
+    assert backend == ops.backend_report()
+    assert backend["active"] in ("reference", "fused")
+    assert backend["reason"]
+
+
+def test_threads_are_counted():
+    assert report()["machine"]["threads"] == torch.get_num_threads()
+
+
+def test_our_variables_are_shown_and_no_others(monkeypatch):
+    monkeypatch.setenv("REMANENCE_REQUIRE", "data")
+    monkeypatch.setenv("SECRET", "x")
+    environment = report()["environment"]
+    assert environment["REMANENCE_REQUIRE"] == "data"
+    assert all(name.startswith("REMANENCE_") for name in environment)
+
+
+def test_the_data_directory_and_what_it_holds(monkeypatch, tmp_path):
+    (tmp_path / "mnist").mkdir()
+    (tmp_path / "README.md").touch()
+    monkeypatch.setenv("REMANENCE_DATA", str(tmp_path))
+    assert report()["data"] == {"directory": str(tmp_path), "holds": ["mnist"]}
+
+
+def test_a_data_directory_that_is_missing_is_reported_and_no_error(monkeypatch, tmp_path):
+    monkeypatch.setenv("REMANENCE_DATA", str(tmp_path / "gone"))
+    assert report()["data"]["holds"] == []
+
+
+@pytest.mark.parametrize("line", ["flags\t\t: fpu avx2 fma", "Features\t: fp asimd"])
+def test_instruction_sets_of_either_kind_of_processor(tmp_path, line):
+    path = tmp_path / "cpuinfo"
+    path.write_text(f"processor\t: 0\n{line}\nbugs\t: none\n")
+    assert _doctor.instruction_sets(path) == [name for name in ("avx2", "fma", "asimd") if name in line]
+
+
+def test_without_cpuinfo_the_machine_is_named(tmp_path):
+    assert len(_doctor.instruction_sets(tmp_path / "absent")) == 1
+
+
+def test_the_table_names_the_path_and_the_version():
+    result = runner.invoke(app, ["doctor"])
+    assert result.exit_code == 0
+    assert remanence.__version__ in result.output
+    assert ops.backend_report()["active"] in result.output
