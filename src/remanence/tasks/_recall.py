@@ -1,0 +1,203 @@
+"""Tasks that show a few symbols and ask for them much later: copy and denoise."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from remanence import _validate
+from remanence.tasks._registry import register_task
+from remanence.tasks._task import Baseline, Batch, Task
+
+Encoding = Literal["one-hot", "scalar"]
+
+
+@dataclass(frozen=True)
+class _Recall(Task):
+    """What copy and denoise share: blank is token 0, symbols follow, the marker comes last."""
+
+    length: int = 100
+    symbols: int = 8
+    items: int = 10
+    encoding: Encoding = "one-hot"
+    shortest: int | None = None
+
+    loss_on_all_steps = True
+
+    def __post_init__(self) -> None:
+        _validate.positive_int("length", self.length)
+        _validate.positive_int("symbols", self.symbols)
+        _validate.positive_int("items", self.items)
+        _validate.one_of("encoding", self.encoding, ["one-hot", "scalar"])
+        if self.shortest is not None and _validate.positive_int("shortest", self.shortest) > self.length:
+            raise ValueError(_validate.message("shortest", f"be at most `length` = {self.length}", self.shortest))
+
+    @property
+    def input_size(self) -> int:
+        """Blank, symbols and marker one-hot, or 1 for scalar input."""
+        return self.symbols + 2 if self.encoding == "one-hot" else 1
+
+    @property
+    def output_size(self) -> int:
+        """Blank and symbols."""
+        return self.symbols + 1
+
+    @property
+    def total_steps(self) -> int:
+        """Steps of a whole sequence at the greatest length, T + 2 `items`."""
+        return self.length + 2 * self.items
+
+    @property
+    def chance(self) -> Baseline:
+        """Blank where blank is due, then a uniform guess among the symbols: `items` ln `symbols` / (T + 2 `items`).
+
+        When the length is drawn per batch, T is its mean.
+        """
+        mean_length = self.length if self.shortest is None else (self.length + self.shortest) / 2
+        loss = self.items * math.log(self.symbols) / (mean_length + 2 * self.items)
+        return Baseline(loss, accuracy=1 / self.symbols)
+
+    def sample(self, batch_size: int, generator: torch.Generator) -> Batch:
+        """Draws one batch.
+
+        Args:
+            batch_size: Number of rows, B.
+            generator: Source of all randomness.
+
+        Returns:
+            The batch; T is the same for all rows, drawn anew for every batch if `shortest` is given.
+        """
+        _validate.positive_int("batch_size", batch_size)
+        device, length = generator.device, self._draw_length(generator)
+        shown = torch.randint(1, self.symbols + 1, (self.items, batch_size), generator=generator, device=device)
+        tokens = torch.zeros(length + 2 * self.items, batch_size, dtype=torch.int64, device=device)
+        tokens.scatter_(0, self._places(length, batch_size, generator), shown)
+        tokens[length + self.items - 1] = self.symbols + 1
+        targets = torch.zeros_like(tokens)
+        targets[-self.items :] = shown
+        mask = torch.zeros_like(tokens, dtype=torch.bool)
+        mask[-self.items :] = True
+        return Batch(self._encode(tokens), targets, mask)
+
+    @abstractmethod
+    def _places(self, length: int, batch_size: int, generator: torch.Generator) -> Tensor:
+        """Gives the steps `(items, B)` at which the symbols are shown, in order."""
+
+    def _draw_length(self, generator: torch.Generator) -> int:
+        if self.shortest is None:
+            return self.length
+        drawn = torch.randint(self.shortest, self.length + 1, (), generator=generator, device=generator.device)
+        return int(drawn)
+
+    def _encode(self, tokens: Tensor) -> Tensor:
+        if self.encoding == "scalar":
+            return tokens.to(torch.get_default_dtype()).unsqueeze(-1)
+        return torch.eye(self.input_size, device=tokens.device)[tokens]
+
+
+@register_task("copy")
+@dataclass(frozen=True)
+class Copy(_Recall):
+    """Recall ten symbols after a delay.
+
+    Description:
+        Symbols are shown one after the other, then come T - 1 blanks, a marker, and as many blanks as there were
+        symbols. The symbols are due in these last steps, in their order. Transfer copy is training at one T and
+        evaluating at others, made by `with_length`. T = 5, two symbols of four, `-` blank and `M` marker::
+
+            input    3 1 - - - - M - -
+            target   - - - - - - - 3 1
+            mask     . . . . . . . # #
+
+    Input:
+        `(T + 2 items, B, symbols + 2)` one-hot (blank, symbols, marker), or `(T + 2 items, B, 1)` with the scalars
+        0 (blank), 1 to `symbols`, `symbols` + 1 (marker).
+
+    Target:
+        `(T + 2 items, B)`: class 0 (blank) until the marker, then the symbols 1 to `symbols`.
+
+    Metric:
+        Cross entropy in nats over all steps; accuracy over the last `items` steps.
+
+    Chance level:
+        Accuracy 1 / `symbols`; loss `items` ln `symbols` / (T + 2 `items`), which is 0.1733 at T = 100. It is also what
+        a predictor without memory reaches.
+
+    Reference:
+        Hochreiter & Schmidhuber 1997, "Long short-term memory", in the form of Arjovsky, Shah & Bengio 2016, "Unitary
+        evolution recurrent neural networks".
+
+    Args:
+        length: The delay T: the marker comes T steps after the last symbol.
+        symbols: Size of the alphabet.
+        items: How many symbols are to be recalled.
+        encoding: "one-hot" or "scalar".
+        shortest: If given, every batch draws its T uniformly from `shortest` to `length`.
+
+    Example:
+        >>> task = Copy(length=100)
+        >>> batch = task.sample(4, task.stream("train", seed=0))
+        >>> batch.inputs.shape, batch.targets.shape
+        (torch.Size([120, 4, 10]), torch.Size([120, 4]))
+        >>> round(task.memory_free.loss, 4)
+        0.1733
+    """
+
+    def _places(self, length: int, batch_size: int, generator: torch.Generator) -> Tensor:
+        return torch.arange(self.items, device=generator.device).unsqueeze(1).expand(-1, batch_size)
+
+
+@register_task("denoise")
+@dataclass(frozen=True)
+class Denoise(_Recall):
+    """Recall ten symbols that are scattered among blanks.
+
+    Description:
+        Symbols stand at distinct random steps among the first T + `items` - 1, all others blank; then come a marker and
+        as many blanks as there were symbols. The symbols are due in these last steps, in their order. T = 5, two
+        symbols of four, `-` blank and `M` marker::
+
+            input    - - 3 - - 1 M - -
+            target   - - - - - - - 3 1
+            mask     . . . . . . . # #
+
+    Input:
+        `(T + 2 items, B, symbols + 2)` one-hot (blank, symbols, marker), or `(T + 2 items, B, 1)` with the scalars
+        0 (blank), 1 to `symbols`, `symbols` + 1 (marker).
+
+    Target:
+        `(T + 2 items, B)`: class 0 (blank) until the marker, then the symbols 1 to `symbols`.
+
+    Metric:
+        Cross entropy in nats over all steps; accuracy over the last `items` steps.
+
+    Chance level:
+        Accuracy 1 / `symbols`; loss `items` ln `symbols` / (T + 2 `items`), which is 0.1733 at T = 100. It is also what
+        a predictor without memory reaches.
+
+    Reference:
+        Jing et al. 2019, "Gated orthogonal recurrent units: on learning to forget".
+
+    Args:
+        length: T: there are T + `items` - 1 steps in which a symbol may stand.
+        symbols: Size of the alphabet.
+        items: How many symbols are to be recalled.
+        encoding: "one-hot" or "scalar".
+        shortest: If given, every batch draws its T uniformly from `shortest` to `length`.
+
+    Example:
+        >>> task = Denoise(length=100)
+        >>> batch = task.sample(4, task.stream("train", seed=0))
+        >>> batch.inputs.shape, int(batch.inputs[:110, :, 0].sum())  # blanks before the marker
+        (torch.Size([120, 4, 10]), 396)
+    """
+
+    def _places(self, length: int, batch_size: int, generator: torch.Generator) -> Tensor:
+        # The highest of independent random numbers stand at distinct places, every set of places equally likely.
+        lottery = torch.rand(batch_size, length + self.items - 1, generator=generator, device=generator.device)
+        return lottery.topk(self.items, dim=1, sorted=False).indices.sort(dim=1).values.T

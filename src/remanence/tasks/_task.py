@@ -1,0 +1,364 @@
+"""What every task offers: batches, loss, accuracy, and what a predictor without memory would reach."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar, Literal, NamedTuple, Self
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from remanence import _validate
+from remanence.tasks._stream import Split, stream
+
+
+class Batch(NamedTuple):
+    """Sequences to learn from, time first.
+
+    Attributes:
+        inputs: Float vectors `(T, B, input_size)`, or int64 tokens `(T, B)`, by the task's `input_kind`.
+        targets: int64 classes `(T, B)`, or float values `(T, B, output_size)`.
+        mask: bool `(T, B)`, True where an answer is asked for; accuracy counts these steps alone.
+        reset: bool `(B,)`, the rows whose sequence begins with this batch. None: all of them do.
+
+    Example:
+        >>> classes = torch.zeros(3, 2, dtype=torch.int64)
+        >>> batch = Batch(inputs=torch.zeros(3, 2, 1), targets=classes, mask=classes == 0)
+        >>> batch.steps, batch.size
+        (3, 2)
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    mask: Tensor
+    reset: Tensor | None = None
+
+    @property
+    def steps(self) -> int:
+        """Number of time steps, T."""
+        return self.mask.shape[0]
+
+    @property
+    def size(self) -> int:
+        """Number of rows, B."""
+        return self.mask.shape[1]
+
+    def to(self, device: torch.device | str) -> Batch:
+        """Moves every tensor to a device.
+
+        Args:
+            device: Where to.
+
+        Returns:
+            The batch on that device.
+        """
+        reset = None if self.reset is None else self.reset.to(device)
+        return Batch(self.inputs.to(device), self.targets.to(device), self.mask.to(device), reset)
+
+
+class Baseline(NamedTuple):
+    """What a stated predictor reaches.
+
+    Attributes:
+        loss: In the unit of the task's loss (nats for classes).
+        accuracy: Share of right answers, 0 to 1.
+
+    Example:
+        >>> Baseline(loss=0.5, accuracy=0.125).accuracy
+        0.125
+    """
+
+    loss: float
+    accuracy: float
+
+
+class Score(NamedTuple):
+    """Sums over batches, so that batches of different size add up to the right mean.
+
+    Attributes:
+        loss_sum: Sum of the loss over the steps that it counts.
+        loss_count: Number of those steps.
+        correct: Number of right answers.
+        asked: Number of answers asked for.
+
+    Example:
+        >>> total = Score(2.0, 4, 1, 2).plus(Score(1.0, 2, 2, 2))
+        >>> total.loss, total.accuracy
+        (0.5, 0.75)
+    """
+
+    loss_sum: float = 0.0
+    loss_count: int = 0
+    correct: int = 0
+    asked: int = 0
+
+    @property
+    def loss(self) -> float:
+        """Mean loss per counted step, nan if there is none."""
+        return self.loss_sum / self.loss_count if self.loss_count else math.nan
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right answers, nan if none was asked for."""
+        return self.correct / self.asked if self.asked else math.nan
+
+    def plus(self, other: Score) -> Score:
+        """Adds the sums of another batch.
+
+        Args:
+            other: Score of that batch.
+
+        Returns:
+            The score of both together.
+        """
+        return Score(
+            self.loss_sum + other.loss_sum,
+            self.loss_count + other.loss_count,
+            self.correct + other.correct,
+            self.asked + other.asked,
+        )
+
+
+class Task(ABC):
+    """A seeded recipe for sequences and for judging a model's answers; it knows no model.
+
+    A model maps `inputs` to an output `(T, B, output_size)`: class scores (logits), or values. Subclasses are frozen
+    dataclasses that give `sample`, `input_size` and `output_size`; register one with `register_task` and it can be made
+    by name. Everything random comes from the generator that is passed in.
+
+    Attributes:
+        name: The registered name.
+        input_kind: "vectors" for float inputs `(T, B, input_size)`, "tokens" for int64 `(T, B)` below `input_size`.
+        stateful: True if a batch goes on where the one before ended, so that a model carries its state over
+            (but see `Batch.reset`).
+        loss_on_all_steps: True if the loss counts every step, and not only those of the mask.
+
+    Example:
+        A user's own task: say at every step what came `lag` steps ago.
+
+        >>> from dataclasses import dataclass
+        >>> from remanence.tasks import make_task, register_task
+        >>> @register_task("echo")
+        ... @dataclass(frozen=True)
+        ... class Echo(Task):
+        ...     length: int = 20
+        ...     lag: int = 3
+        ...     input_kind = "tokens"
+        ...     input_size = output_size = 2
+        ...     def sample(self, batch_size, generator):
+        ...         inputs = torch.randint(2, (self.length, batch_size), generator=generator)
+        ...         targets = inputs.roll(self.lag, dims=0)
+        ...         mask = (torch.arange(self.length) >= self.lag).unsqueeze(1).expand_as(inputs)
+        ...         return Batch(inputs, targets, mask)
+        >>> echo = make_task("echo", lag=2)
+        >>> batch = echo.sample(4, echo.stream("train", seed=0))
+        >>> perfect = torch.nn.functional.one_hot(batch.targets, 2).float()
+        >>> echo.accuracy(perfect, batch).item(), echo.chance.accuracy
+        (1.0, 0.5)
+    """
+
+    name: ClassVar[str] = ""
+    input_kind: ClassVar[Literal["vectors", "tokens"]] = "vectors"
+    stateful: ClassVar[bool] = False
+    loss_on_all_steps: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def input_size(self) -> int:
+        """Features of an input vector, or number of different tokens."""
+
+    @property
+    @abstractmethod
+    def output_size(self) -> int:
+        """Numbers that a model gives at every step: class scores or values."""
+
+    @abstractmethod
+    def sample(self, batch_size: int, generator: torch.Generator) -> Batch:
+        """Draws one batch.
+
+        Args:
+            batch_size: Number of rows, B.
+            generator: Source of all randomness.
+
+        Returns:
+            The batch, on the generator's device.
+        """
+
+    @property
+    def chance(self) -> Baseline:
+        """Best that a predictor reaches that knows the recipe and the clock but sees no input.
+
+        Here: the uniform guess among `output_size` classes. Tasks with another answer override it.
+        """
+        return Baseline(loss=math.log(self.output_size), accuracy=1 / self.output_size)
+
+    @property
+    def chance_level(self) -> float:
+        """Accuracy of `chance`."""
+        return self.chance.accuracy
+
+    @property
+    def memory_free(self) -> Baseline:
+        """Best that a predictor reaches that also sees the present input, but nothing of the past. Here: `chance`."""
+        return self.chance
+
+    def stream(self, split: Split = "train", seed: int = 0, position: int = 0) -> torch.Generator:
+        """Makes the generator of one batch; splits never share one.
+
+        Args:
+            split: "train", "validation" or "test".
+            seed: The experiment's seed, any int >= 0.
+            position: Number of the batch.
+
+        Returns:
+            A fresh generator.
+        """
+        return stream(split, seed, position)
+
+    def batch(self, position: int, batch_size: int, *, split: Split = "train", seed: int = 0) -> Batch:
+        """Gives batch number `position`: a pure function of its arguments, so resuming needs the number alone.
+
+        Args:
+            position: Number of the batch, from 0.
+            batch_size: Number of rows, B.
+            split: "train", "validation" or "test".
+            seed: The experiment's seed.
+
+        Returns:
+            The batch.
+        """
+        return self.sample(batch_size, self.stream(split, seed, position))
+
+    def batches_per_epoch(self, batch_size: int, split: Split = "train") -> int | None:
+        """Number of batches in one pass over a split, None if fresh ones never end.
+
+        Args:
+            batch_size: Number of rows, B.
+            split: "train", "validation" or "test".
+
+        Returns:
+            The number, or None.
+        """
+        return None
+
+    def batches(self, batch_size: int, *, split: Split = "train", seed: int = 0, position: int = 0) -> Iterator[Batch]:
+        """Gives batches without end, from number `position` on.
+
+        Args:
+            batch_size: Number of rows, B.
+            split: "train", "validation" or "test".
+            seed: The experiment's seed.
+            position: Number of the first batch.
+
+        Yields:
+            One batch after the other.
+        """
+        while True:
+            yield self.batch(position, batch_size, split=split, seed=seed)
+            position += 1
+
+    def with_length(self, length: int) -> Self:
+        """Makes the same task at another length, to train at one and evaluate at others.
+
+        Args:
+            length: The new length, in the unit of the task's own `length`.
+
+        Returns:
+            A new recipe.
+
+        Raises:
+            ValueError: If the length of this task is fixed by its data.
+        """
+        if "length" not in {field.name for field in dataclasses.fields(self)}:  # pyright: ignore[reportArgumentType]
+            raise ValueError(f"the length of task {self.name!r} is fixed by its data and cannot be set to {length}")
+        return dataclasses.replace(self, length=length)  # pyright: ignore[reportArgumentType]
+
+    def loss(self, output: Tensor, batch: Batch) -> Tensor:
+        """Gives the training loss: the mean over the steps that count.
+
+        Args:
+            output: Class scores or values `(T, B, output_size)`.
+            batch: The batch that was answered.
+
+        Returns:
+            A scalar.
+        """
+        return self.step_loss(*self._counted(output, batch)).mean()
+
+    def accuracy(self, output: Tensor, batch: Batch) -> Tensor:
+        """Gives the share of right answers where answers are asked for.
+
+        Args:
+            output: Class scores or values `(T, B, output_size)`.
+            batch: The batch that was answered.
+
+        Returns:
+            A scalar without gradient.
+        """
+        self._check(output, batch)
+        right = self.step_correct(output[batch.mask].detach(), batch.targets[batch.mask])
+        return right.to(output.dtype).mean()
+
+    @torch.no_grad()
+    def score(self, output: Tensor, batch: Batch) -> Score:
+        """Gives the sums behind `loss` and `accuracy`, to be added up over an evaluation.
+
+        Args:
+            output: Class scores or values `(T, B, output_size)`.
+            batch: The batch that was answered.
+
+        Returns:
+            The sums.
+        """
+        losses = self.step_loss(*self._counted(output, batch))
+        right = self.step_correct(output[batch.mask], batch.targets[batch.mask])
+        return Score(losses.double().sum().item(), losses.numel(), int(right.sum()), right.numel())
+
+    def report(self, score: Score) -> dict[str, float]:
+        """Words a score in the units in which the task is usually reported.
+
+        Args:
+            score: Sums over an evaluation.
+
+        Returns:
+            Named numbers, among them "loss" and "accuracy".
+        """
+        return {"loss": score.loss, "accuracy": score.accuracy}
+
+    def step_loss(self, output: Tensor, targets: Tensor) -> Tensor:
+        """Gives the loss of single answers; here cross entropy in nats.
+
+        Args:
+            output: Class scores `(N, output_size)`.
+            targets: Classes `(N,)`.
+
+        Returns:
+            Losses `(N,)`.
+        """
+        return functional.cross_entropy(output, targets, reduction="none")
+
+    def step_correct(self, output: Tensor, targets: Tensor) -> Tensor:
+        """Says which single answers are right; here those whose highest class score is the target's.
+
+        Args:
+            output: Class scores `(N, output_size)`.
+            targets: Classes `(N,)`.
+
+        Returns:
+            bool `(N,)`.
+        """
+        return output.argmax(dim=-1) == targets
+
+    def _counted(self, output: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Selects the answers and targets that the loss counts, with time and rows in one dimension."""
+        self._check(output, batch)
+        if self.loss_on_all_steps:
+            return output.flatten(0, 1), batch.targets.flatten(0, 1)
+        return output[batch.mask], batch.targets[batch.mask]
+
+    def _check(self, output: Tensor, batch: Batch) -> None:
+        _validate.shape("output", output, (batch.steps, batch.size, self.output_size))
