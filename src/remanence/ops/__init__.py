@@ -1,0 +1,39 @@
+"""The functional scans under all layers: one signature, several backends, the reference as the specification."""
+
+from ._backend import Backend, backend_report, scan
+from ._types import (
+    Combine,
+    Full,
+    Log,
+    Memory,
+    Nonlinearity,
+    ScanSpec,
+    Screened,
+    State,
+    Strided,
+    Trace,
+    Weights,
+)
+from .cells import modrelu
+from .steps import reverse_reset, reverse_rows, row_positions
+
+__all__ = [
+    "Backend",
+    "Combine",
+    "Full",
+    "Log",
+    "Memory",
+    "Nonlinearity",
+    "ScanSpec",
+    "Screened",
+    "State",
+    "Strided",
+    "Trace",
+    "Weights",
+    "backend_report",
+    "modrelu",
+    "reverse_reset",
+    "reverse_rows",
+    "row_positions",
+    "scan",
+]

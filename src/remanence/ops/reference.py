@@ -1,0 +1,230 @@
+"""The scan in plain torch: the specification of every recurrent layer.
+
+It is written to be read beside the papers. The fused kernel must agree with it; nothing else defines the layers.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from . import cells
+from ._types import EMPTY, Log, ScanSpec, State, Strided, Trace, Weights
+from .memories import Buffer, MemoryMachine, Stride, empty_steps
+from .steps import row_positions
+
+
+def scan(
+    x: Tensor,
+    weights: Weights,
+    state: State | None,
+    *,
+    spec: ScanSpec,
+    reset: Tensor | None = None,
+    lengths: Tensor | None = None,
+    cut_h: Tensor | None = None,
+    cut_c: Tensor | None = None,
+    h_offset: Tensor | None = None,
+    forced_log: Log | None = None,
+    trace: list[Trace] | None = None,
+) -> tuple[Tensor, State, Log]:
+    """One layer, one direction, all steps. Arguments as in :func:`remanence.ops.scan`.
+
+    Args:
+        trace: if given, a :class:`Trace` of the whole run is appended to it.
+    """
+    length, batch = x.shape[:2]
+    fresh = state is None
+    if state is None:
+        state = initial_state(spec, weights, batch)
+    memory = _make_memory(spec, weights, state, fresh, lengths, length)
+    chains = _make_chains(spec, weights, state)
+    positions = row_positions(state.step, length, reset)
+    active = _active(positions, lengths)
+    outputs: list[Tensor] = []
+    log: list[tuple[Tensor, Tensor]] = []
+    readings: list[tuple[Tensor, Tensor, Tensor]] = []
+    # `x[t]` inside the loop would make the backward pass quadratic in T: unbind once.
+    inputs = cells.project_input(x, weights, spec.cell).unbind(0)
+    rows = _unbind(length, reset, cut_h, cut_c, h_offset, None if forced_log is None else forced_log.slot)
+    for t, (starts, no_h, no_c, offset, forced) in enumerate(rows):
+        position, live = positions[t], active[t]
+        for part in (*chains, memory):
+            if part is not None and starts is not None:
+                part.forget(starts)
+        for chain in chains:
+            chain.cut(no_h, no_c)
+        if memory is not None and no_h is not None and spec.cut_reads:
+            memory.cut(no_h)
+        s_before = chains[0].s
+        proposals = [chain.propose(inputs[t], offset) for chain in chains]
+        h = proposals[0][0]
+        read = None if memory is None else memory.attend(h, s_before, position, live, forced)
+        frozen = None if lengths is None else ~live
+        s = chains[0].close(*proposals[0], read, frozen)
+        for chain, proposal in zip(chains[1:], proposals[1:], strict=True):
+            chain.close(*proposal, None if read is None else read.detach(), frozen)
+        output = _output(spec, h, s, read, memory)
+        outputs.append(output if frozen is None else torch.where(frozen[:, None], 0.0, output))
+        if memory is not None:
+            memory.store(chains[-1].latest, position, live, forced)
+            log.append((memory.slot, memory.displaced))
+            if trace is not None:
+                readings.append((memory.weights, memory.held_steps(position), memory.scores))
+    made = _make_log(log, positions)
+    if trace is not None:
+        trace.append(_make_trace(readings, made, positions, spec))
+    return torch.stack(outputs), _final_state(state, chains, memory, positions, lengths), made
+
+
+def initial_state(spec: ScanSpec, weights: Weights, batch: int) -> State:
+    """The empty state of one layer, fields ``(B, ...)``: all zero, nothing in memory, step 0."""
+    hidden = weights.hh.shape[0] // cells.GATES[spec.cell]
+    return empty_state(spec, hidden, (batch,), weights.hh)
+
+
+def empty_state(spec: ScanSpec, hidden: int, batch: tuple[int, ...], like: Tensor) -> State:
+    """The empty state with leading dimensions ``batch``, with dtype and device of ``like``."""
+    memory = spec.memory if spec.has_memory else None
+    recent, scored, relevant, screened = 0, 0, 0, 0
+    if isinstance(memory, Strided):
+        relevant = int(memory.start == "zero") if memory.slots is None else memory.slots
+    elif memory is not None:
+        recent, relevant = memory.recent or 0, memory.relevant
+        scored, screened = recent * spec.screens, relevant
+    macro, leak = spec.macro_size(hidden), hidden * spec.keeps_leak
+    cell = hidden * (spec.cell == "lstm")
+    chain = (macro + cell + leak) * (isinstance(memory, Strided) and memory.hops == "one")
+    steps = torch.full((*batch, relevant), EMPTY, dtype=torch.int64, device=like.device)
+    return State(
+        s=like.new_zeros(*batch, macro),
+        c=like.new_zeros(*batch, cell),
+        h=like.new_zeros(*batch, leak),
+        chain=like.new_zeros(*batch, chain),
+        recent=like.new_zeros(*batch, recent, hidden),
+        recent_score=like.new_zeros(*batch, scored),
+        relevant=like.new_zeros(*batch, relevant, hidden),
+        relevant_score=like.new_zeros(*batch, screened),
+        relevant_step=empty_steps(memory, steps) if isinstance(memory, Strided) else steps,
+        step=torch.zeros(batch, dtype=torch.int64, device=like.device),
+    )
+
+
+class _Chain:
+    """The recurrent path of the state: ``s``, ``c`` and, for the leak of a gated cell with memory, ``h``."""
+
+    def __init__(self, spec: ScanSpec, weights: Weights, s: Tensor, c: Tensor, h: Tensor):
+        self.spec, self.weights = spec, weights
+        self.s, self.c, self.h = s, c, h
+        self.latest = s
+
+    def forget(self, rows: Tensor) -> None:
+        self.s, self.c, self.h = (torch.where(rows[:, None], 0.0, part) for part in (self.s, self.c, self.h))
+
+    def cut(self, h_rows: Tensor | None, c_rows: Tensor | None) -> None:
+        if h_rows is not None:
+            self.s = torch.where(h_rows[:, None], self.s.detach(), self.s)
+            self.h = torch.where(h_rows[:, None], self.h.detach(), self.h)
+        if c_rows is not None:
+            self.c = torch.where(c_rows[:, None], self.c.detach(), self.c)
+
+    def propose(self, projected: Tensor, offset: Tensor | None) -> tuple[Tensor, Tensor]:
+        leak = self.h if self.spec.keeps_leak else self.s
+        h, c = cells.step(self.spec, self.weights, projected, self.s, self.c, leak)
+        return (h if offset is None else h + offset), c
+
+    def close(self, h: Tensor, c: Tensor, read: Tensor | None, frozen: Tensor | None) -> Tensor:
+        """Make the macro-state and move on; ``frozen`` rows have ended and stay as they are."""
+        self.latest = s = _combine(self.spec, h, read)
+        leak = h if self.spec.keeps_leak else self.h
+        if frozen is None:
+            self.s, self.c, self.h = s, c, leak
+        else:
+            old = (self.s, self.c, self.h)
+            pairs = zip(old, (s, c, leak), strict=True)
+            self.s, self.c, self.h = (torch.where(frozen[:, None], kept, new) for kept, new in pairs)
+        return s
+
+
+def _make_chains(spec: ScanSpec, weights: Weights, state: State) -> list[_Chain]:
+    """The chain that the loss sees and, for one-hop gradients, its double whose reads are cut off."""
+    chains = [_Chain(spec, weights, state.s, state.c, state.h)]
+    if state.chain.shape[1]:
+        parts = state.chain.split([state.s.shape[1], state.c.shape[1], state.h.shape[1]], dim=1)
+        chains.append(_Chain(spec, weights, *parts))
+    return chains
+
+
+def _make_memory(
+    spec: ScanSpec, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int
+) -> MemoryMachine | None:
+    if not spec.has_memory or spec.memory is None:
+        return None
+    if isinstance(spec.memory, Strided):
+        return Stride(spec.memory, weights, state, fresh, lengths, length)
+    return Buffer(spec.memory, weights, state, fresh, lengths)
+
+
+def _combine(spec: ScanSpec, h: Tensor, read: Tensor | None) -> Tensor:
+    if read is None:
+        return h
+    if spec.combine == "concat":
+        return torch.cat([h, read], dim=1)
+    return h + read if spec.combine == "sum" else (h + read) / 2
+
+
+def _output(spec: ScanSpec, h: Tensor, s: Tensor, read: Tensor | None, memory: MemoryMachine | None) -> Tensor:
+    if spec.output == "hidden":
+        return h
+    if spec.output == "summary" and read is not None:
+        return torch.cat([s, read], dim=1)
+    if spec.output == "weights" and isinstance(memory, Stride):
+        return torch.cat([s, memory.by_index(spec.output_size(s.shape[1]) - s.shape[1])], dim=1)
+    return s
+
+
+def _active(positions: Tensor, lengths: Tensor | None) -> Tensor:
+    if lengths is None:
+        return torch.ones_like(positions, dtype=torch.bool)
+    return torch.arange(len(positions), device=positions.device)[:, None] < lengths
+
+
+def _unbind(length: int, *tensors: Tensor | None):
+    """Per step, the slices of each ``(T, ...)`` tensor, or ``None``."""
+    return zip(*([None] * length if tensor is None else tensor.unbind(0) for tensor in tensors), strict=True)
+
+
+def _final_state(
+    state: State, chains: list[_Chain], memory: MemoryMachine | None, positions: Tensor, lengths: Tensor | None
+) -> State:
+    last = positions[-1] if lengths is None else positions.gather(0, lengths[None] - 1)[0]
+    held = {} if memory is None else memory.fields(last + 1, lengths)
+    main = chains[0]
+    if len(chains) > 1:
+        held["chain"] = torch.cat([chains[1].s, chains[1].c, chains[1].h], dim=1)
+    return state._replace(s=main.s, c=main.c, h=main.h, step=last + 1, **held)
+
+
+def _make_log(entries: list[tuple[Tensor, Tensor]], positions: Tensor) -> Log:
+    if not entries:
+        nothing = torch.full_like(positions, EMPTY)
+        return Log(nothing, nothing)
+    slots, displaced = zip(*entries, strict=True)
+    return Log(torch.stack(slots), torch.stack(displaced))
+
+
+def _make_trace(
+    readings: list[tuple[Tensor, Tensor, Tensor]], log: Log, positions: Tensor, spec: ScanSpec
+) -> Trace:
+    """All readings with the same number of slots: a buffer that is still filling lacks its oldest ones."""
+    widest = max(weights.shape[1] for weights, _, _ in readings) if readings else 0
+    fillings = (0.0, EMPTY, -torch.inf)
+    columns = []
+    for column, filling in zip(zip(*readings, strict=True), fillings, strict=True):
+        padded = [torch.nn.functional.pad(item, (widest - item.shape[1], 0), value=filling) for item in column]
+        columns.append(torch.stack(padded).detach())
+    if not columns:
+        columns = [torch.full((*positions.shape, 0), filling) for filling in fillings]
+    delay = 0 if isinstance(spec.memory, Strided) else getattr(spec.memory, "recent", None) or 0
+    entered = torch.where(log.slot == EMPTY, EMPTY, positions - delay)
+    return Trace(*columns, entered, log.displaced)
