@@ -25,7 +25,7 @@ def test_public_names_are_the_committed_ones():
     }, "run `make api` if this change is wanted, and say so in CHANGELOG.md"
 
 
-@pytest.mark.parametrize("path", public_api.public_modules())
+@pytest.mark.parametrize("path", list(public_api.public_modules()))
 def test_no_name_is_listed_twice(path):
     names = importlib.import_module(path).__all__
     assert len(names) == len(set(names))
