@@ -34,7 +34,7 @@ lint: $(VENV)/.installed  ## check style (ruff) and types (pyright)
 	$(BIN)/pyright --warnings --pythonpath $(BIN)/python
 
 bench: $(VENV)/.installed  ## measure speed and memory beside torch.nn and the reference
-	$(BIN)/python -m benchmarks
+	$(ONE_THREAD) $(BIN)/python -m benchmarks
 
 docs: $(VENV)/.docs  ## build the documentation; warnings are errors
 	$(ONE_THREAD) $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
