@@ -23,6 +23,7 @@ autodoc_inherit_docstrings = False
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True  # fields are members already; a second description of each would be an error
 
 
 def generated(name: str) -> str:
