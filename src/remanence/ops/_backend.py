@@ -6,7 +6,8 @@ from typing import Literal, TypeAlias
 
 from torch import Tensor
 
-from .._validate import one_of
+from remanence._validate import one_of
+
 from . import reference
 from ._types import Log, ScanSpec, State, Weights
 

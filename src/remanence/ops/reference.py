@@ -5,16 +5,19 @@ It is written to be read beside the papers. The fused kernel must agree with it;
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from . import cells
+from ._memories import Buffer, MemoryMachine, Stride, empty_steps
 from ._types import EMPTY, Log, ScanSpec, State, Strided, Trace, Weights
-from .memories import Buffer, MemoryMachine, Stride, empty_steps
 from .steps import row_positions
 
 
-def scan(
+def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
     x: Tensor,
     weights: Weights,
     state: State | None,
@@ -113,7 +116,7 @@ def empty_state(spec: ScanSpec, hidden: int, batch: tuple[int, ...], like: Tenso
 class _Chain:
     """The recurrent path of the state: ``s``, ``c`` and, for the leak of a gated cell with memory, ``h``."""
 
-    def __init__(self, spec: ScanSpec, weights: Weights, s: Tensor, c: Tensor, h: Tensor):
+    def __init__(self, spec: ScanSpec, weights: Weights, s: Tensor, c: Tensor, h: Tensor) -> None:
         self.spec, self.weights = spec, weights
         self.s, self.c, self.h = s, c, h
         self.latest = s
@@ -189,7 +192,7 @@ def _active(positions: Tensor, lengths: Tensor | None) -> Tensor:
     return torch.arange(len(positions), device=positions.device)[:, None] < lengths
 
 
-def _unbind(length: int, *tensors: Tensor | None):
+def _unbind(length: int, *tensors: Tensor | None) -> Iterable[tuple[Tensor | None, ...]]:
     """Per step, the slices of each ``(T, ...)`` tensor, or ``None``."""
     return zip(*([None] * length if tensor is None else tensor.unbind(0) for tensor in tensors), strict=True)
 
@@ -213,18 +216,15 @@ def _make_log(entries: list[tuple[Tensor, Tensor]], positions: Tensor) -> Log:
     return Log(torch.stack(slots), torch.stack(displaced))
 
 
-def _make_trace(
-    readings: list[tuple[Tensor, Tensor, Tensor]], log: Log, positions: Tensor, spec: ScanSpec
-) -> Trace:
+def _make_trace(readings: list[tuple[Tensor, Tensor, Tensor]], log: Log, positions: Tensor, spec: ScanSpec) -> Trace:
     """All readings with the same number of slots: a buffer that is still filling lacks its oldest ones."""
     widest = max(weights.shape[1] for weights, _, _ in readings) if readings else 0
     fillings = (0.0, EMPTY, -torch.inf)
-    columns = []
-    for column, filling in zip(zip(*readings, strict=True), fillings, strict=True):
-        padded = [torch.nn.functional.pad(item, (widest - item.shape[1], 0), value=filling) for item in column]
-        columns.append(torch.stack(padded).detach())
-    if not columns:
-        columns = [torch.full((*positions.shape, 0), filling) for filling in fillings]
+    columns = [torch.full((*positions.shape, 0), filling) for filling in fillings]
+    for place, column in enumerate(zip(*readings, strict=True)):
+        padded = [F.pad(item, (widest - item.shape[1], 0), value=fillings[place]) for item in column]
+        columns[place] = torch.stack(padded).detach()
     delay = 0 if isinstance(spec.memory, Strided) else getattr(spec.memory, "recent", None) or 0
     entered = torch.where(log.slot == EMPTY, EMPTY, positions - delay)
-    return Trace(*columns, entered, log.displaced)
+    weights, steps, scores = columns
+    return Trace(weights, steps, scores, entered, log.displaced)

@@ -18,7 +18,7 @@ from ._types import BEFORE_START, EMPTY, Full, Screened, State, Strided, Weights
 
 
 class MemoryMachine(Protocol):
-    """What the scan asks of a memory; ``position`` is the row's step, ``(B,)``, and ``active`` the rows that advance."""
+    """What the scan asks of a memory; ``position`` ``(B,)`` is the row's step, ``active`` tells the rows that advance."""
 
     weights: Tensor
     scores: Tensor
@@ -110,8 +110,11 @@ class Buffer:
     The buffer is kept oldest first, all rows aligned at their newest entry; ``valid`` masks what is older than the row.
     """
 
-    def __init__(self, memory: Screened | Full, weights: Weights, state: State, fresh: bool, lengths: Tensor | None):
-        assert weights.query is not None and weights.key is not None
+    def __init__(
+        self, memory: Screened | Full, weights: Weights, state: State, fresh: bool, lengths: Tensor | None
+    ) -> None:
+        assert weights.query is not None
+        assert weights.key is not None
         self.size, self.weights_of = memory.recent, weights
         self.relevant, self.relevant_score = state.relevant, state.relevant_score
         self.relevant_step, self.recent_score = state.relevant_step, state.recent_score
@@ -248,7 +251,9 @@ class Stride:
 
     normaliser_floor = 1e-7  # as in the authors' code: all weights may be zero
 
-    def __init__(self, memory: Strided, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, steps: int):
+    def __init__(
+        self, memory: Strided, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, steps: int
+    ) -> None:
         self.memory, self.weights_of, self.total_steps = memory, weights, steps
         self.ragged = not fresh or lengths is not None
         self.values, self.steps = state.relevant, state.relevant_step
@@ -339,7 +344,9 @@ class Stride:
 
     def _sparse(self, scores: Tensor, held: Tensor, threshold: Tensor) -> Tensor:
         weights = (scores - threshold).relu().masked_fill(~held, 0.0)
-        return weights / (weights.sum(dim=1, keepdim=True) + self.normaliser_floor) if self.memory.normalise else weights
+        return (
+            weights / (weights.sum(dim=1, keepdim=True) + self.normaliser_floor) if self.memory.normalise else weights
+        )
 
     def _dense(self, scores: Tensor, held: Tensor, threshold: Tensor) -> Tensor:
         scores = torch.where(scores >= threshold, scores, scores.detach())
