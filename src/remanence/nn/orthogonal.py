@@ -189,8 +189,8 @@ class GORU(RecurrentLayer):
     ``r = sigmoid(U_r x + W_r h + b_r)``, ``g`` likewise, ``c = modrelu(r (Q h) + U_c x)``, ``h' = g h + (1 - g) c``.
 
     Args:
-        rotations: ``"fft"``, a butterfly of ``log2(n)`` layers (n a power of two), or ``"tunable"``, ``capacity`` layers
-            of neighbouring pairs.
+        rotations: ``"fft"``, a butterfly of ``log2(n)`` layers (n a power of two), or ``"tunable"``, ``capacity``
+            layers of neighbouring pairs.
         capacity: layers of the tunable style, even.
 
     Example:

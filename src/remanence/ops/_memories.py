@@ -18,7 +18,7 @@ from ._types import BEFORE_START, EMPTY, Full, Screened, State, Strided, Weights
 
 
 class MemoryMachine(Protocol):
-    """What the scan asks of a memory; ``position`` ``(B,)`` is the row's step, ``active`` tells the rows that advance."""
+    """What the scan asks of a memory; ``position`` ``(B,)`` is the row's step, ``active`` the rows that advance."""
 
     weights: Tensor
     scores: Tensor
