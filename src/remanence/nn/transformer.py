@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from remanence._validate import one_of, positive_int, probability
+from remanence._validate import boolean, one_of, positive_int, probability
 from remanence.nn import _streaming
 from remanence.nn._attention_state import AttentionState, step_numbers
 from remanence.nn._sequence import SequenceInput
@@ -92,7 +92,7 @@ class Transformer(nn.Module):
         )
         self.input_size = self.hidden_size = self.output_size = self.width = width
         self.depth, self.heads, self.kind, self.context = depth, heads, kind, context
-        self.batch_first = batch_first
+        self.batch_first = boolean("batch_first", batch_first)
 
     def initial_state(self, batch_size: int | None = None) -> AttentionState:
         """The state before the first step.
