@@ -17,6 +17,7 @@ html_title = f"remanence {version}"
 myst_enable_extensions = ["dollarmath", "substitution"]
 myst_heading_anchors = 3
 
+autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_member_order = "bysource"  # for a subpackage: the order of its __all__
 autodoc_typehints = "none"  # the signature shows them; the text gives the shapes
 autodoc_inherit_docstrings = False

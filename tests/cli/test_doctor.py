@@ -71,3 +71,8 @@ def test_the_table_names_the_path_and_the_version():
     assert result.exit_code == 0
     assert remanence.__version__ in result.output
     assert ops.backend_report()["active"] in result.output
+
+
+def test_square_brackets_in_a_value_are_shown_and_not_taken_for_markup(monkeypatch):
+    monkeypatch.setenv("REMANENCE_NOTE", "[bold]x[/bold]")
+    assert "[bold]x[/bold]" in runner.invoke(app, ["doctor"]).output

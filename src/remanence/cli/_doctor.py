@@ -14,6 +14,7 @@ import numpy
 import torch
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import remanence
 from remanence import data, ops
@@ -105,7 +106,7 @@ def show_report(as_json: bool) -> None:
     for subject, entries in report.items():
         table.add_row(f"[bold]{subject}[/bold]")
         for name, value in entries.items():
-            table.add_row(f"  {name}", _shown(value))
+            table.add_row(f"  {name}", Text(_shown(value)))
     Console().print(table)
 
 
