@@ -181,6 +181,6 @@ def _typed(value: object) -> str:
 
 
 def _nearest(value: object, allowed: list[Any]) -> str:
-    names = [choice for choice in allowed if isinstance(choice, str)]
-    close = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
-    return f"Did you mean {close[0]!r}?" if close else ""
+    names = {choice.lower(): choice for choice in allowed if isinstance(choice, str)}
+    close = difflib.get_close_matches(value.lower(), names, n=1) if isinstance(value, str) else []
+    return f"Did you mean {names[close[0]]!r}?" if close else ""
