@@ -188,7 +188,7 @@ def words_of(text: str) -> list[str]:
     return [word for line in lines for word in [*line.split(), END_OF_LINE]]
 
 
-@functools.lru_cache(maxsize=3)
+@functools.lru_cache(maxsize=6)
 def load_corpus(name: CorpusName) -> Corpus:
     """Reads one of the known texts.
 
