@@ -69,10 +69,6 @@ def own_file(kind, folder):
     path = folder / "mine.txt"
     steps = random.Random(0).choices([-1, 1], k=600)
     path.write_text(" ".join(str(place % 12) for place in itertools.accumulate(steps)))
-        " ".join(
-            random.Random(0).choices(["to", "be", "or", "not", "to", "be", "that", "is", "the", "question"], k=600)
-        )
-    )
     return Text(path=str(path), length=10) if kind == "text" else SequenceFile(path=str(path), length=10)
 
 
