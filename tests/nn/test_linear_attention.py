@@ -227,6 +227,28 @@ def test_the_square_matrix_is_never_formed(kind, causal):
     assert long <= 4096 * CHUNK  # at most one chunk of columns, far from 4096 * 4096
 
 
+def saved_bytes(attend, length: int) -> int:
+    """Bytes that wait for the backward pass, each storage counted once."""
+    sizes = {}
+
+    def record(x):
+        sizes[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(record, lambda x: x):
+        output = attend(*(torch.randn(length, 4, requires_grad=True) for _ in range(3)))
+    assert output.requires_grad  # and the graph, which holds the storages, is still alive
+    return sum(sizes.values())
+
+
+@pytest.mark.parametrize(
+    "attend", [separable_attention, partial(random_feature_attention, projection=torch.ones(6, 4))]
+)
+def test_training_memory_is_linear(attend):
+    causal = partial(attend, causal=True)
+    assert saved_bytes(causal, 4096) <= 4 * saved_bytes(causal, 1024)
+
+
 def test_the_recorder_sees_a_square_matrix():
     assert largest(lambda q, k, v: torch.softmax(q @ k.T, -1) @ v, 512) == 512**2
 

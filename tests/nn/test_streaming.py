@@ -88,6 +88,19 @@ def test_long_linear_streams_may_be_cut_anywhere(kind, cut, seed):
     assert_close(in_chunks(core, x, [cut, 150 - cut])[0], core(x)[0])
 
 
+@pytest.mark.parametrize("kind", ["separable", "positive-random-features"])
+@pytest.mark.parametrize("loud_first", [True, False])
+def test_a_loud_past_or_future_does_not_overflow(kind, loud_first):
+    core = MultiHeadAttention(SIZE, 2, kind=kind, causal=True, dtype=torch.float64)
+    loudness = torch.full((150, 1, 1), 1.0, dtype=torch.float64)
+    loudness[:80] *= 1e4 if loud_first else 1e-4
+    x = loudness * sequence(2, 150).detach()
+    whole, state = core(x)
+    assert whole.isfinite().all()
+    assert all(field.isfinite().all() for field in state)
+    assert_close(in_chunks(core, x, [80, 1, 69])[0], whole)
+
+
 def test_step_by_step_equals_the_whole(core):
     x = sequence()
     state, outputs = core.initial_state(3), []
