@@ -40,6 +40,8 @@ def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
     fresh = state is None
     if state is None:
         state = initial_state(spec, weights, batch)
+    elif reset is not None:
+        state = _start_afresh(state, reset[0], initial_state(spec, weights, batch))
     memory = _make_memory(spec, weights, state, fresh, lengths, length)
     chains = _make_chains(spec, weights, state)
     positions = row_positions(state.step, length, reset)
@@ -111,6 +113,17 @@ def empty_state(spec: ScanSpec, hidden: int, batch: tuple[int, ...], like: Tenso
         relevant_step=empty_steps(memory, steps) if isinstance(memory, Strided) else steps,
         step=torch.zeros(batch, dtype=torch.int64, device=like.device),
     )
+
+
+def _start_afresh(state: State, rows: Tensor, empty: State) -> State:
+    """The state with some rows empty, by selection: not even a key is computed from what they held."""
+    slots = {"recent": 0, "relevant": 0, "relevant_step": EMPTY}
+    fields = []
+    for name, have, none in zip(State._fields, state, empty, strict=True):
+        if name in slots and none.shape != have.shape:  # a growing memory
+            none = F.pad(none, (0,) * 2 * (none.dim() - 2) + (0, have.shape[1] - none.shape[1]), value=slots[name])
+        fields.append(torch.where(rows.reshape(rows.shape + (1,) * (have.dim() - 1)), none, have))
+    return State(*fields)
 
 
 class _Chain:
