@@ -12,7 +12,7 @@ from remanence.testing import check_names, check_recurrent_layer
 
 HERE = Path(__file__).parent
 TABLE = HERE.parents[1] / "docs" / "_generated" / "conformance.md"
-LEGEND = "✓ passes, ✗ fails, – does not apply (the layer decides about that itself)."
+LEGEND = "✓ passes, ✗ fails, – does not apply."
 
 
 def _layers_under_test():
