@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from remanence._validate import message, one_of, positive_int
 from remanence.ops import Memory, Nonlinearity, Weights
 
-from ._layer import Bias, CommonOptions, RecurrentLayer
+from ._layer import Bias, RecurrentLayer
+from ._options import CommonOptions
 from .cuts import Cuts
 from .init import initial_skew
 from .recurrent import RNN
@@ -136,7 +137,7 @@ class ExpRNN(RNN):
         return kept[1]
 
     def _exponential(self, suffix: str) -> Tensor:
-        """In float64: the error of a float32 exponential grows with the angles, and would be passed on at every step."""
+        """In float64: the error of a float32 exponential grows with the angles, and every step would pass it on."""
         skew = self._parameter("weight_hh_skew", suffix)
         upper = skew.double().triu(1)
         base = self._parameter("weight_hh_base", suffix).double()
