@@ -66,7 +66,7 @@ def test_a_file_reads_back_as_itself(tmp_path):
 
 def test_settings_add_options_and_leave_the_others():
     config = with_settings(RunConfig(), ["model.options.recent=5", "task.options.length=7", "budget.patience=none"])
-    assert config.model.options == {"hidden_size": 128, "recent": 5}
+    assert config.model.options == {"recent": 5}
     assert config.task.options == {"length": 7}
     assert config.budget.patience is None
 

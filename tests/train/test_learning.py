@@ -8,7 +8,7 @@ import torch
 from remanence.nn import SequenceModel, StableRNN
 from remanence.tasks import Copy, Text
 from remanence.testing import assert_matches
-from remanence.train import Processes, Run, RunConfig, config_from, evaluate, resume, train
+from remanence.train import Processes, Run, config_from, evaluate, resume, train
 from remanence.train._config import EvaluationConfig
 from remanence.train._learner import Learner
 from remanence.train._states import map_tensors
@@ -199,19 +199,14 @@ def test_carried_state_survives_a_stop_in_every_kind_of_core(core, text, tmp_pat
         "loop": {"log_every": 6},
     }
     if core == "Transformer":
-        table["model"] = {"name": core, "options": {"model_size": 8}}
-    config = config_from({"model": {"options": {}}, **table})
-    config = _without_default_options(config, table["model"]["options"])
+        table["model"]["options"] = {"encoder": "embedding", "embedding_size": 8, "heads": 2, "depth": 1}
+    config = config_from(table)
     train(config, tmp_path / "whole")
     short = replace(config, budget=replace(config.budget, updates=3))
     train(short, tmp_path / "cut")
     resume(tmp_path / "cut", config=config)
     one, other = Run(tmp_path / "whole").load("last")[0], Run(tmp_path / "cut").load("last")[0]
     assert all(torch.equal(a, b) for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True))
-
-
-def _without_default_options(config: RunConfig, options: dict) -> RunConfig:
-    return replace(config, model=replace(config.model, options=options))
 
 
 def test_mixed_precision_is_refused_where_the_device_has_none(monkeypatch):

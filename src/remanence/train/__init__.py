@@ -15,8 +15,10 @@ from remanence.train._config import (
 from remanence.train._distributed import Processes, join_processes
 from remanence.train._errors import CheckpointError, NonFiniteError, RunError, RunLockedError, StorageError
 from remanence.train._evaluation import evaluate
+from remanence.train._grid import Cell, carry_out, plan_grid, run_name, summarise
 from remanence.train._metrics import MetricsFile
 from remanence.train._optimisers import AveragingSGD, make_optimiser, parameter_groups
+from remanence.train._recipes import recipe
 from remanence.train._run import Run, best_run, list_runs
 from remanence.train._toml import config_from, read_config, to_toml, with_settings
 from remanence.train._trainer import Outcome, resume, train
@@ -29,6 +31,12 @@ __all__ = [
     "Run",
     "list_runs",
     "best_run",
+    "recipe",
+    "Cell",
+    "plan_grid",
+    "run_name",
+    "carry_out",
+    "summarise",
     "RunConfig",
     "TaskConfig",
     "ModelConfig",

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
+import inspect
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from remanence._validate import message, one_of
-from remanence.nn import HDetach, SequenceModel, TruncatedBPTT
+from remanence.nn import HDetach, SequenceModel, TruncatedBPTT, get_model
 from remanence.tasks import Task, make_task
 from remanence.train._config import RunConfig
 
 _CUTS = {"truncate": TruncatedBPTT, "h_detach": HDetach}
+
+
+def resolved(config: RunConfig) -> RunConfig:
+    """The configuration with every size that its model needs: 128 hidden units unless told.
+
+    Args:
+        config: Of the run.
+
+    Example:
+        >>> resolved(RunConfig()).model.options
+        {'hidden_size': 128}
+    """
+    needed = inspect.signature(get_model(config.model.name)).parameters
+    if "hidden_size" not in needed or "hidden_size" in config.model.options:
+        return config
+    options = {"hidden_size": 128, **config.model.options}
+    return dataclasses.replace(config, model=dataclasses.replace(config.model, options=options))
 
 
 def build_task(config: RunConfig) -> Task:
@@ -54,7 +73,7 @@ def build_model(config: RunConfig, task: Task) -> SequenceModel:
         >>> build_model(config, build_task(config)).core.hidden_size
         128
     """
-    options = dict(config.model.options)
+    options = dict(resolved(config).model.options)
     if isinstance(options.get("cuts"), dict):
         options["cuts"] = _cuts(options["cuts"])
     model = SequenceModel.for_task(task, config.model.name, **options)

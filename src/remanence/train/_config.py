@@ -45,8 +45,8 @@ class ModelConfig:
 
     Args:
         name: one of :func:`remanence.nn.list_models`.
-        options: of :class:`remanence.nn.SequenceModel` and of the core, such as ``hidden_size``; ``cuts`` may be a
-            table, ``{truncate = 10}`` or ``{h_detach = 0.25}``.
+        options: of :class:`remanence.nn.SequenceModel` and of the core, such as ``hidden_size``, which is 128 unless
+            told; ``cuts`` may be a table, ``{truncate = 10}`` or ``{h_detach = 0.25}``.
 
     Example:
         >>> ModelConfig("RelRNN", {"hidden_size": 64}).name
@@ -54,7 +54,7 @@ class ModelConfig:
     """
 
     name: str = "LSTM"
-    options: dict[str, Any] = field(default_factory=lambda: {"hidden_size": 128})
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -80,15 +81,13 @@ class Learner:
         Raises:
             BadNumberError: If loss or gradient is not finite.
         """
-        seed_torch(update_seed(self.config.seed, update, self._noise_rank()))
         self._set_rates(rate_factor(self.config.schedule, update, budget, plateau_drops))
         batch = self.batch(task, update)
         self.model.train()
         states = list(self.carried)
         sums, norm, stepped = [0.0, 0.0, 0.0, 0.0], 0.0, False
-        for first in range(0, batch.steps, self.config.loop.truncate or batch.steps):
-            piece = _piece(batch, first, self.config.loop.truncate or batch.steps)
-            found = self._backward(task, piece, states, carried=first > 0)
+        for number, piece in enumerate(_pieces(batch, self.config.loop.truncate or batch.steps)):
+            found = self._backward(task, piece, states, (update, number))
             sums = [old + new for old, new in zip(sums, found, strict=True)]
             if found[1]:
                 norm = max(norm, self._step(found[0], stepped))
@@ -101,34 +100,41 @@ class Learner:
         drawn = task.batch(update, self.config.task.batch_size, seed=self.config.seed)
         return fitted(drawn, self.model)
 
-    def _noise_rank(self) -> int:
-        """Processes need dropout masks of their own; gradient cuts are drawn for the whole batch and must agree."""
-        return self.processes.rank if self.config.model.options.get("dropout") else 0
+    def _seed(self, update: int, piece: int, place: int) -> None:
+        """Parts need dropout masks of their own; gradient cuts are drawn for the whole batch, so parts must agree."""
+        part = self.processes.rank * len(self.rows) + place
+        noise = part if self.config.model.options.get("dropout") else 0
+        seed_torch(update_seed(self.config.seed, update, piece, noise))
 
     def _set_rates(self, factor: float) -> None:
         for group, rate in zip(self.optimiser.param_groups, self.base_rates, strict=True):
             group["lr"] = rate * factor
 
-    def _backward(self, task: Task, piece: Batch, states: list[Any], carried: bool) -> list[float]:
+    def _backward(self, task: Task, piece: Batch, states: list[Any], when: tuple[int, int]) -> list[float]:
         """Gradient of the whole piece, part by part; sums of loss, counted steps, right answers and questions."""
         self.optimiser.zero_grad(set_to_none=True)
         total, sums = _counted(task, piece), [0.0, 0.0, 0.0, 0.0]
         for place, (first, stop) in enumerate(self.rows):
             part = piece.rows(first, stop)
-            origin = {"state": states[place]} if carried else start(task, part, states[place])
+            origin = {"state": states[place]} if when[1] > 0 else start(task, part, states[place])
+            self._seed(*when, place)
             with self._synchronised(place, total):
                 output, state = (self.shared_model if total else self.model)(part.inputs, **origin)
                 states[place] = detach(state)
-                share = _counted(task, part)
-                if total:
-                    loss = task.loss(output.float() if output.dtype == torch.bfloat16 else output, part)
-                    weight = share * self.processes.size / total
-                    (loss * weight if share else output.sum() * 0.0).backward()
-                    answers = int(part.mask.sum())
-                    right = task.accuracy(output, part).item() * answers if answers else 0.0
-                    found = [loss.item() * share if share else 0.0, float(share), right, float(answers)]
-                    sums = [old + new for old, new in zip(sums, found, strict=True)]
+                found = self._part_backward(task, part, output, total) if total else [0.0] * 4
+            sums = [old + new for old, new in zip(sums, found, strict=True)]
         return self.processes.sums(sums)
+
+    def _part_backward(self, task: Task, part: Batch, output: Tensor, total: int) -> list[float]:
+        """Gradient of a part, weighted by its share of what counts in the whole piece, over all processes."""
+        share, answers = _counted(task, part), int(part.mask.sum())
+        if not share:
+            (output.sum() * 0.0).backward()
+            return [0.0] * 4
+        loss = task.loss(output.float() if output.dtype == torch.bfloat16 else output, part)
+        (loss * (share * self.processes.size / total)).backward()
+        right = task.accuracy(output, part).item() * answers if answers else 0.0
+        return [loss.item() * share, float(share), right, float(answers)]
 
     @contextlib.contextmanager
     def _synchronised(self, place: int, total: int) -> Any:
@@ -184,7 +190,7 @@ def _counted(task: Task, batch: Batch) -> int:
     return batch.steps * batch.size if task.loss_on_all_steps else int(batch.mask.sum())
 
 
-def _piece(batch: Batch, first: int, steps: int) -> Batch:
-    """Some steps of a batch."""
-    parts = [part[first : first + steps] for part in batch[:3]]
-    return Batch(*parts, reset=batch.reset)
+def _pieces(batch: Batch, steps: int) -> Iterator[Batch]:
+    """The batch in pieces of so many steps."""
+    for first in range(0, batch.steps, steps):
+        yield Batch(*(part[first : first + steps] for part in batch[:3]), reset=batch.reset)

@@ -37,14 +37,20 @@ def seed_torch(seed: int) -> None:
         torch.cuda.manual_seed_all(seed)
 
 
-def update_seed(seed: int, update: int, rank: int) -> int:
-    """The seed of one update's dropout and gradient cuts: a pure function, so nothing is lost when a run is killed.
+def update_seed(seed: int, update: int, piece: int, part: int) -> int:
+    """The seed of one forward pass's dropout and gradient cuts: a pure function, so a kill loses nothing of it.
+
+    Args:
+        seed: Of the run.
+        update: Number of the batch.
+        piece: Number of the piece of its steps.
+        part: Number of the part of its rows.
 
     Example:
-        >>> update_seed(0, 1, 0) == update_seed(0, 1, 0), update_seed(0, 1, 0) == update_seed(0, 2, 0)
+        >>> update_seed(0, 1, 0, 0) == update_seed(0, 1, 0, 0), update_seed(0, 1, 0, 0) == update_seed(0, 2, 0, 0)
         (True, False)
     """
-    return stream("train", seed, update, salt=f"update:{rank}").initial_seed()
+    return stream("train", seed, update, salt=f"update:{piece}:{part}").initial_seed()
 
 
 def random_states() -> dict[str, Any]:

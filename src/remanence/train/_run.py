@@ -9,7 +9,7 @@ from typing import Any
 
 from remanence.nn import SequenceModel
 from remanence.tasks import Task
-from remanence.train._building import build_model, build_task
+from remanence.train._building import build_model, build_task, resolved
 from remanence.train._checkpoint import load_best, load_checkpoint
 from remanence.train._config import RunConfig
 from remanence.train._errors import CheckpointError
@@ -46,7 +46,7 @@ class Run:
         Raises:
             ValueError: If the folder holds another configuration, or things that are no run.
         """
-        run = cls(Path(folder))
+        run, config = cls(Path(folder)), resolved(config)
         if run.exists:
             run._check_same(config)
             return run

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import safetensors.torch
 
 from remanence.tasks import Task
-from remanence.train._building import build_model, build_task
+from remanence.train._building import build_model, build_task, resolved
 from remanence.train._checkpoint import Checkpoint, forget_drafts, load_checkpoint, save_best, save_checkpoint
 from remanence.train._config import RunConfig
 from remanence.train._distributed import Processes
@@ -120,8 +120,8 @@ class _Training:
         self, run: Run, processes: Processes, observer: Observer | None, config: RunConfig | None = None
     ) -> None:
         self.run, self.processes, self.observer = run, processes, observer
-        self.changed = config is not None and config != run.config
-        self.config = config or run.config
+        self.changed = config is not None and resolved(config) != run.config
+        self.config = resolved(config or run.config)
         self.saved_update: int | None = None
 
     def carry_out(self) -> Outcome:
@@ -189,9 +189,16 @@ class _Training:
             self._say("the batch is shared out differently now; the carried layer state is dropped")
 
     def _write_start(self, resumed: bool) -> None:
-        if not self.processes.writes:
-            self.tensorboard = _NoEvents()
-            return
+        self.tensorboard = _NoEvents()
+        if self.processes.writes:
+            self._write_facts()
+            self.tensorboard = TensorBoard(self.run.folder / "tensorboard", self.progress.update, self._say)
+        if resumed:
+            self._tell({"kind": "resumed", "update": self.progress.update})
+        else:
+            self._save()
+
+    def _write_facts(self) -> None:
         manifest, before = make_manifest(self.config, self.processes.size), self.run.manifest
         if self.changed:
             self.run.write("config.toml", to_toml(self.config))
@@ -200,12 +207,7 @@ class _Training:
             manifest["began_with"] = before.get("began_with", {name: before.get(name) for name in manifest})
         self.run.write("manifest.json", json.dumps(manifest, indent=1))
         self.run.metrics.cut_after(self.progress.update)
-        self.tensorboard = TensorBoard(self.run.folder / "tensorboard", self.progress.update, self._say)
         self.run.set_status("running", update=self.progress.update)
-        if resumed:
-            self._tell({"kind": "resumed", "update": self.progress.update})
-        else:
-            self._save()
 
     # ---- the loop ---------------------------------------------------------------------------------------------------
 
