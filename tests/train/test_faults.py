@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from remanence.train import (
+    Checkpoint,
     CheckpointError,
     NonFiniteError,
     Run,
@@ -30,6 +31,12 @@ HERE = Path(__file__).parent
 @pytest.fixture
 def folder(tmp_path) -> Path:
     return tmp_path / "run"
+
+
+def last(folder: Path) -> Checkpoint:
+    found = load_checkpoint(Run(folder).checkpoints)
+    assert found is not None
+    return found
 
 
 def test_two_runs_of_one_configuration_are_the_same(faults, reference, folder):
@@ -77,7 +84,7 @@ def test_a_signal_saves_and_stops_at_once(faults, reference, folder, number):
     outcome = train(faults.tiny_config(), folder, observer)
     assert (outcome.status, outcome.update, outcome.signal) == ("interrupted", 8, number)
     assert Run(folder).status["status"] == "interrupted"
-    assert load_checkpoint(Run(folder).checkpoints).update == 8
+    assert last(folder).update == 8
     assert resume(folder).status == "done"
     assert faults.same_end(folder, reference)
 
@@ -183,7 +190,7 @@ def test_nan_stops_keeps_the_last_good_state_and_names_the_group(faults, folder,
         NonFiniteError, match=r"update 7: the loss is not finite \(group other \(gradient\): .*weight_ih"
     ):
         train(config, folder)
-    kept = load_checkpoint(Run(folder).checkpoints)
+    kept = last(folder)
     assert kept.update == 7
     assert all(bool(weight.isfinite().all()) for weight in kept.weights.values())
     assert bool(load_file(folder / "failure" / "batch.safetensors")["inputs"].isnan().any())
@@ -202,7 +209,7 @@ def test_weights_that_are_not_finite_are_never_saved(faults, folder):
     config = faults.tiny_config(optimiser={"name": "sgd", "learning_rate": 1e38}, loop={"clip_norm": None})
     with pytest.raises(NonFiniteError):
         train(config, folder)
-    kept = load_checkpoint(Run(folder).checkpoints)
+    kept = last(folder)
     assert all(bool(weight.isfinite().all()) for weight in kept.weights.values())
 
 
@@ -221,7 +228,7 @@ def test_nan_within_a_batch_of_several_updates_keeps_the_checkpoint_before(fault
     monkeypatch.setattr(Copy, "batch", late)
     with pytest.raises(NonFiniteError):
         train(config, folder)
-    assert load_checkpoint(Run(folder).checkpoints).update == 6
+    assert last(folder).update == 6
 
 
 def test_resuming_elsewhere_warns_that_bits_may_differ(faults, folder):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from remanence.nn import SequenceModel, StableRNN
-from remanence.tasks import Copy, Text
+from remanence.tasks import Copy, Task, Text
 from remanence.testing import assert_matches
 from remanence.train import Processes, Run, config_from, evaluate, resume, train
 from remanence.train._config import EvaluationConfig
@@ -16,7 +16,7 @@ from remanence.train._states import map_tensors
 TASK = Copy(length=4, items=2, symbols=2)
 
 
-def learner(task=TASK, core="LSTM", options=None, **tables) -> Learner:
+def learner(task: Task = TASK, core="LSTM", options=None, **tables) -> Learner:
     config = config_from({"loop": {"precision": "float64"}, "task": {"batch_size": 6}, **tables})
     torch.manual_seed(1)
     model = SequenceModel.for_task(task, core, **{"hidden_size": 5, **(options or {})}).double()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import torch
 import typer
@@ -13,7 +13,7 @@ from rich.table import Table
 
 from remanence._validate import message, one_of
 from remanence.cli._errors import exit_codes
-from remanence.tasks import Split, Task
+from remanence.tasks import SPLITS, Split, Task
 from remanence.train import EvaluationConfig, Run, evaluate
 
 
@@ -23,7 +23,7 @@ def evaluate_run(
     """Does what ``remanence evaluate`` says."""
     with exit_codes():
         one_of("weights", weights, ("best", "last"))
-        split = one_of("split", split, get_args(Split))
+        part: Split = one_of("split", split, SPLITS)
         run = Run.open(folder)
         torch.set_num_threads(run.config.loop.threads)
         model, task = run.load(weights)
@@ -31,7 +31,7 @@ def evaluate_run(
         rows = []
         for length in numbers("length", lengths) or [None]:
             asked = task if length is None else task.with_length(length)
-            rows.append({"length": length or _own_length(task), **evaluate(model, asked, config, split)})
+            rows.append({"length": length or _own_length(task), **evaluate(model, asked, config, part)})
     show_rows(rows, as_json)
 
 

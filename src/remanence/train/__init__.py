@@ -18,10 +18,11 @@ from remanence.train._evaluation import evaluate
 from remanence.train._grid import Cell, carry_out, plan_grid, run_name, summarise
 from remanence.train._metrics import MetricsFile
 from remanence.train._optimisers import AveragingSGD, make_optimiser, parameter_groups
+from remanence.train._outcome import Outcome
 from remanence.train._recipes import recipe
 from remanence.train._run import Run, best_run, list_runs
 from remanence.train._toml import config_from, read_config, to_toml, with_settings
-from remanence.train._trainer import Outcome, resume, train
+from remanence.train._trainer import resume, train
 
 __all__ = [
     "train",

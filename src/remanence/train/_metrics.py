@@ -118,3 +118,17 @@ class TensorBoard:
         """Writes out what is left."""
         if self._writer is not None:
             self._writer.close()
+
+
+class NoEvents:
+    """What a process that owns no folder writes: nothing.
+
+    Example:
+        >>> NoEvents().add({"loss": 0.5})
+    """
+
+    def add(self, line: dict[str, Any]) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Does nothing."""

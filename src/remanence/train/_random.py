@@ -60,11 +60,11 @@ def random_states() -> dict[str, Any]:
         >>> sorted(random_states())
         ['cuda', 'numpy', 'python', 'torch']
     """
-    name, keys, *rest = numpy.random.get_state()  # noqa: NPY002
+    name, keys, *rest = tuple(numpy.random.get_state())  # noqa: NPY002
     return {
         "torch": torch.get_rng_state(),
         "cuda": list(torch.cuda.get_rng_state_all()) if torch.cuda.is_initialized() else [],
-        "numpy": [name, torch.from_numpy(keys.astype("int64")), *rest],
+        "numpy": [name, torch.from_numpy(numpy.asarray(keys).astype("int64")), *rest],
         "python": _listed(random.getstate()),
     }
 

@@ -10,8 +10,10 @@ from torch import Tensor
 
 from remanence import nn
 
+_STATES = (nn.State, nn.CacheState, nn.RunningState, nn.ConvolutionState, nn.TruncatedState)
+
 # The only classes that a file may name: reading a checkpoint can make these and nothing else.
-_NAMED = {kind.__name__: kind for kind in (nn.State, nn.CacheState, nn.RunningState, nn.ConvolutionState)}
+_NAMED = {kind.__name__: kind for kind in _STATES}
 
 
 def pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:

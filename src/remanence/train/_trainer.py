@@ -6,7 +6,6 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +21,8 @@ from remanence.train._evaluation import evaluate
 from remanence.train._files import locked, write_folder
 from remanence.train._learner import BadNumberError, Learner, Learnt
 from remanence.train._manifest import changed_facts, make_manifest
-from remanence.train._metrics import TensorBoard
+from remanence.train._metrics import NoEvents, TensorBoard
+from remanence.train._outcome import Outcome
 from remanence.train._progress import Progress, stop_reason
 from remanence.train._random import isolated, random_states, seed_all, set_random_states
 from remanence.train._run import Run
@@ -30,31 +30,6 @@ from remanence.train._signals import StopRequest, stop_requests
 from remanence.train._toml import to_toml
 
 Observer = Callable[[dict[str, Any]], None]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a call of :func:`train` or :func:`resume` ended.
-
-    Args:
-        status: ``"done"``, or ``"interrupted"`` by a signal, to be resumed.
-        reason: in words.
-        run: the run folder.
-        update: batches learnt from so far.
-        validation: last evaluation.
-        signal: number of the signal that interrupted it.
-
-    Example:
-        >>> Outcome("done", "budget used up", Run(Path("mine")), 100, {}).status
-        'done'
-    """
-
-    status: Literal["done", "interrupted"]
-    reason: str
-    run: Run
-    update: int
-    validation: dict[str, float]
-    signal: int | None = None
 
 
 def train(config: RunConfig, folder: str | Path, observer: Observer | None = None) -> Outcome:
@@ -189,7 +164,7 @@ class _Training:
             self._say("the batch is shared out differently now; the carried layer state is dropped")
 
     def _write_start(self, resumed: bool) -> None:
-        self.tensorboard = _NoEvents()
+        self.tensorboard = NoEvents()
         if self.processes.writes:
             self._write_facts()
             self.tensorboard = TensorBoard(self.run.folder / "tensorboard", self.progress.update, self._say)
@@ -347,16 +322,6 @@ class _Training:
     def _tell(self, line: dict[str, Any]) -> None:
         if self.observer is not None and self.processes.writes:
             self.observer({**line, "budget": getattr(self, "budget", 0)})
-
-
-class _NoEvents:
-    """What a process that owns no folder writes: nothing."""
-
-    def add(self, line: dict[str, Any]) -> None:
-        """Does nothing."""
-
-    def close(self) -> None:
-        """Does nothing."""
 
 
 def _matched(fresh: dict[str, Any], saved: dict[str, Any]) -> dict[str, Any]:
