@@ -1,0 +1,205 @@
+// The read of a buffer: softmax over scores of keys, weighted sum of values, and its backward pass.
+//
+// Additive score: v . tanh(q + k). Since tanh(a + b) = 1 - 2 / (1 + exp(2 a) exp(2 b)), a key is stored as exp(2 k) and
+// the inner loop needs no tanh. This is exact to rounding if all |k| <= key_most: then q may be clamped to query_most,
+// because tanh(q + k) has rounded to +-1 there. A key with a larger entry is "wide": it is stored as k itself, and its
+// scores take the tanh. Four reciprocals cost one division: 1/a = bcd / abcd; 1 + exp(2 (q + k)) is clamped to
+// product_most first, where tanh has rounded to 1, so that the product of four stays finite.
+// All scores are less by sum(v), which softmax does not see.
+
+template <class T> struct Read {
+  Index count, np;
+  const T *const *keys, *const *values;  // count pointers to (np)
+  const uint8_t *wide;                   // (count)
+  const T *q, *eq, *v;                   // query, exp(2 q) clamped, score weights: (np)
+  int score;
+  T scale;                               // DOT
+};
+
+template <class T> static void query_exponential(T *eq, const T *q, Index np) {
+  constexpr T most = Simd<T>::query_most;
+  for (Index j = 0; j < np; j += WIDTH<T>) {
+    Vec<T> x = lower<T>(higher<T>(load(q + j), all<T>(-most)), all<T>(most));
+    store(eq + j, exp<T>(x + x));
+  }
+}
+
+// Puts a key into its stored form, in place; tells whether it is wide.
+template <class T> static bool encode_key(T *key, Index np) {
+  constexpr T most = Simd<T>::key_most;
+  Vec<T> widest{};
+  for (Index j = 0; j < np; j += WIDTH<T>) {
+    Vec<T> k = load(key + j);
+    widest = higher<T>(widest, k < 0 ? -k : k);
+  }
+  for (Index lane = 0; lane < WIDTH<T>; ++lane)
+    if (widest[lane] > most) return true;
+  for (Index j = 0; j < np; j += WIDTH<T>) {
+    Vec<T> k = load(key + j);
+    store(key + j, exp<T>(k + k));
+  }
+  return false;
+}
+
+// 1 / (1 + eq ek) for four keys at once.
+template <class T> static inline __attribute__((always_inline)) void reciprocals(Vec<T> eq, const T *const *key,
+                                                                                 Index j, Vec<T> (&r)[4]) {
+  const Vec<T> most = all<T>(Simd<T>::product_most);
+  Vec<T> d[4];
+  for (int i = 0; i < 4; ++i) d[i] = lower<T>(eq * load(key[i] + j) + T(1), most);
+  Vec<T> d01 = d[0] * d[1], d23 = d[2] * d[3], one = T(1) / (d01 * d23);
+  Vec<T> r01 = one * d23, r23 = one * d01;
+  r[0] = r01 * d[1], r[1] = r01 * d[0], r[2] = r23 * d[3], r[3] = r23 * d[2];
+}
+
+// Scores of four keys and, if asked for, the tanh values (4, np).
+template <class T, bool keep>
+static void score_four(const Read<T> &read, const T *const *key, T *score, T *bent) {
+  Vec<T> total[4] = {};
+  for (Index j = 0; j < read.np; j += WIDTH<T>) {
+    Vec<T> r[4], v = load(read.v + j);
+    reciprocals<T>(load(read.eq + j), key, j, r);
+    for (int i = 0; i < 4; ++i) {
+      total[i] += v * r[i];
+      if (keep) store(bent + i * read.np + j, T(1) - T(2) * r[i]);
+    }
+  }
+  for (int i = 0; i < 4; ++i) score[i] = T(-2) * sum<T>(total[i]);
+}
+
+template <class T, bool keep> static T score_wide(const Read<T> &read, const T *key, T *bent) {
+  Vec<T> total{};
+  for (Index j = 0; j < read.np; j += WIDTH<T>) {
+    Vec<T> t = tanh<T>(load(read.q + j) + load(key + j));
+    total += load(read.v + j) * (t - T(1));
+    if (keep) store(bent + j, t);
+  }
+  return sum<T>(total);
+}
+
+template <class T, bool keep> static T score_narrow(const Read<T> &read, const T *key, T *bent) {
+  Vec<T> total{};
+  for (Index j = 0; j < read.np; j += WIDTH<T>) {
+    Vec<T> r = T(1) / lower<T>(load(read.eq + j) * load(key + j) + T(1), all<T>(Simd<T>::product_most));
+    total += load(read.v + j) * r;
+    if (keep) store(bent + j, T(1) - T(2) * r);
+  }
+  return T(-2) * sum<T>(total);
+}
+
+// Scores of slots i .. i + m - 1, m <= 4.
+template <class T, bool keep> static void score_group(const Read<T> &read, Index i, int m, T *score, T *bent) {
+  bool wide = false;
+  for (int g = 0; g < m; ++g) wide |= read.wide[i + g] != 0;
+  const T *key[4];
+  if (!wide) {
+    for (int g = 0; g < 4; ++g) key[g] = read.keys[i + (g < m ? g : m - 1)];
+    return score_four<T, keep>(read, key, score, bent);
+  }
+  for (int g = 0; g < m; ++g) {
+    T *here = bent + g * read.np;
+    const T *alone = read.keys[i + g];
+    score[g] = read.wide[i + g] ? score_wide<T, keep>(read, alone, here) : score_narrow<T, keep>(read, alone, here);
+  }
+}
+
+// z (count, room up to a multiple of the vector) holds scores and becomes weights; returns log sum exp.
+template <class T> static T softmax(T *z, Index count) {
+  constexpr Index W = WIDTH<T>;
+  T most = z[0];
+  for (Index i = 1; i < count; ++i) most = z[i] > most ? z[i] : most;
+  for (Index i = count; i % W; ++i) z[i] = most;
+  Vec<T> total{};
+  for (Index i = 0; i < count; i += W) {
+    Vec<T> e = exp<T>(load(z + i) - most);
+    store(z + i, e);
+    if (i + W <= count) total += e;
+  }
+  T rest = 0;
+  for (Index i = count / W * W; i < count; ++i) rest += z[i];
+  T all_of = sum<T>(total) + rest;
+  for (Index i = 0; i < count; ++i) z[i] /= all_of;
+  return most + T(__builtin_log(double(all_of)));
+}
+
+// result (np) = sum_i z_i value_i
+template <class T> static void weighted_sum(const Read<T> &read, const T *z, T *result) {
+  constexpr Index W = WIDTH<T>, BLOCK = 8;
+  for (Index j = 0; j < read.np; j += BLOCK * W) {
+    Vec<T> total[BLOCK] = {};
+    Index vectors = (read.np - j) / W < BLOCK ? (read.np - j) / W : BLOCK;
+    for (Index i = 0; i < read.count; ++i)
+      for (Index b = 0; b < vectors; ++b) total[b] += z[i] * load(read.values[i] + j + b * W);
+    for (Index b = 0; b < vectors; ++b) store(result + j + b * W, total[b]);
+  }
+}
+
+template <class T> static T read_forward(const Read<T> &read, T *z, T *result) {
+  if (read.score == DOT)
+    for (Index i = 0; i < read.count; ++i) z[i] = read.scale * dot(read.q, read.keys[i], read.np);
+  else
+    for (Index i = 0; i < read.count; i += 4) {
+      T score[4];
+      int m = int(read.count - i < 4 ? read.count - i : 4);
+      score_group<T, false>(read, i, m, score, nullptr);
+      for (int g = 0; g < m; ++g) z[i + g] = score[g];
+    }
+  T lse = softmax(z, read.count);
+  weighted_sum(read, z, result);
+  return lse;
+}
+
+template <class T> struct ReadBack {
+  const T *dr;        // (np): gradient of the result
+  T lse, mean;        // log sum exp of the forward pass; dr . result
+  T *const *sums;     // count pointers to (2, np): gradients of value and key, added to
+  T *dq, *dv;         // (np), added to
+  T *bent;            // (4, np) scratch
+};
+
+template <class T, int M>
+static void spread_additive(const Read<T> &read, const ReadBack<T> &back, Index i, const T *z, const T *de) {
+  Index np = read.np;
+  for (Index j = 0; j < np; j += WIDTH<T>) {
+    Vec<T> dr = load(back.dr + j), v = load(read.v + j), dq = load(back.dq + j), dv = load(back.dv + j);
+    for (int g = 0; g < M; ++g) {
+      T *sums = back.sums[i + g];
+      Vec<T> t = load(back.bent + g * np + j), dk = de[g] * (v * (T(1) - t * t));
+      dq += dk, dv += de[g] * t;
+      store(sums + j, load(sums + j) + z[g] * dr);
+      store(sums + np + j, load(sums + np + j) + dk);
+    }
+    store(back.dq + j, dq), store(back.dv + j, dv);
+  }
+}
+
+template <class T>
+static void spread_dot(const Read<T> &read, const ReadBack<T> &back, Index i, T z, T de) {
+  T *sums = back.sums[i];
+  for (Index j = 0; j < read.np; j += WIDTH<T>) {
+    store(back.dq + j, load(back.dq + j) + de * load(read.keys[i] + j));
+    store(sums + j, load(sums + j) + z * load(back.dr + j));
+    store(sums + read.np + j, load(sums + read.np + j) + de * load(read.q + j));
+  }
+}
+
+// Scores are computed again; weights follow from lse, so one pass over the slots is enough.
+template <class T> static void read_backward(const Read<T> &read, const ReadBack<T> &back) {
+  for (Index i = 0; i < read.count; i += 4) {
+    T score[4], z[WIDTH<T> > 4 ? WIDTH<T> : 4] = {}, de[4];
+    int m = int(read.count - i < 4 ? read.count - i : 4);
+    if (read.score == DOT)
+      for (int g = 0; g < m; ++g) score[g] = read.scale * dot(read.q, read.keys[i + g], read.np);
+    else
+      score_group<T, true>(read, i, m, score, back.bent);
+    for (int g = 0; g < m; ++g) z[g] = score[g] - back.lse;
+    for (Index g = 0; g < 4; g += WIDTH<T>) store(z + g, exp<T>(load(z + g)));
+    for (int g = 0; g < m; ++g) de[g] = z[g] * (dot(back.dr, read.values[i + g], read.np) - back.mean);
+    if (read.score == DOT)
+      for (int g = 0; g < m; ++g) spread_dot(read, back, i + g, z[g], read.scale * de[g]);
+    else if (m == 4) spread_additive<T, 4>(read, back, i, z, de);
+    else if (m == 3) spread_additive<T, 3>(read, back, i, z, de);
+    else if (m == 2) spread_additive<T, 2>(read, back, i, z, de);
+    else spread_additive<T, 1>(read, back, i, z, de);
+  }
+}
