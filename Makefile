@@ -34,7 +34,7 @@ lint: $(VENV)/.installed  ## check style (ruff) and types (pyright)
 	$(BIN)/pyright --warnings --pythonpath $(BIN)/python
 
 bench: $(VENV)/.installed  ## measure speed and memory beside torch.nn and the reference
-	$(BIN)/python -m benchmarks
+	$(ONE_THREAD) $(BIN)/python -m benchmarks
 
 docs: $(VENV)/.docs  ## build the documentation; warnings are errors
 	$(ONE_THREAD) $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
@@ -47,7 +47,7 @@ api: $(VENV)/.installed  ## write the list of public names again, after a wanted
 	$(BIN)/python tests/public_api.py --write
 
 clean:  ## remove the environment and everything that was built
-	rm -rf $(VENV) build dist docs/_build docs/_generated .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) build dist docs/_build .pytest_cache .ruff_cache .hypothesis src/*.egg-info
 	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.python:

@@ -24,6 +24,7 @@ from remanence import _validate
             "`r` must be a finite number > 0 and <= 1; got 2",
         ),
         (lambda: _validate.real("r", 0, above=0), ValueError, "`r` must be a finite number > 0; got 0"),
+        (lambda: _validate.real("r", 1.0, above=0, below=1), ValueError, "number > 0 and < 1; got 1.0"),
         (lambda: _validate.real("r", None), TypeError, "`r` must be a finite number; got None (NoneType)"),
         (lambda: _validate.probability("p", 1.1), ValueError, "`p` must be a finite number >= 0 and <= 1; got 1.1"),
         (lambda: _validate.probability("p", False), TypeError, "got False (bool)"),

@@ -14,13 +14,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from remanence import data as data
     from remanence import nn as nn
     from remanence import ops as ops
     from remanence import tasks as tasks
     from remanence import testing as testing
 
 __version__ = "0.1.0"
-__all__ = ["nn", "ops", "tasks", "testing"]
+__all__ = ["nn", "ops", "tasks", "data", "testing"]
 
 
 def __getattr__(name: str) -> ModuleType:

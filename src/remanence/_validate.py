@@ -55,8 +55,16 @@ def positive_int(name: str, value: Any, minimum: int = 1) -> int:
     return int(value)
 
 
-def real(name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf, most: float = math.inf) -> float:
-    """Checks a finite number that lies above `above`, and between `least` and `most`.
+def real(
+    name: str,
+    value: Any,
+    *,
+    above: float = -math.inf,
+    least: float = -math.inf,
+    most: float = math.inf,
+    below: float = math.inf,
+) -> float:
+    """Checks a finite number that lies above `above`, between `least` and `most`, and below `below`.
 
     Raises:
         TypeError: If the value is not a real number (a bool is none).
@@ -72,11 +80,12 @@ def real(name: str, value: Any, *, above: float = -math.inf, least: float = -mat
     bounds = [f"> {above:g}"] if above > -math.inf else []
     bounds += [f">= {least:g}"] if least > -math.inf else []
     bounds += [f"<= {most:g}"] if most < math.inf else []
+    bounds += [f"< {below:g}"] if below < math.inf else []
     expected = " ".join(["be a finite number", " and ".join(bounds)]).strip()
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(message(name, expected, _typed(value)))
     number = float(value)
-    if not (math.isfinite(number) and number > above and least <= number <= most):
+    if not (math.isfinite(number) and above < number < below and least <= number <= most):
         raise ValueError(message(name, expected, value))
     return number
 
@@ -172,6 +181,6 @@ def _typed(value: object) -> str:
 
 
 def _nearest(value: object, allowed: list[Any]) -> str:
-    names = [choice for choice in allowed if isinstance(choice, str)]
-    close = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
-    return f"Did you mean {close[0]!r}?" if close else ""
+    names = {choice.lower(): choice for choice in allowed if isinstance(choice, str)}
+    close = difflib.get_close_matches(value.lower(), names, n=1) if isinstance(value, str) else []
+    return f"Did you mean {names[close[0]]!r}?" if close else ""

@@ -43,16 +43,16 @@ def test_our_variables_are_shown_and_no_others(monkeypatch):
     assert all(name.startswith("REMANENCE_") for name in environment)
 
 
-def test_the_data_directory_and_what_it_holds(monkeypatch, tmp_path):
-    (tmp_path / "mnist").mkdir()
-    (tmp_path / "README.md").touch()
+def test_data_files_are_counted_where_they_lie(monkeypatch, tmp_path):
+    (tmp_path / "ptb").mkdir()
+    (tmp_path / "ptb" / "ptb.test.txt").touch()
     monkeypatch.setenv("REMANENCE_DATA", str(tmp_path))
-    assert report()["data"] == {"directory": str(tmp_path), "holds": ["mnist"]}
-
-
-def test_a_data_directory_that_is_missing_is_reported_and_no_error(monkeypatch, tmp_path):
-    monkeypatch.setenv("REMANENCE_DATA", str(tmp_path / "gone"))
-    assert report()["data"]["holds"] == []
+    monkeypatch.setenv("REMANENCE_CACHE", str(tmp_path / "gone"))
+    found = report()["data"]
+    assert found["directories"] == [str(tmp_path), str(tmp_path / "gone")]
+    counts = dict(entry.split() for entry in found["files_present"])
+    assert counts["ptb"].startswith("1/")
+    assert counts["mnist"].startswith("0/")
 
 
 @pytest.mark.parametrize("line", ["flags\t\t: fpu avx2 fma", "Features\t: fp asimd"])
@@ -71,3 +71,8 @@ def test_the_table_names_the_path_and_the_version():
     assert result.exit_code == 0
     assert remanence.__version__ in result.output
     assert ops.backend_report()["active"] in result.output
+
+
+def test_square_brackets_in_a_value_are_shown_and_not_taken_for_markup(monkeypatch):
+    monkeypatch.setenv("REMANENCE_NOTE", "[bold]x[/bold]")
+    assert "[bold]x[/bold]" in runner.invoke(app, ["doctor"]).output

@@ -28,3 +28,10 @@ def test_the_table_names_every_model(monkeypatch):
     result = runner.invoke(app, ["models"])
     assert result.exit_code == 0
     assert all(model.name in result.output for model in nn.list_models())
+
+
+def test_marks_of_the_documentation_are_not_shown(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    marked = nn.ModelInfo("Some", "Uses ``h`` and **grows** [a; b].", "000", "rnn", "none")
+    monkeypatch.setattr(nn, "list_models", lambda: [marked])
+    assert "Uses h and grows [a; b]." in runner.invoke(app, ["models"]).output

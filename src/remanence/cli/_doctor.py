@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ import numpy
 import torch
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import remanence
-from remanence import ops
+from remanence import data, ops
 
 # The sets that decide how fast a CPU kernel can be; a processor lists some hundred others.
 INSTRUCTION_SETS = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512_vnni",
@@ -49,7 +51,7 @@ def collect_report() -> dict[str, Any]:
             "torch_cpu_capability": torch.backends.cpu.get_cpu_capability(),
         },
         "environment": {name: value for name, value in sorted(os.environ.items()) if name.startswith("REMANENCE_")},
-        "data": data_directory(),
+        "data": data_sets(),
     }
 
 
@@ -73,27 +75,26 @@ def instruction_sets(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
     return [name for name in INSTRUCTION_SETS if name in flags] or [platform.machine()]
 
 
-def data_directory() -> dict[str, Any]:
-    """Tells where data sets are looked for first, and what is there.
+def data_sets() -> dict[str, list[str]]:
+    """Tells where data files are looked for, and how many of each set are there.
 
     Example:
-        >>> sorted(data_directory())
-        ['directory', 'holds']
+        >>> sorted(data_sets())
+        ['directories', 'files_present']
     """
-    place = os.environ.get("REMANENCE_DATA")
-    held = (
-        sorted(entry.name for entry in Path(place).iterdir() if entry.is_dir())
-        if place and Path(place).is_dir()
-        else []
-    )
-    return {"directory": place, "holds": held}
+    known = Counter(name.partition("/")[0] for name in data.names())
+    present = Counter(name.partition("/")[0] for name in data.names() if data.is_available(name))
+    return {
+        "directories": [str(place) for place in data.data_directories()],
+        "files_present": [f"{name} {present[name]}/{count}" for name, count in known.items()],
+    }
 
 
 def show_report(as_json: bool) -> None:
     """Prints the report, as tables or as JSON.
 
     Example:
-        >>> show_report(as_json=True)  # doctest: +ELLIPSIS
+        >>> show_report(as_json=True)
         {
           "versions": ...
     """
@@ -105,11 +106,11 @@ def show_report(as_json: bool) -> None:
     for subject, entries in report.items():
         table.add_row(f"[bold]{subject}[/bold]")
         for name, value in entries.items():
-            table.add_row(f"  {name}", _shown(value))
+            table.add_row(f"  {name}", Text(_shown(value)))
     Console().print(table)
 
 
 def _shown(value: object) -> str:
     if value is None or value in ("", []):
         return "-"
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

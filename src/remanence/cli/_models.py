@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from remanence import nn
 
@@ -16,7 +19,7 @@ def show_models(as_json: bool) -> None:
     """Prints one row per model, as a table or as JSON.
 
     Example:
-        >>> show_models(as_json=True)  # doctest: +ELLIPSIS
+        >>> show_models(as_json=True)
         [
           {
             "name": ...
@@ -25,7 +28,12 @@ def show_models(as_json: bool) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table(*COLUMNS)
+    table = Table(*COLUMNS, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for row in rows:
-        table.add_row(*map(str, row.values()))
+        table.add_row(*(Text(_plain(value)) for value in row.values()))
     Console().print(table)
+
+
+def _plain(text: str) -> str:
+    """Takes the marks for code and emphasis out of a line of documentation."""
+    return re.sub(r"``|\*\*", "", text)

@@ -7,7 +7,8 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from .._validate import one_of
+from remanence._validate import one_of
+
 from . import fused, reference
 from ._library import library
 from ._types import Log, ScanSpec, State, Weights

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from .._require import is_required
+from remanence._require import is_required
 
 PACKAGE = Path(__file__).resolve().parent.parent
 SOURCES = PACKAGE / "csrc"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree
 
-from .._validate import one_of, positive_int
+from remanence._validate import one_of, positive_int
 
 CellName: TypeAlias = Literal["rnn", "lstm", "gru", "goru"]
 Nonlinearity: TypeAlias = Literal["tanh", "relu", "modrelu", "identity"]
@@ -204,7 +204,8 @@ class ScanSpec:
         if self.output == "hidden" or not self.has_memory:
             return hidden_size
         if self.output == "weights":
-            assert isinstance(self.memory, Strided) and self.max_steps is not None
+            assert isinstance(self.memory, Strided)
+            assert self.max_steps is not None
             return hidden_size + self.max_steps // self.memory.every + (self.memory.start == "zero")
         return 2 * hidden_size if self.output == "summary" else self.macro_size(hidden_size)
 
@@ -285,7 +286,7 @@ class State(NamedTuple):
         """The same values cut off from the graph, memory included: the only cut between calls."""
         return State(*(field.detach() for field in self))
 
-    def to(self, *args, **kwargs) -> State:
+    def to(self, *args: Any, **kwargs: Any) -> State:
         """Move or cast like :meth:`torch.Tensor.to`; step counters stay int64."""
         moved = [field.to(*args, **kwargs) for field in self]
         kept = [new if old.is_floating_point() else new.to(torch.int64) for old, new in zip(self, moved, strict=True)]

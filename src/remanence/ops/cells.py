@@ -31,6 +31,8 @@ def project_input(x: Tensor, weights: Weights, cell: str) -> Tensor:
 
     Args:
         x: ``(T, B, input_size)``.
+        weights: parameters of the layer.
+        cell: name of the cell.
 
     Returns:
         ``(T, B, G)``. Both biases are in it, except for the recurrent bias of a GRU, which its reset gate multiplies.
@@ -45,6 +47,8 @@ def step(spec: ScanSpec, weights: Weights, projected: Tensor, s: Tensor, c: Tens
     """One step of the cell.
 
     Args:
+        spec: which cell, which nonlinearity.
+        weights: parameters of the layer.
         projected: ``(B, G)`` from :func:`project_input`.
         s: ``(B, m)`` previous macro-state.
         c: ``(B, n)`` previous cell of an LSTM.

@@ -5,16 +5,19 @@ It is written to be read beside the papers. The fused kernel must agree with it;
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from . import cells
+from ._memories import Buffer, MemoryMachine, Stride, empty_steps
 from ._types import EMPTY, Log, ScanSpec, State, Strided, Trace, Weights
-from .memories import Buffer, MemoryMachine, Stride, empty_steps
 from .steps import row_positions
 
 
-def scan(
+def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
     x: Tensor,
     weights: Weights,
     state: State | None,
@@ -37,6 +40,8 @@ def scan(
     fresh = state is None
     if state is None:
         state = initial_state(spec, weights, batch)
+    elif reset is not None:
+        state = _start_afresh(state, reset[0], initial_state(spec, weights, batch))
     memory = _make_memory(spec, weights, state, fresh, lengths, length)
     chains = _make_chains(spec, weights, state)
     positions = row_positions(state.step, length, reset)
@@ -110,10 +115,21 @@ def empty_state(spec: ScanSpec, hidden: int, batch: tuple[int, ...], like: Tenso
     )
 
 
+def _start_afresh(state: State, rows: Tensor, empty: State) -> State:
+    """The state with some rows empty, by selection: not even a key is computed from what they held."""
+    slots = {"recent": 0, "relevant": 0, "relevant_step": EMPTY}
+    fields = []
+    for name, have, none in zip(State._fields, state, empty, strict=True):
+        if name in slots and none.shape != have.shape:  # a growing memory
+            none = F.pad(none, (0,) * 2 * (none.dim() - 2) + (0, have.shape[1] - none.shape[1]), value=slots[name])
+        fields.append(torch.where(rows.reshape(rows.shape + (1,) * (have.dim() - 1)), none, have))
+    return State(*fields)
+
+
 class _Chain:
     """The recurrent path of the state: ``s``, ``c`` and, for the leak of a gated cell with memory, ``h``."""
 
-    def __init__(self, spec: ScanSpec, weights: Weights, s: Tensor, c: Tensor, h: Tensor):
+    def __init__(self, spec: ScanSpec, weights: Weights, s: Tensor, c: Tensor, h: Tensor) -> None:
         self.spec, self.weights = spec, weights
         self.s, self.c, self.h = s, c, h
         self.latest = s
@@ -189,7 +205,7 @@ def _active(positions: Tensor, lengths: Tensor | None) -> Tensor:
     return torch.arange(len(positions), device=positions.device)[:, None] < lengths
 
 
-def _unbind(length: int, *tensors: Tensor | None):
+def _unbind(length: int, *tensors: Tensor | None) -> Iterable[tuple[Tensor | None, ...]]:
     """Per step, the slices of each ``(T, ...)`` tensor, or ``None``."""
     return zip(*([None] * length if tensor is None else tensor.unbind(0) for tensor in tensors), strict=True)
 
@@ -213,18 +229,15 @@ def _make_log(entries: list[tuple[Tensor, Tensor]], positions: Tensor) -> Log:
     return Log(torch.stack(slots), torch.stack(displaced))
 
 
-def _make_trace(
-    readings: list[tuple[Tensor, Tensor, Tensor]], log: Log, positions: Tensor, spec: ScanSpec
-) -> Trace:
+def _make_trace(readings: list[tuple[Tensor, Tensor, Tensor]], log: Log, positions: Tensor, spec: ScanSpec) -> Trace:
     """All readings with the same number of slots: a buffer that is still filling lacks its oldest ones."""
     widest = max(weights.shape[1] for weights, _, _ in readings) if readings else 0
     fillings = (0.0, EMPTY, -torch.inf)
-    columns = []
-    for column, filling in zip(zip(*readings, strict=True), fillings, strict=True):
-        padded = [torch.nn.functional.pad(item, (widest - item.shape[1], 0), value=filling) for item in column]
-        columns.append(torch.stack(padded).detach())
-    if not columns:
-        columns = [torch.full((*positions.shape, 0), filling) for filling in fillings]
+    columns = [torch.full((*positions.shape, 0), filling) for filling in fillings]
+    for place, column in enumerate(zip(*readings, strict=True)):
+        padded = [F.pad(item, (widest - item.shape[1], 0), value=fillings[place]) for item in column]
+        columns[place] = torch.stack(padded).detach()
     delay = 0 if isinstance(spec.memory, Strided) else getattr(spec.memory, "recent", None) or 0
     entered = torch.where(log.slot == EMPTY, EMPTY, positions - delay)
-    return Trace(*columns, entered, log.displaced)
+    weights, steps, scores = columns
+    return Trace(weights, steps, scores, entered, log.displaced)

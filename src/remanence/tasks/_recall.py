@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from remanence import _validate
+from remanence.tasks._batch import Baseline, Batch
 from remanence.tasks._registry import register_task
-from remanence.tasks._task import Baseline, Batch, Task
+from remanence.tasks._task import Task
 
 Encoding = Literal["one-hot", "scalar"]
 

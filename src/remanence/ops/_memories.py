@@ -18,7 +18,7 @@ from ._types import BEFORE_START, EMPTY, Full, Screened, State, Strided, Weights
 
 
 class MemoryMachine(Protocol):
-    """What the scan asks of a memory; ``position`` is the row's step, ``(B,)``, and ``active`` the rows that advance."""
+    """What the scan asks of a memory; ``position`` ``(B,)`` is the row's step, ``active`` the rows that advance."""
 
     weights: Tensor
     scores: Tensor
@@ -110,8 +110,11 @@ class Buffer:
     The buffer is kept oldest first, all rows aligned at their newest entry; ``valid`` masks what is older than the row.
     """
 
-    def __init__(self, memory: Screened | Full, weights: Weights, state: State, fresh: bool, lengths: Tensor | None):
-        assert weights.query is not None and weights.key is not None
+    def __init__(
+        self, memory: Screened | Full, weights: Weights, state: State, fresh: bool, lengths: Tensor | None
+    ) -> None:
+        assert weights.query is not None
+        assert weights.key is not None
         self.size, self.weights_of = memory.recent, weights
         self.relevant, self.relevant_score = state.relevant, state.relevant_score
         self.relevant_step, self.recent_score = state.relevant_step, state.recent_score
@@ -248,7 +251,9 @@ class Stride:
 
     normaliser_floor = 1e-7  # as in the authors' code: all weights may be zero
 
-    def __init__(self, memory: Strided, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, steps: int):
+    def __init__(
+        self, memory: Strided, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, steps: int
+    ) -> None:
         self.memory, self.weights_of, self.total_steps = memory, weights, steps
         self.ragged = not fresh or lengths is not None
         self.values, self.steps = state.relevant, state.relevant_step
@@ -270,17 +275,18 @@ class Stride:
 
     def attend(self, h: Tensor, s: Tensor, position: Tensor, active: Tensor, forced: Tensor | None) -> Tensor:
         held = self.steps != EMPTY
-        scores = self._score(h)
-        threshold = self._threshold(scores, held)
-        dense = self.memory.sparse == "backward"
-        weights = self._dense(scores, held, threshold) if dense else self._sparse(scores, held, threshold)
+        present, scores = self._score(h)
+        absolute, values = scores + present, self.values
+        if self.memory.sparse == "backward":
+            best = scores >= self._threshold(scores, held)
+            weights = self._dense(scores if self.memory.normalise else absolute, held, best)
+            values = torch.where(best[..., None], values, values.detach())
+        else:
+            weights = self._sparse(scores, held)
         if self.memory.underfull == "raw":
             stored = position // self.memory.every + (self.memory.start == "zero")
-            weights = _where_rows(stored <= self.memory.top_k, scores.masked_fill(~held, 0.0), weights)
-        self.scores, self.weights = scores.masked_fill(~held, -math.inf), weights
-        values = self.values
-        if dense:
-            values = torch.where((scores >= threshold)[..., None], values, values.detach())
+            weights = _where_rows(stored <= self.memory.top_k, absolute.masked_fill(~held, 0.0), weights)
+        self.scores, self.weights = absolute.masked_fill(~held, -math.inf), weights
         return torch.einsum("bk,bkn->bn", weights, values)
 
     def store(self, s: Tensor, position: Tensor, active: Tensor, forced: Tensor | None) -> None:
@@ -318,14 +324,18 @@ class Stride:
             return F.linear(values, key)
         return (values.tanh() if self.memory.score == "tanh" else values) @ key
 
-    def _score(self, h: Tensor) -> Tensor:
+    def _score(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        """What the present state adds to all scores alike, ``(B, 1)``, and the rest, ``(B, K)``.
+
+        The first cancels wherever scores are compared: for the affine and tanh scores it holds all of the query.
+        """
         query, score = self.weights_of.query, self.weights_of.score
         assert query is not None
         if self.memory.score == "mlp":
             assert score is not None
-            return (F.linear(h, query)[:, None] + self.keys).tanh() @ score
+            return h.new_zeros(len(h), 1), (F.linear(h, query)[:, None] + self.keys).tanh() @ score
         present = (h.tanh() if self.memory.score == "tanh" else h) @ query
-        return self.keys + (present if score is None else present + score)[:, None]
+        return (present if score is None else present + score)[:, None], self.keys
 
     def _threshold(self, scores: Tensor, held: Tensor) -> Tensor:
         """The score of rank ``min(rank, number held)``: ``(B, 1)``; 0 where nothing is held."""
@@ -337,12 +347,14 @@ class Stride:
         threshold = scores.gather(1, order.gather(1, place))
         return torch.where(held.any(dim=1, keepdim=True), threshold, 0.0)
 
-    def _sparse(self, scores: Tensor, held: Tensor, threshold: Tensor) -> Tensor:
-        weights = (scores - threshold).relu().masked_fill(~held, 0.0)
-        return weights / (weights.sum(dim=1, keepdim=True) + self.normaliser_floor) if self.memory.normalise else weights
+    def _sparse(self, scores: Tensor, held: Tensor) -> Tensor:
+        weights = (scores - self._threshold(scores, held)).relu().masked_fill(~held, 0.0)
+        return (
+            weights / (weights.sum(dim=1, keepdim=True) + self.normaliser_floor) if self.memory.normalise else weights
+        )
 
-    def _dense(self, scores: Tensor, held: Tensor, threshold: Tensor) -> Tensor:
-        scores = torch.where(scores >= threshold, scores, scores.detach())
+    def _dense(self, scores: Tensor, held: Tensor, best: Tensor) -> Tensor:
+        scores = torch.where(best, scores, scores.detach())
         if not self.memory.normalise:
             return scores.masked_fill(~held, 0.0)
         # A finite stand-in for -inf: a row that holds nothing yet must not become NaN.

@@ -1,0 +1,36 @@
+"""Settings of the documentation; the pages are Markdown, the API page comes from the docstrings."""
+
+from pathlib import Path
+
+import remanence
+
+project = "remanence"
+author = "The remanence maintainers"
+copyright = author
+version = release = remanence.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+exclude_patterns = ["_build", "_generated"]
+html_theme = "furo"
+html_title = f"remanence {version}"
+
+myst_enable_extensions = ["dollarmath", "substitution"]
+myst_heading_anchors = 3
+
+autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_member_order = "bysource"  # for a subpackage: the order of its __all__
+autodoc_typehints = "none"  # the signature shows them; the text gives the shapes
+autodoc_inherit_docstrings = False
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True  # fields are members already; a second description of each would be an error
+
+
+def generated(name: str) -> str:
+    """Reads a page that a tool wrote; a build without it says so instead of failing."""
+    path = Path(__file__).parent / "_generated" / f"{name}.md"
+    return path.read_text(encoding="utf-8") if path.exists() else "*This build was made without the generated table.*"
+
+
+myst_substitutions = {"conformance": generated("conformance")}

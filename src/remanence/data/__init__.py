@@ -1,0 +1,49 @@
+"""Data sets: where their files lie, how they are fetched and checked, and how they are read."""
+
+from remanence.data._catalogue import Entry, Form, entry, names
+from remanence.data._corpus import (
+    Corpus,
+    CorpusName,
+    Level,
+    Vocabulary,
+    corpus_from_text,
+    corpus_from_tokens,
+    corpus_of_characters,
+    corpus_of_words,
+    load_corpus,
+)
+from remanence.data._errors import ChecksumError, DataError, MissingDataError
+from remanence.data._fetch import fetch, sha256_of
+from remanence.data._files import cache_directory, data_directories, is_available, load_bytes, locate
+from remanence.data._readers import Mnist, load_mnist, read_idx, read_text, read_tokens
+
+__all__ = [
+    "Entry",
+    "Form",
+    "entry",
+    "names",
+    "cache_directory",
+    "data_directories",
+    "is_available",
+    "locate",
+    "load_bytes",
+    "fetch",
+    "sha256_of",
+    "DataError",
+    "MissingDataError",
+    "ChecksumError",
+    "Corpus",
+    "CorpusName",
+    "Level",
+    "Vocabulary",
+    "load_corpus",
+    "corpus_from_text",
+    "corpus_from_tokens",
+    "corpus_of_characters",
+    "corpus_of_words",
+    "Mnist",
+    "load_mnist",
+    "read_idx",
+    "read_text",
+    "read_tokens",
+]

@@ -1,0 +1,136 @@
+"""Downloads: resumable, checked, and put in place in one move, so that nobody ever sees half a file."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import http.client
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from remanence.data._catalogue import Form
+from remanence.data._errors import ChecksumError, MissingDataError
+
+_ATTEMPTS = 3
+_BLOCK = 1 << 16
+_TIMEOUT_SECONDS = 30
+
+
+def sha256_of(path: Path) -> str:
+    """Computes a file's SHA-256.
+
+    Args:
+        path: The file.
+
+    Returns:
+        64 hexadecimal digits.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = (Path(folder) / "empty").write_bytes(b"")
+        ...     print(sha256_of(Path(folder) / "empty")[:12])
+        e3b0c44298fc
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def fetch(form: Form, target: Path) -> None:
+    """Downloads one form of a data file from the first mirror that gives the right bytes.
+
+    What arrives goes to `target` + ".part". A broken transfer is taken up where it broke, also by a later call; only
+    a complete file with the right checksum is moved to `target`.
+
+    Args:
+        form: Addresses, size and checksum.
+        target: Where the file shall lie.
+
+    Raises:
+        ChecksumError: If the last mirror's file has the wrong checksum.
+        MissingDataError: If no mirror gives the file; the message lists what each of them said.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".part")
+    complaints: list[Exception] = []
+    for url in form.urls:
+        try:
+            _download(url, part, form.size)
+            _check(url, part, form.sha256)
+        except (OSError, http.client.HTTPException, ChecksumError) as error:
+            complaints.append(error)
+        else:
+            part.replace(target)
+            return
+    if complaints and all(isinstance(error, ChecksumError) for error in complaints):
+        raise complaints[-1]
+    said = "".join(f"\n  {url}: {error}" for url, error in zip(form.urls, complaints, strict=True))
+    raise MissingDataError(f"{form.path} could not be fetched:{said}")
+
+
+def _check(url: str, part: Path, expected: str | None) -> None:
+    got = sha256_of(part)
+    if expected is not None and got != expected:
+        part.unlink()
+        raise ChecksumError(url, expected, got, "The download has been deleted; try another mirror")
+
+
+def _download(url: str, part: Path, size: int | None) -> None:
+    """Fills `part`, several times from where the transfer broke."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            _transfer(url, part, size)
+        except urllib.error.HTTPError as error:
+            error.close()
+            # Asking beyond the end: what lies here is no beginning of that file. Anything else will not change.
+            if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or attempt == _ATTEMPTS - 1:
+                raise
+            part.unlink(missing_ok=True)
+        except (OSError, http.client.HTTPException):
+            if attempt == _ATTEMPTS - 1:
+                raise
+        else:
+            return
+
+
+def _transfer(url: str, part: Path, size: int | None) -> None:
+    """Appends to `part` what is missing; raises `IncompleteRead` if the connection ends too early."""
+    have = part.stat().st_size if part.exists() else 0
+    if size is not None and have >= size:
+        if have == size:
+            return
+        part.unlink()
+        have = 0
+    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+    with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
+        resumed = answer.status == http.HTTPStatus.PARTIAL_CONTENT
+        have = have if resumed else 0
+        announced = answer.headers.get("Content-Length")
+        total = have + int(announced) if announced is not None else size
+        with part.open("ab" if resumed else "wb") as file, _progress(part.stem, have, total) as advance:
+            while block := answer.read(_BLOCK):
+                file.write(block)
+                advance(len(block))
+    _expect(part, total if size is None else size)
+
+
+def _expect(part: Path, size: int | None) -> None:
+    have = part.stat().st_size
+    if size is not None and have < size:
+        raise OSError(f"the transfer ended after {have} of {size} bytes")
+
+
+@contextlib.contextmanager
+def _progress(name: str, have: int, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Shows a bar on a terminal, nothing elsewhere."""
+    console = Console(file=sys.stderr)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+        job = bar.add_task(name, total=total, completed=have)
+        yield lambda count: bar.advance(job, count)

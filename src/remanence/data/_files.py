@@ -1,0 +1,239 @@
+"""Where data files lie, and their checked contents."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gzip
+import hashlib
+import io
+import lzma
+import os
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from remanence.data._catalogue import Entry, Form, entry
+from remanence.data._errors import ChecksumError, DataError, MissingDataError
+from remanence.data._fetch import fetch, sha256_of
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - not on Windows, where two processes may fetch the same file twice
+    fcntl = None
+
+DATA_VARIABLE = "REMANENCE_DATA"
+CACHE_VARIABLE = "REMANENCE_CACHE"
+
+
+def cache_directory() -> Path:
+    """Says where fetched files are kept: the directory named by `REMANENCE_CACHE`, or ~/.cache/remanence.
+
+    Returns:
+        The directory, which need not exist yet.
+
+    Example:
+        >>> cache_directory().is_absolute() or "REMANENCE_CACHE" in os.environ
+        True
+    """
+    named = os.environ.get(CACHE_VARIABLE)
+    return Path(named) if named else Path.home() / ".cache" / "remanence"
+
+
+def data_directories() -> list[Path]:
+    """Lists where data files are looked for: first the directory named by `REMANENCE_DATA`, then the cache.
+
+    Returns:
+        One or two directories.
+
+    Example:
+        >>> data_directories()[-1] == cache_directory()
+        True
+    """
+    named = os.environ.get(DATA_VARIABLE)
+    return [*([Path(named)] if named else []), cache_directory()]
+
+
+def is_available(name: str) -> bool:
+    """Tells whether a data file lies on this machine, without fetching it or reading it.
+
+    Args:
+        name: A name of the catalogue.
+
+    Returns:
+        True if one of its forms is there.
+
+    Example:
+        >>> is_available("mnist/t10k-labels-idx1-ubyte") in (True, False)
+        True
+    """
+    return _find(entry(name)) is not None
+
+
+def locate(name: str, *, download: bool = True) -> Path:
+    """Finds a data file on this machine, or fetches it into the cache.
+
+    Args:
+        name: A name of the catalogue.
+        download: Whether it may be fetched.
+
+    Returns:
+        Path of one of its forms (plain, compressed, or an archive), checked.
+
+    Raises:
+        ChecksumError: If the file that is there, or that was fetched, has the wrong checksum.
+        MissingDataError: If it is not there and cannot be fetched.
+
+    Example:
+        >>> locate("ptb/ptb.tran.txt")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ValueError: `name` must be one of ...; got 'ptb/ptb.tran.txt'. Did you mean 'ptb/ptb.train.txt'?
+    """
+    return _locate(entry(name), download)[0]
+
+
+def load_bytes(name: str, *, download: bool = True) -> bytes:
+    """Reads the unpacked contents of a data file.
+
+    Args:
+        name: A name of the catalogue.
+        download: Whether it may be fetched.
+
+    Returns:
+        The contents, checked.
+
+    Raises:
+        ChecksumError: If the file or its contents have the wrong checksum.
+        MissingDataError: If it is not there and cannot be fetched.
+
+    Example:
+        >>> if is_available("sequences/tinyshakespeare.txt"):
+        ...     assert load_bytes("sequences/tinyshakespeare.txt").startswith(b"First Citizen")
+    """
+    item = entry(name)
+    path, form = _locate(item, download)
+    contents = unpack(path, form.member)
+    if form.sha256 is None:
+        _check_contents(item, path, contents)
+    return contents
+
+
+def unpack(path: Path, member: str | None = None) -> bytes:
+    """Reads a file, unpacked as its ending says: .gz, .xz, .zip, .tgz, or as it is.
+
+    Args:
+        path: The file.
+        member: Name inside an archive.
+
+    Returns:
+        The contents.
+
+    Raises:
+        DataError: If the file is damaged or has no such member.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "a.gz"
+        ...     _ = path.write_bytes(gzip.compress(b"abc"))
+        ...     print(unpack(path))
+        b'abc'
+    """
+    raw = path.read_bytes()
+    try:
+        return _unpack(raw, path.suffix, member or "")
+    except (OSError, EOFError, KeyError, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path} cannot be unpacked: {error}. Delete it and fetch it again") from error
+
+
+def _unpack(raw: bytes, suffix: str, member: str) -> bytes:
+    if suffix == ".gz":
+        return gzip.decompress(raw)
+    if suffix == ".xz":
+        return lzma.decompress(raw)
+    if suffix == ".zip":
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            return archive.read(member)
+    if suffix == ".tgz":
+        with tarfile.open(fileobj=io.BytesIO(raw), mode="r:gz") as archive:
+            file = archive.extractfile(member)
+            if file is None:
+                raise KeyError(member)
+            return file.read()
+    return raw
+
+
+def _locate(item: Entry, download: bool) -> tuple[Path, Form]:
+    found = _find(item)
+    if found is None:
+        _obtain(item, download)
+        found = _find(item)
+    if found is None:  # pragma: no cover - only if somebody deletes the file at this very moment
+        raise MissingDataError(f"{item.name} has vanished from {cache_directory()}")
+    path, form = found
+    _check_file(path, form)
+    return path, form
+
+
+def _find(item: Entry) -> tuple[Path, Form] | None:
+    candidates = ((folder / form.path, form) for folder in data_directories() for form in item.forms)
+    return next(((path, form) for path, form in candidates if path.is_file()), None)
+
+
+def _obtain(item: Entry, download: bool) -> None:
+    forms = [form for form in item.forms if form.urls]
+    way_out = f"Put it as {item.forms[-1].path} into the directory that {DATA_VARIABLE} names"
+    if not download:
+        raise MissingDataError(f"{item.name} is not on this machine, and fetching was not allowed. {way_out}")
+    if not forms:
+        raise MissingDataError(f"{item.name} is not on this machine and has no public mirror. {way_out}")
+    errors: list[DataError] = []
+    for form in forms:
+        try:
+            _fetch_once(form)
+        except DataError as error:
+            errors.append(error)
+        else:
+            return
+    if len(errors) == 1:
+        raise errors[0]
+    raise MissingDataError("\n".join([*map(str, errors), way_out]))
+
+
+def _fetch_once(form: Form) -> None:
+    """Lets one process fetch while others wait for it."""
+    target = cache_directory() / form.path
+    with _lock(target):
+        if not target.is_file():
+            fetch(form, target)
+
+
+@contextlib.contextmanager
+def _lock(target: Path) -> Iterator[None]:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.with_name(target.name + ".lock").open("w") as file:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _check_file(path: Path, form: Form) -> None:
+    if form.sha256 is None:
+        return
+    stat = path.stat()
+    got = _checksum(path, stat.st_size, stat.st_mtime_ns)
+    if got != form.sha256:
+        raise ChecksumError(str(path), form.sha256, got, "Delete it, and it will be fetched again")
+
+
+@functools.lru_cache(maxsize=256)
+def _checksum(path: Path, size: int, changed: int) -> str:
+    """Hashes a file once per process, unless its size or time of change differ."""
+    return sha256_of(path)
+
+
+def _check_contents(item: Entry, path: Path, contents: bytes) -> None:
+    got = hashlib.sha256(contents).hexdigest()
+    if got != item.sha256:
+        raise ChecksumError(f"{item.name} in {path}", item.sha256, got, "Delete it, and it will be fetched again")

@@ -1,0 +1,165 @@
+"""What causal attention carries from one call to the next, and how the cache of softmax attention is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.utils import _pytree
+
+from remanence.nn import _streaming
+
+EMPTY = -1
+"""Position of a slot that holds nothing."""
+
+
+class CacheState(NamedTuple):
+    """What causal softmax attention carries: keys and values of the past.
+
+    **It grows with the sequence** unless the layer has a `context`; then its size is fixed. Every field is
+    ``(depth, B, slots, ...)``, without ``B`` when unbatched.
+
+    Example:
+        >>> from remanence.nn.attention import MultiHeadAttention
+        >>> attention = MultiHeadAttention(8, 2, causal=True)
+        >>> _, state = attention(torch.randn(5, 3, 8))
+        >>> state.key.shape, state.select([0]).position.tolist()
+        (torch.Size([1, 3, 5, 2, 4]), [[[0, 1, 2, 3, 4]]])
+    """
+
+    key: Tensor
+    """``(..., slots, heads, head_size)``."""
+    value: Tensor
+    """``(..., slots, heads, head_size)``."""
+    position: Tensor
+    """``(..., slots)`` int64: the row's step that a slot holds, -1 if it is empty."""
+    step: Tensor
+    """``(...)`` int64: steps since the row's start."""
+
+    nbytes = property(_streaming.state_nbytes)
+    detach = _streaming.state_detach
+    to = _streaming.state_to
+    select = _streaming.state_select
+
+    @staticmethod
+    def cat(states: Sequence[CacheState]) -> CacheState:
+        """Rows of several states beside each other; shorter caches are filled up with empty slots."""
+        slots = max(state.position.shape[2] for state in states)
+        return _streaming.state_cat([_fill_slots(state, slots - state.position.shape[2]) for state in states])
+
+
+class RunningState(NamedTuple):
+    """What causal linear attention carries: sums over the past, of fixed size.
+
+    Every field is ``(depth, B, ...)``, without ``B`` when unbatched.
+
+    Example:
+        >>> from remanence.nn.attention import MultiHeadAttention
+        >>> attention = MultiHeadAttention(8, 2, kind="separable", causal=True)
+        >>> attention.initial_state(3).total.shape
+        torch.Size([1, 3, 2, 4, 4])
+    """
+
+    peak: Tensor
+    """``(..., heads, features)``: greatest key logit (no gradient)."""
+    mass: Tensor
+    """``(..., heads, features)``: sum of ``exp(logit - peak)``."""
+    total: Tensor
+    """``(..., heads, features, head_size)``: the same sum of the values."""
+    step: Tensor
+    """``(...)`` int64: steps since the row's start."""
+
+    nbytes = property(_streaming.state_nbytes)
+    detach = _streaming.state_detach
+    to = _streaming.state_to
+    select = _streaming.state_select
+    cat = staticmethod(_streaming.state_cat)
+
+
+AttentionState: TypeAlias = CacheState | RunningState
+for _kind in (CacheState, RunningState):  # so that exported programs can be saved
+    _pytree._register_namedtuple(_kind, serialized_type_name=f"remanence.nn.{_kind.__name__}")
+
+
+def count_steps(sequence: Tensor, padded: Tensor | None) -> Tensor | int:
+    """The number of true steps per row.
+
+    Args:
+        sequence: ``(B, T, ...)``.
+        padded: ``(B, T)`` bool, or None if all rows are full.
+
+    Returns:
+        ``(B,)`` int64, or ``T``.
+    """
+    return sequence.shape[1] if padded is None else (~padded).sum(1)
+
+
+def step_numbers(step: Tensor, length: int, padded: Tensor | None) -> Tensor:
+    """The number of the last true step of the row at or before each position.
+
+    Args:
+        step: ``(B,)`` int64, steps already taken.
+        length: number of positions, ``T``.
+        padded: ``(B, T)`` bool, or None if all rows are full.
+
+    Returns:
+        ``(B, T)`` int64.
+    """
+    counts = torch.arange(1, length + 1, device=step.device) if padded is None else (~padded).cumsum(1)
+    return step.unsqueeze(1) + counts - 1
+
+
+def extend_cache(past: CacheState, key: Tensor, value: Tensor, padded: Tensor | None) -> tuple[CacheState, Tensor]:
+    """Appends new steps to the cache of one layer.
+
+    Args:
+        past: the cache, ``depth`` being 1.
+        key: ``(B, T, heads, head_size)``.
+        value: ``(B, T, heads, head_size)``.
+        padded: ``(B, T)`` bool, or None if all rows are full.
+
+    Returns:
+        The longer cache, and the step numbers of the new positions, ``(B, T)`` int64.
+    """
+    clock = step_numbers(past.step[0], key.shape[1], padded)
+    position = clock if padded is None else clock.masked_fill(padded, EMPTY)
+    pairs = zip(past, (key, value, position), strict=False)
+    key, value, position = (torch.cat([old, new.unsqueeze(0)], dim=2) for old, new in pairs)
+    return CacheState(key, value, position, clock[:, -1].unsqueeze(0) + 1), clock
+
+
+def visible(clock: Tensor, position: Tensor, context: int | None) -> Tensor:
+    """Which slots each step may see: filled ones, not later than it, and not older than the context.
+
+    Args:
+        clock: ``(B, T)`` int64, steps of the queries.
+        position: ``(B, slots)`` int64, steps of the keys.
+        context: number of steps that may be seen, or None for all.
+
+    Returns:
+        ``(B, T, slots)`` bool.
+    """
+    age = clock.unsqueeze(2) - position.unsqueeze(1)
+    seen = (position != EMPTY).unsqueeze(1) & (age >= 0)
+    return seen if context is None else seen & (age < context)
+
+
+def newest(cache: CacheState, slots: int) -> CacheState:
+    """Keeps the newest steps of every row; rows may differ in which slots those are.
+
+    Args:
+        cache: the cache of one layer, at least ``slots`` long.
+        slots: number of slots to keep.
+    """
+    index = cache.position.topk(slots, dim=2).indices
+    key, value = (torch.take_along_dim(x, index[..., None, None], dim=2) for x in (cache.key, cache.value))
+    return CacheState(key, value, cache.position.gather(2, index), cache.step)
+
+
+def _fill_slots(state: CacheState, missing: int) -> CacheState:
+    below = (0, 0, 0, 0, 0, missing)
+    position = functional.pad(state.position, (0, missing), value=EMPTY)
+    return CacheState(functional.pad(state.key, below), functional.pad(state.value, below), position, state.step)

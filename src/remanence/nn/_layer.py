@@ -1,0 +1,510 @@
+"""The one recurrent layer: stacking, directions, layouts, state hand-over. Arithmetic is in :mod:`remanence.ops`."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal, Self, TypedDict
+
+import torch
+from torch import Tensor, nn
+
+from remanence import ops
+from remanence._validate import boolean, message, one_of, positive_int, probability
+from remanence.ops import Backend, Full, Memory, ScanSpec, Screened, State, Strided, Trace, Weights
+from remanence.ops._backend import BACKENDS
+from remanence.ops._types import CellName
+from remanence.ops.cells import GATES
+from remanence.ops.reference import empty_state
+from remanence.ops.reference import scan as reference_scan
+
+from . import _sequence
+from .cuts import Cuts, HDetach, TruncatedBPTT
+from .init import RECURRENT_INITS, RecurrentInit, fill_recurrent_
+
+Bias = bool | Literal["single"]
+StateLike = State | Tensor | tuple[Tensor, Tensor] | None
+
+_UNBOUNDED = ("relu", "modrelu", "identity")
+
+
+class CommonOptions(TypedDict, total=False):
+    """Options that every recurrent layer takes; :class:`RecurrentLayer` explains them."""
+
+    combine: ops.Combine | None
+    output: Literal["macro", "hidden", "summary", "weights"]
+    max_steps: int | None
+    backend: Backend
+    device: torch.device | str | None
+    dtype: torch.dtype | None
+
+
+class MemoryOptions(CommonOptions, total=False):
+    """Those that some presets decide themselves."""
+
+    recurrent_init: RecurrentInit
+    cuts: Cuts
+
+
+class RecurrentLayer(nn.Module):
+    """Base of all recurrent layers: any cell with any memory, read and gradient cuts.
+
+    Use :class:`RNN`, :class:`LSTM`, :class:`GRU` or a preset of theirs; this class holds what they share.
+
+    Args:
+        input_size: features of the input.
+        hidden_size: features of the state, n.
+        num_layers: layers on top of each other.
+        bias: ``True`` for torch's two biases a gate, ``"single"`` for one, ``False`` for none.
+        batch_first: input and output are ``(B, T, ...)``; states never are.
+        dropout: on the output of every layer but the last, in training mode.
+        bidirectional: a second scan from the end; its output stands behind that of the first.
+        memory: which past states may be attended: ``None``, :class:`Full`, :class:`Screened` or :class:`Strided`.
+        nonlinearity: of the RNN cell; no other cell takes it.
+        combine: how state and read make the macro-state: ``"sum"``, ``"half"``, ``"concat"``; ``None`` is sum for
+            bounded cells and half for relu, modrelu and identity, where the sum overflows.
+        output: ``"macro"`` returns ``s``, ``"hidden"`` returns ``h``; with :class:`Strided` also ``"summary"``,
+            ``[s; r]``, and ``"weights"``, ``[s; weights of all stored states]``.
+        recurrent_init: ``"henaff"``, ``"cayley"``, ``"random"`` (orthogonal), ``"identity"``, ``"xavier"``,
+            ``"kaiming"``; ``None`` is torch's uniform.
+        cuts: gradient cuts: ``None``, :class:`TruncatedBPTT` or :class:`HDetach`.
+        max_steps: longest row, for ``output="weights"`` only.
+        backend: ``"auto"``, ``"reference"`` or ``"fused"``.
+    """
+
+    cell: ClassVar[CellName]
+    document: ClassVar[str] = ""
+    fixed: ClassVar[tuple[str, ...]] = ()
+    """Options that a preset decides itself."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _spell_out_options(cls)
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: Bias = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        memory: Memory = None,
+        nonlinearity: ops.Nonlinearity | None = None,
+        combine: ops.Combine | None = None,
+        output: Literal["macro", "hidden", "summary", "weights"] = "macro",
+        recurrent_init: RecurrentInit = None,
+        cuts: Cuts = None,
+        max_steps: int | None = None,
+        backend: Backend = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        **unknown: Any,
+    ) -> None:
+        super().__init__()
+        if nonlinearity is not None and self.cell != "rnn":
+            unknown["nonlinearity"] = nonlinearity
+        _refuse(unknown, type(self).__name__)
+        self.input_size = positive_int("input_size", input_size)
+        self.hidden_size = positive_int("hidden_size", hidden_size)
+        self.num_layers = positive_int("num_layers", num_layers)
+        self.bias = one_of("bias", bias, (True, False, "single"))
+        self.batch_first = boolean("batch_first", batch_first)
+        self.dropout = probability("dropout", dropout)
+        self.bidirectional = boolean("bidirectional", bidirectional)
+        self.recurrent_init = recurrent_init
+        if recurrent_init is not None:
+            one_of("recurrent_init", recurrent_init, RECURRENT_INITS)
+        self.cuts = _check_cuts(cuts)
+        self.backend: Backend = one_of("backend", backend, BACKENDS)
+        self.spec = _make_spec(self.cell, memory, nonlinearity or "tanh", combine, output, max_steps, self.cuts)
+        self._create_parameters({"device": device, "dtype": dtype})
+        self.reset_parameters()
+
+    # ---- parameters -------------------------------------------------------------------------------------------------
+
+    @property
+    def directions(self) -> int:
+        """2 if bidirectional, else 1."""
+        return 2 if self.bidirectional else 1
+
+    @property
+    def output_size(self) -> int:
+        """Features of the output, both directions together."""
+        return self.spec.output_size(self.hidden_size) * self.directions
+
+    def _suffixes(self) -> Iterator[tuple[int, str]]:
+        """Layer number and name suffix of every layer and direction, in the order of the state."""
+        for layer in range(self.num_layers):
+            for reverse in ("", "_reverse")[: self.directions]:
+                yield layer, f"_l{layer}{reverse}"
+
+    def parameter_shapes(self, layer: int) -> dict[str, tuple[int, ...]]:
+        """Names (without suffix) and shapes of one layer's parameters, in torch's order."""
+        n, gates = self.hidden_size, GATES[self.cell] * self.hidden_size
+        shapes: dict[str, tuple[int, ...]] = {
+            "weight_ih": (gates, self.input_size if layer == 0 else self.output_size),
+            "weight_hh": (gates, self.spec.macro_size(n)),
+        }
+        if self.bias:
+            shapes["bias_ih"] = (gates,)
+        if self.bias is True:
+            shapes["bias_hh"] = (gates,)
+        if self.spec.nonlinearity == "modrelu" or self.cell == "goru":
+            shapes["bias_modrelu"] = (n,)
+        return shapes | read_shapes(self.spec, n)
+
+    def _create_parameters(self, factory: dict[str, Any]) -> None:
+        for layer, suffix in self._suffixes():
+            for name, shape in self.parameter_shapes(layer).items():
+                self.register_parameter(name + suffix, nn.Parameter(torch.empty(shape, **factory)))
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew: torch's uniform, then what differs from it."""
+        bound = 1 / math.sqrt(self.hidden_size)
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -bound, bound)
+        for _, suffix in self._suffixes():
+            if self.recurrent_init is not None and not self._parameter("weight_hh", suffix).is_meta:
+                fill_recurrent_(self._parameter("weight_hh", suffix), self.recurrent_init)
+            if f"bias_modrelu{suffix}" in self._parameters:
+                nn.init.uniform_(self._parameter("bias_modrelu", suffix), -0.01, 0.01)
+            if isinstance(self.spec.memory, Strided) and self.spec.memory.score != "mlp":
+                for name in ("weight_query", "weight_key"):  # as in the authors' code: weak reads at first
+                    nn.init.normal_(self._parameter(name, suffix), std=0.01)
+
+    def _parameter(self, name: str, suffix: str) -> Tensor:
+        return getattr(self, name + suffix)
+
+    def recurrent_weight(self, suffix: str) -> Tensor:
+        """The recurrent matrix ``(gates * n, m)`` as the scan sees it; parametrised layers override this."""
+        return self._parameter("weight_hh", suffix)
+
+    def weights(self, suffix: str = "_l0") -> Weights:
+        """All parameters of one layer and direction, as the scan sees them.
+
+        Args:
+            suffix: ``"_l0"``, ``"_l0_reverse"``, ``"_l1"``, ...
+        """
+        optional = {
+            field: getattr(self, name + suffix, None)
+            for field, name in (
+                ("bias_ih", "bias_ih"),
+                ("bias_hh", "bias_hh"),
+                ("query", "weight_query"),
+                ("key", "weight_key"),
+                ("score", "weight_score"),
+                ("modrelu", "bias_modrelu"),
+            )
+        }
+        return Weights(self._parameter("weight_ih", suffix), self.recurrent_weight(suffix), **optional)
+
+    # ---- running ----------------------------------------------------------------------------------------------------
+
+    def forward(
+        self, input: _sequence.SequenceInput, state: StateLike = None, *, reset: Tensor | None = None
+    ) -> tuple[Any, State]:
+        """Run over a sequence.
+
+        Args:
+            input: ``(T, B, input_size)``, ``(B, T, input_size)`` with ``batch_first``, ``(T, input_size)`` unbatched,
+                or a ``PackedSequence``.
+            state: where to go on from: a :class:`State`, or torch's ``hx`` (memory empty); ``None`` starts empty.
+            reset: bool in the input's layout, ``(T, B)``; True starts the row afresh before that step.
+
+        Returns:
+            The output in the input's layout, ``(T, B, output_size)``, and the final state.
+        """
+        output, final, layout = self._run(input, state, reset, None)
+        return _sequence.leave(output, layout), final
+
+    def step(self, input_t: Tensor, state: StateLike = None) -> tuple[Tensor, State]:
+        """One step of a stream: the same numbers as the whole run.
+
+        Args:
+            input_t: ``(B, input_size)``, or ``(input_size,)`` unbatched.
+            state: the state so far; ``None`` starts empty.
+
+        Returns:
+            The output ``(B, output_size)`` and the state after it.
+        """
+        if self.bidirectional:
+            raise ValueError(
+                "`step` needs a layer that runs forward only; got bidirectional=True, whose output waits for the end"
+            )
+        if not isinstance(input_t, Tensor) or input_t.dim() not in (1, 2):
+            shape = tuple(input_t.shape) if isinstance(input_t, Tensor) else type(input_t).__name__
+            raise ValueError(message("input_t", "have shape (B, input_size) or (input_size,)", str(shape)))
+        time = 1 if self.batch_first and input_t.dim() == 2 else 0
+        output, after = self(input_t.unsqueeze(time), state)
+        return output.squeeze(time), after
+
+    @torch.no_grad()
+    def trace(
+        self, input: _sequence.SequenceInput, state: StateLike = None, *, reset: Tensor | None = None
+    ) -> tuple[Trace, ...]:
+        """What every layer (and direction, in its own order of time) attended to, step by step; no gradient.
+
+        Args:
+            input: as in :meth:`forward`.
+            state: as in :meth:`forward`.
+            reset: as in :meth:`forward`.
+
+        Returns:
+            One :class:`Trace` per layer and direction, ``(T, B, ...)`` in the input's layout.
+        """
+        traces: list[Trace] = []
+        *_, layout = self._run(input, state, reset, traces)
+        return tuple(Trace(*(layout.outer(part) for part in trace)) for trace in traces)
+
+    def _run(
+        self, input: _sequence.SequenceInput, state: StateLike, reset: Tensor | None, traces: list[Trace] | None
+    ) -> tuple[Tensor, State, _sequence.Layout]:
+        x, lengths, layout = _sequence.enter(input, self.input_size, self.batch_first, self._like())
+        length, batch = x.shape[:2]
+        reset = _sequence.enter_reset(reset, layout, length, batch, x.device)
+        given = self._enter_state(state, batch if layout.batched else None)
+        self._check_steps(given, length)
+        finals: list[State] = []
+        for layer in range(self.num_layers):
+            outputs = []
+            for direction in range(self.directions):
+                index = len(finals)
+                start = None if given is None else State(*(field[index] for field in given))
+                output, final = self._scan(x, start, index, direction == 1, reset, lengths, traces)
+                outputs.append(output)
+                finals.append(final)
+            x = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=-1)
+            if self.dropout and layer < self.num_layers - 1:
+                x = nn.functional.dropout(x, self.dropout, self.training)
+        final = State(*(torch.stack(fields) for fields in zip(*finals, strict=True)))
+        if not layout.batched:
+            final = State(*(field.squeeze(1) for field in final))
+        return x, final, layout
+
+    def _scan(
+        self,
+        x: Tensor,
+        start: State | None,
+        index: int,
+        backwards: bool,
+        reset: Tensor | None,
+        lengths: Tensor | None,
+        traces: list[Trace] | None,
+    ) -> tuple[Tensor, State]:
+        """One layer and direction; a backwards one sees every row reversed."""
+        if backwards:
+            x = ops.reverse_rows(x, lengths)
+            reset = None if reset is None else ops.reverse_reset(reset, lengths)
+        suffix = f"_l{index // self.directions}" + ("_reverse" if backwards else "")
+        cut_h, cut_c = self._cut_masks(x, start, reset)
+        options: dict[str, Any] = {
+            "reset": reset,
+            "lengths": lengths,
+            "cut_h": cut_h,
+            "cut_c": cut_c,
+            "spec": self.spec,
+        }
+        weights = self.weights(suffix)
+        output, final, log = ops.scan(x, weights, start, backend=self.backend, **options)
+        if traces is not None:
+            reference_scan(x, weights, start, forced_log=log, trace=traces, **options)
+        return (ops.reverse_rows(output, lengths) if backwards else output), final
+
+    def _cut_masks(self, x: Tensor, start: State | None, reset: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        if self.cuts is None:
+            return None, None
+        step = x.new_zeros(x.shape[1], dtype=torch.int64) if start is None else start.step
+        cut_h, cut_c = self.cuts.masks(ops.row_positions(step, len(x), reset), self.training)
+        return cut_h, (cut_c if self.cell == "lstm" else None)
+
+    # ---- state ------------------------------------------------------------------------------------------------------
+
+    def _like(self) -> Tensor:
+        return self._parameter("weight_ih", "_l0")
+
+    def initial_state(self, batch_size: int | None = None) -> State:
+        """The empty state.
+
+        Args:
+            batch_size: rows; ``None`` for unbatched input.
+        """
+        rows = () if batch_size is None else (positive_int("batch_size", batch_size),)
+        return empty_state(self.spec, self.hidden_size, (self.num_layers * self.directions, *rows), self._like())
+
+    def _enter_state(self, state: StateLike, batch: int | None) -> State | None:
+        """Check a given state, or make one of torch's ``hx``; fields come out with a batch dimension."""
+        if state is None:
+            return None
+        expected = self.initial_state(batch)
+        given = state if isinstance(state, State) else _state_of_hx(state, expected)
+        for name, have, want in zip(State._fields, given, expected, strict=True):
+            _check_field(name, have, want, self._grows(name))
+        return given if batch is not None else State(*(field.unsqueeze(1) for field in given))
+
+    def _grows(self, name: str) -> bool:
+        """Whether a field of the state has more slots the longer the sequence was."""
+        memory = self.spec.memory
+        if isinstance(memory, Strided):
+            return memory.slots is None and name in ("relevant", "relevant_step")
+        return isinstance(memory, Full) and memory.limit is None and name == "recent"
+
+    def _check_steps(self, state: State | None, length: int) -> None:
+        if self.spec.max_steps is None:
+            return
+        end = length + (0 if state is None else int(state.step.max()))
+        if end > self.spec.max_steps:
+            raise ValueError(message("max_steps", f"be at least the {end} steps of this row", self.spec.max_steps))
+
+    # ---- torch's habits ---------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_torch(cls, module: nn.RNNBase, **options: Any) -> Self:
+        """A layer with the sizes and weights of a torch layer; what torch does not have is drawn anew.
+
+        Args:
+            module: ``nn.RNN``, ``nn.LSTM`` or ``nn.GRU``, to match this layer's cell.
+            options: further arguments of this layer.
+        """
+        kinds: dict[str, type[nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
+        if cls.cell not in kinds or not isinstance(module, kinds[cls.cell]):
+            wanted = kinds[cls.cell].__name__ if cls.cell in kinds else "a matching layer (there is none)"
+            raise TypeError(message("module", f"be torch's {wanted}", type(module).__name__))
+        if module.proj_size:
+            raise ValueError(message("module", "have proj_size 0", module.proj_size, "Projections are not supported"))
+        like = module.weight_ih_l0
+        if isinstance(module, nn.RNN):
+            options.setdefault("nonlinearity", module.nonlinearity)
+        layer = cls(
+            module.input_size,
+            module.hidden_size,
+            module.num_layers,
+            bias=module.bias,
+            batch_first=module.batch_first,
+            dropout=module.dropout,
+            bidirectional=module.bidirectional,
+            **{"device": like.device, "dtype": like.dtype, **options},
+        )
+        layer.load_state_dict({**layer.state_dict(), **module.state_dict()})
+        return layer
+
+    def flatten_parameters(self) -> None:
+        """Nothing to do here; torch's layers have it, and code written for them calls it."""
+
+    def extra_repr(self) -> str:
+        """Sizes, and every option that differs from its default."""
+        parts = [f"{self.input_size}, {self.hidden_size}"]
+        defaults = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0, "bidirectional": False}
+        defaults |= {"recurrent_init": None, "cuts": None, "backend": "auto"}
+        parts += [f"{name}={getattr(self, name)!r}" for name, value in defaults.items() if getattr(self, name) != value]
+        if self.spec.has_memory:
+            parts.append(f"memory={self.spec.memory}, combine={self.spec.combine!r}, output={self.spec.output!r}")
+        return ", ".join(parts)
+
+
+def read_shapes(spec: ScanSpec, n: int) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the parameters that the read needs."""
+    if not spec.has_memory:
+        return {}
+    memory = spec.memory
+    if isinstance(memory, Strided) and memory.score != "mlp":
+        shapes: dict[str, tuple[int, ...]] = {"weight_query": (n,), "weight_key": (n,)}
+        return shapes | ({"weight_score": (1,)} if memory.score == "affine" else {})
+    query = n if isinstance(memory, Strided) else spec.macro_size(n)
+    shapes = {"weight_query": (n, query), "weight_key": (n, n)}
+    dot = not isinstance(memory, Strided) and memory is not None and memory.score == "dot"
+    return shapes if dot else shapes | {"weight_score": (n,)}
+
+
+def _refuse(unknown: dict[str, Any], layer: str) -> None:
+    if "proj_size" in unknown:
+        raise ValueError(
+            message(
+                "proj_size", "be absent", unknown["proj_size"], f"{layer} has no projection; add nn.Linear after it"
+            )
+        )
+    if unknown:
+        raise TypeError(f"{layer}() got an unexpected keyword argument {next(iter(unknown))!r}")
+
+
+def _check_cuts(cuts: Any) -> Cuts:
+    if cuts is not None and not isinstance(cuts, TruncatedBPTT | HDetach):
+        raise TypeError(message("cuts", "be None, TruncatedBPTT(k) or HDetach(p)", repr(cuts)))
+    return cuts
+
+
+def _make_spec(
+    cell: Any, memory: Any, nonlinearity: Any, combine: Any, output: Any, max_steps: int | None, cuts: Cuts
+) -> ScanSpec:
+    """Put the options together and refuse those that contradict each other."""
+    if memory is not None and not isinstance(memory, Full | Screened | Strided):
+        raise TypeError(message("memory", "be None, Full(), Screened() or Strided()", repr(memory)))
+    one_of("nonlinearity", nonlinearity, ("tanh", *_UNBOUNDED))
+    strided = isinstance(memory, Strided)
+    outputs = ("macro", "hidden", "summary", "weights") if strided else ("macro", "hidden")
+    one_of("output", output, outputs)
+    if (output == "weights") != (max_steps is not None):
+        expected = "be given with output='weights', and only then"
+        raise ValueError(message("max_steps", expected, f"{max_steps} with output={output!r}"))
+    if max_steps is not None:
+        positive_int("max_steps", max_steps)
+    if combine is not None:
+        one_of("combine", combine, ("sum",) if strided else ("sum", "half", "concat"))
+    bounded = strided or not (cell == "goru" or (cell == "rnn" and nonlinearity in _UNBOUNDED))
+    combine = combine or ("sum" if bounded else "half")
+    cut_reads = cuts is not None and cuts.reads == "cut"
+    spec = ScanSpec(cell, memory, nonlinearity, combine, output, cut_reads, max_steps)
+    if combine == "concat" and not spec.has_memory:
+        raise ValueError(message("combine", "not be 'concat' without a memory", "'concat'", "Give `recent` at least 1"))
+    return spec
+
+
+def _state_of_hx(hx: Any, empty: State) -> State:
+    """An ``hx`` of torch as a state with an empty memory at step 0."""
+    lstm = empty.c.shape[-1] > 0
+    parts: tuple[Any, ...] = tuple(hx) if isinstance(hx, tuple | list) else (hx,)
+    expected = "be a State or torch's (h_0, c_0)" if lstm else "be a State or torch's h_0"
+    if len(parts) != 1 + lstm or not all(isinstance(part, Tensor) for part in parts):
+        raise TypeError(message("state", expected, f"{type(hx).__name__} of {len(parts)}"))
+    h, chain = parts[0], [parts[0], *parts[1:]]
+    given = {"s": h} | ({"c": parts[1]} if lstm else {}) | ({"h": h} if empty.h.shape[-1] else {})
+    if empty.chain.shape[-1]:
+        given["chain"] = torch.cat(chain + ([h] if empty.h.shape[-1] else []), dim=-1)
+    return empty._replace(**given)
+
+
+def _check_field(name: str, have: Tensor, want: Tensor, grows: bool) -> None:
+    """Compare one field of a given state with what this layer carries."""
+    if not isinstance(have, Tensor):
+        raise TypeError(message(f"state.{name}", "be a tensor", type(have).__name__))
+    slots = want.dim() - (2 if name == "recent" or name == "relevant" else 1)
+    have_shape, want_shape = list(have.shape), list(want.shape)
+    if grows and len(have_shape) == len(want_shape):
+        have_shape[slots] = want_shape[slots] = -1
+    if have_shape != want_shape:
+        hint = "Does the state come from another layer or another batch size?"
+        raise ValueError(message(f"state.{name}", f"have shape {tuple(want.shape)}", str(tuple(have.shape)), hint))
+    if have.dtype != want.dtype and not torch.is_autocast_enabled(have.device.type):
+        raise ValueError(message(f"state.{name}", f"have dtype {want.dtype}", str(have.dtype), "Use state.to(...)"))
+    if have.device != want.device:
+        raise ValueError(message(f"state.{name}", f"be on {want.device}", str(have.device), "Use state.to(...)"))
+
+
+def _spell_out_options(cls: type[RecurrentLayer]) -> None:
+    """Give a preset that takes ``*shape`` and ``**options`` a signature that names them, for ``help`` and editors."""
+    own = [item for item in inspect.signature(cls.__init__).parameters.values() if item.name != "self"]
+    if own[-1].name != "options":
+        return
+    inherited = inspect.signature(cls.__mro__[1]).parameters.values()
+    hidden = (
+        {mine.name for mine in own} | set(cls.fixed) | {"unknown"} | ({"nonlinearity"} if cls.cell != "rnn" else set())
+    )
+    missing = [item for item in inherited if item.name not in hidden]
+    positional = [item for item in missing if item.kind == item.POSITIONAL_OR_KEYWORD]
+    keywords = [item for item in missing if item.kind == item.KEYWORD_ONLY]
+    first = [item for item in own if item.kind == item.POSITIONAL_OR_KEYWORD]
+    named = [item for item in own if item.kind == item.KEYWORD_ONLY]
+    cls.__signature__ = inspect.Signature([*first, *positional, *named, *keywords])  # type: ignore[attr-defined]

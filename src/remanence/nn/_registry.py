@@ -1,0 +1,99 @@
+"""The models by name: for the command line, for experiments, and for whoever looks for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from remanence._validate import one_of
+from remanence.nn._layer import RecurrentLayer
+from remanence.nn.attentive import MemGRU, MemLSTM, MemRNN, RelGRU, RelLSTM, RelRNN
+from remanence.nn.backtracking import SABGRU, SABLSTM, SABRNN
+from remanence.nn.convolution import CausalConvolution
+from remanence.nn.orthogonal import GORU, ExpRNN, OrthRNN
+from remanence.nn.recurrent import GRU, LSTM, RNN, HDetachLSTM
+from remanence.nn.stable import StableLSTM, StableRNN
+from remanence.nn.transformer import Transformer
+
+_RECURRENT: tuple[type[RecurrentLayer], ...] = (
+    *(RNN, LSTM, GRU, OrthRNN, ExpRNN, GORU, StableRNN, StableLSTM, HDetachLSTM),
+    *(MemRNN, MemLSTM, MemGRU, SABRNN, SABLSTM, SABGRU, RelRNN, RelLSTM, RelGRU),
+)
+
+# What is not a cell with a memory says here what it is made of: cell, memory, document.
+_OTHERS: dict[type[nn.Module], tuple[str, str, str]] = {
+    Transformer: ("attention", "full", "003"),
+    CausalConvolution: ("convolution", "window", "002"),
+}
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """One model, in words.
+
+    Attributes:
+        name: of the class in :mod:`remanence.nn`.
+        summary: the first line of its documentation.
+        document: number of the document that describes it; ``"all"`` for the cells that all of them use.
+        cell: what makes one step: ``"rnn"``, ``"lstm"``, ``"gru"``, ``"goru"``, ...
+        memory: which past states may be attended: ``"none"``, ``"full"``, ``"strided"``, ``"screened"``; a Transformer
+            sees the past in full, a convolution through a window.
+
+    Example:
+        >>> info = next(info for info in list_models() if info.name == "RelLSTM")
+        >>> info.cell, info.memory, info.document
+        ('lstm', 'screened', '000')
+    """
+
+    name: str
+    summary: str
+    document: str
+    cell: str
+    memory: str
+
+
+def list_models() -> list[ModelInfo]:
+    """Describes every model that has a name.
+
+    Returns:
+        One entry per model, plain cells first.
+
+    Example:
+        >>> [info.name for info in list_models()][:3]
+        ['RNN', 'LSTM', 'GRU']
+    """
+    recurrent = [_info(cls, cls.cell, _memory_of(cls), cls.document or "all") for cls in _RECURRENT]
+    return recurrent + [_info(cls, cell, memory, document) for cls, (cell, memory, document) in _OTHERS.items()]
+
+
+def get_model(name: str) -> Any:
+    """Finds a model's class by its name.
+
+    Args:
+        name: one of those in :func:`list_models`.
+
+    Returns:
+        The class.
+
+    Raises:
+        ValueError: If there is none of that name; the nearest is proposed.
+
+    Example:
+        >>> get_model("RelLSTM")(3, 8).hidden_size
+        8
+    """
+    classes = {cls.__name__: cls for cls in (*_RECURRENT, *_OTHERS)}
+    return classes[one_of("model", name, classes)]
+
+
+def _info(cls: type, cell: str, memory: str, document: str) -> ModelInfo:
+    summary = (cls.__doc__ or "").partition("\n")[0].replace("``", "").replace("**", "")  # words, without markup
+    return ModelInfo(cls.__name__, summary, document, cell, memory)
+
+
+def _memory_of(cls: type[RecurrentLayer]) -> str:
+    """The memory that a layer has by default, read off a small one without storage."""
+    memory = cls(2, 2, device="meta").spec.memory
+    return "none" if memory is None else type(memory).__name__.lower()

@@ -1,0 +1,116 @@
+"""The shapes of sequences at the border of a layer: every accepted layout in, one inner layout, the same layout out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from remanence._validate import message
+
+SequenceInput = Tensor | PackedSequence
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the caller laid out a sequence; the inner layout is always ``(T, B, ...)``."""
+
+    batched: bool
+    batch_first: bool
+    packed: PackedSequence | None = None
+
+    def inner(self, tensor: Tensor) -> Tensor:
+        """The caller's ``tensor`` as ``(T, B, ...)``."""
+        if not self.batched:
+            return tensor.unsqueeze(1)
+        return tensor.transpose(0, 1) if self.batch_first and self.packed is None else tensor
+
+    def outer(self, tensor: Tensor) -> Tensor:
+        """``(T, B, ...)`` as the caller wants it."""
+        if not self.batched:
+            return tensor.squeeze(1)
+        return tensor.transpose(0, 1) if self.batch_first and self.packed is None else tensor
+
+
+def enter(
+    input: SequenceInput, input_size: int, batch_first: bool, like: Tensor
+) -> tuple[Tensor, Tensor | None, Layout]:
+    """Check a layer's input and bring it to the inner layout.
+
+    Args:
+        input: what the caller gave.
+        input_size: features that it must have.
+        batch_first: whether a batched tensor is ``(B, T, input_size)``.
+        like: a parameter of the layer, for dtype and device.
+
+    Returns:
+        ``x`` ``(T, B, input_size)``, the rows' lengths ``(B,)`` for a packed input, and the layout.
+    """
+    if isinstance(input, PackedSequence):
+        padded, lengths = pad_packed_sequence(input)
+        _check(padded, input_size, 3, "(T, B, input_size) when unpacked", like)
+        return padded, lengths.to(padded.device), Layout(True, batch_first, input)
+    if not isinstance(input, Tensor):
+        raise TypeError(message("input", "be a tensor or a PackedSequence", type(input).__name__))
+    if input.dim() not in (2, 3):
+        shapes = "(B, T, input_size)" if batch_first else "(T, B, input_size)"
+        raise ValueError(
+            message("input", f"have shape {shapes}, or (T, input_size) unbatched", str(tuple(input.shape)))
+        )
+    layout = Layout(input.dim() == 3, batch_first)
+    x = layout.inner(input)
+    _check(x, input_size, 3, "(T, B, input_size)", like)
+    return x, None, layout
+
+
+def _check(x: Tensor, input_size: int, dims: int, shape: str, like: Tensor) -> None:
+    if x.shape[-1] != input_size:
+        expected = f"have {input_size} features (input_size) in its last dimension"
+        raise ValueError(message("input", expected, f"{x.shape[-1]}"))
+    if not x.shape[0] or not x.shape[1]:
+        raise ValueError(
+            message("input", "hold at least one step and one row", f"{x.shape[0]} steps, {x.shape[1]} rows")
+        )
+    if x.dtype != like.dtype and not torch.is_autocast_enabled(x.device.type):
+        hint = f"Cast one of them: input.to({like.dtype}) or layer.to({x.dtype})"
+        raise ValueError(message("input", f"have the layer's dtype {like.dtype}", str(x.dtype), hint))
+    if x.device != like.device:
+        hint = f"Move one of them: input.to('{like.device}') or layer.to('{x.device}')"
+        raise ValueError(message("input", f"be on the layer's device {like.device}", str(x.device), hint))
+
+
+def leave(output: Tensor, layout: Layout) -> SequenceInput:
+    """The output ``(T, B, ...)`` as the caller wants it: packed if the input was."""
+    packed = layout.packed
+    if packed is None:
+        return layout.outer(output)
+    ordered = output if packed.sorted_indices is None else output.index_select(1, packed.sorted_indices)
+    lengths = packed_lengths(packed)
+    data = pack_padded_sequence(ordered, lengths).data
+    return PackedSequence(data, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)
+
+
+def packed_lengths(packed: PackedSequence) -> Tensor:
+    """Lengths of the rows in packed order, longest first."""
+    rows = torch.arange(int(packed.batch_sizes[0]))
+    return (packed.batch_sizes[:, None] > rows).sum(dim=0)
+
+
+def enter_reset(reset: Tensor | None, layout: Layout, length: int, batch: int, device: torch.device) -> Tensor | None:
+    """Check ``reset`` and bring it to ``(T, B)``."""
+    if reset is None:
+        return None
+    if not isinstance(reset, Tensor):
+        raise TypeError(message("reset", "be a bool tensor", type(reset).__name__))
+    shape = (length, batch) if layout.batched else (length,)
+    if layout.batched and layout.batch_first and layout.packed is None:
+        shape = (batch, length)
+    if tuple(reset.shape) != shape:
+        raise ValueError(message("reset", f"have the input's layout {shape}", str(tuple(reset.shape))))
+    if reset.dtype != torch.bool:
+        raise ValueError(message("reset", "have dtype torch.bool", str(reset.dtype), "Pass reset.bool()"))
+    if reset.device != device:
+        raise ValueError(message("reset", f"be on the input's device {device}", str(reset.device)))
+    return layout.inner(reset)

@@ -1,0 +1,237 @@
+"""Recurrent layers that attend to their own past: all of it (Mem), or what was screened as relevant (Rel)."""
+
+from __future__ import annotations
+
+from typing import Literal, Unpack
+
+from remanence.ops import Full, Nonlinearity, Screened
+
+from ._layer import Bias, MemoryOptions
+from .recurrent import GRU, LSTM, RNN
+
+
+class MemRNN(RNN):
+    """RNN with additive attention over all its past states. **Its state grows with the sequence** unless limited.
+
+    Args:
+        limit: attend to the newest ``limit`` states only, in a ring of fixed size.
+        score: ``"additive"`` or ``"dot"``.
+
+    Example:
+        >>> import torch
+        >>> _, state = MemRNN(3, 8)(torch.randn(5, 2, 3))
+        >>> state.recent.shape
+        torch.Size([1, 2, 5, 8])
+    """
+
+    document, fixed = "000", ("memory", "max_steps")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: Nonlinearity = "tanh",
+        bias: Bias = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        limit: int | None = None,
+        score: Literal["additive", "dot"] = "additive",
+        **options: Unpack[MemoryOptions],
+    ) -> None:
+        shape = (input_size, hidden_size, num_layers, nonlinearity, bias, batch_first, dropout, bidirectional)
+        super().__init__(*shape, memory=Full(limit, score), **options)
+
+
+class MemLSTM(LSTM):
+    """LSTM with additive attention over all its past states. **Its state grows with the sequence** unless limited.
+
+    Args:
+        limit: attend to the newest ``limit`` states only, in a ring of fixed size.
+        score: ``"additive"`` or ``"dot"``.
+
+    Example:
+        >>> import torch
+        >>> _, state = MemLSTM(3, 8, limit=4)(torch.randn(5, 2, 3))
+        >>> state.recent.shape
+        torch.Size([1, 2, 4, 8])
+    """
+
+    document, fixed = "000", ("memory", "max_steps")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: Bias = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        limit: int | None = None,
+        score: Literal["additive", "dot"] = "additive",
+        **options: Unpack[MemoryOptions],
+    ) -> None:
+        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__(*shape, memory=Full(limit, score), **options)
+
+
+class MemGRU(GRU):
+    """GRU with additive attention over all its past states. **Its state grows with the sequence** unless limited.
+
+    Args:
+        limit: attend to the newest ``limit`` states only, in a ring of fixed size.
+        score: ``"additive"`` or ``"dot"``.
+
+    Example:
+        >>> import torch
+        >>> MemGRU(3, 8)(torch.randn(5, 2, 3))[0].shape
+        torch.Size([5, 2, 8])
+    """
+
+    document, fixed = "000", ("memory", "max_steps")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: Bias = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        limit: int | None = None,
+        score: Literal["additive", "dot"] = "additive",
+        **options: Unpack[MemoryOptions],
+    ) -> None:
+        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__(*shape, memory=Full(limit, score), **options)
+
+
+class RelRNN(RNN):
+    """RNN with relevancy screening: it attends to its newest states and to the most relevant of the older ones.
+
+    Cost and state are independent of the sequence length. With ``recent=0, relevant=0`` this is ``nn.RNN``; with
+    ``recent`` at least the sequence length it is :class:`MemRNN`.
+
+    Args:
+        recent: size of the short-term buffer (nu).
+        relevant: size of the relevant set (rho).
+        screen: how relevance is measured: ``"attention"`` received in the buffer.
+        score: ``"additive"`` or ``"dot"``.
+
+    Example:
+        >>> import torch
+        >>> _, state = RelRNN(3, 8, recent=4, relevant=2)(torch.randn(50, 2, 3))
+        >>> state.recent.shape, state.relevant.shape
+        (torch.Size([1, 2, 4, 8]), torch.Size([1, 2, 2, 8]))
+    """
+
+    document, fixed = "000", ("memory", "max_steps")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: Nonlinearity = "tanh",
+        bias: Bias = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        recent: int = 10,
+        relevant: int = 10,
+        screen: Literal["attention"] = "attention",
+        score: Literal["additive", "dot"] = "additive",
+        **options: Unpack[MemoryOptions],
+    ) -> None:
+        memory = Screened(recent, relevant, screen, score)
+        shape = (input_size, hidden_size, num_layers, nonlinearity, bias, batch_first, dropout, bidirectional)
+        super().__init__(*shape, memory=memory, **options)
+
+
+class RelLSTM(LSTM):
+    """LSTM with relevancy screening: it attends to its newest states and to the most relevant of the older ones.
+
+    Cost and state are independent of the sequence length. With ``recent=0, relevant=0`` this is ``nn.LSTM``; with
+    ``recent`` at least the sequence length it is :class:`MemLSTM`.
+
+    Args:
+        recent: size of the short-term buffer (nu).
+        relevant: size of the relevant set (rho).
+        screen: how relevance is measured: ``"attention"`` received in the buffer.
+        score: ``"additive"`` or ``"dot"``.
+
+    Example:
+        >>> import torch
+        >>> layer = RelLSTM(3, 8, recent=4, relevant=2)
+        >>> output, state = layer(torch.randn(50, 2, 3))
+        >>> h, c = state.hx
+        >>> output.shape, h.shape, state.nbytes == layer(torch.randn(500, 2, 3))[1].nbytes
+        (torch.Size([50, 2, 8]), torch.Size([1, 2, 8]), True)
+    """
+
+    document, fixed = "000", ("memory", "max_steps")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: Bias = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        recent: int = 10,
+        relevant: int = 10,
+        screen: Literal["attention"] = "attention",
+        score: Literal["additive", "dot"] = "additive",
+        **options: Unpack[MemoryOptions],
+    ) -> None:
+        memory = Screened(recent, relevant, screen, score)
+        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__(*shape, memory=memory, **options)
+
+
+class RelGRU(GRU):
+    """GRU with relevancy screening: it attends to its newest states and to the most relevant of the older ones.
+
+    Args:
+        recent: size of the short-term buffer (nu).
+        relevant: size of the relevant set (rho).
+        screen: how relevance is measured: ``"attention"`` received in the buffer.
+        score: ``"additive"`` or ``"dot"``.
+
+    Example:
+        >>> import torch
+        >>> RelGRU(3, 8, recent=4, relevant=2)(torch.randn(50, 2, 3))[0].shape
+        torch.Size([50, 2, 8])
+    """
+
+    document, fixed = "000", ("memory", "max_steps")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: Bias = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        recent: int = 10,
+        relevant: int = 10,
+        screen: Literal["attention"] = "attention",
+        score: Literal["additive", "dot"] = "additive",
+        **options: Unpack[MemoryOptions],
+    ) -> None:
+        memory = Screened(recent, relevant, screen, score)
+        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__(*shape, memory=memory, **options)

@@ -1,0 +1,145 @@
+"""Encoder, core and head: the one place where cores meet tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import PackedSequence
+
+from remanence._validate import positive_int, probability
+from remanence.nn._core import core_output_size, core_step, make_core, reset_option
+from remanence.nn._encoder import Encoder, EncoderName
+from remanence.nn._generation import draw_tokens
+
+
+class SequenceModel(nn.Module):
+    """An encoder, any core, and a linear head that answers at every step.
+
+    Args:
+        input_size: number of different tokens, or features of a vector.
+        core: a module with ``core(input, state) -> output, state`` (any here, and ``torch.nn.LSTM``, ``GRU``, ``RNN``),
+            or a name in :func:`list_models`.
+        output_size: numbers that the head gives at every step, such as class scores.
+        encoder: ``"one-hot"`` and ``"embedding"`` read int64 tokens; ``"dense"`` reads float vectors and hands them on
+            as they are, or through a linear map if there is an `embedding_size`.
+        embedding_size: features that a learned encoder gives.
+        tied: whether the embedding is the head's weight.
+        dropout: probability of dropping, in training, what a learned encoder gives and what the head reads; a core made
+            by name gets the same number for its inside.
+        core_options: of a core made by name, but for its first size, which is the encoder's. ``device`` and ``dtype``
+            belong here: encoder and head follow the core.
+
+    Example:
+        >>> model = SequenceModel(10, "RelLSTM", 9, hidden_size=32, recent=5, relevant=5)
+        >>> logits, state = model(torch.randint(10, (40, 2)))
+        >>> tokens, state = model.generate(20, prompt=torch.tensor([[1], [2]]))
+        >>> logits.shape, tokens.shape
+        (torch.Size([40, 2, 9]), torch.Size([20, 1]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        core: nn.Module | str,
+        output_size: int,
+        *,
+        encoder: EncoderName = "one-hot",
+        embedding_size: int | None = None,
+        tied: bool = False,
+        dropout: float = 0.0,
+        **core_options: Any,
+    ) -> None:
+        super().__init__()
+        self.input_size, self.output_size = input_size, positive_int("output_size", output_size)
+        self.dropout = probability("dropout", dropout)
+        self.encoder = Encoder(encoder, input_size, embedding_size)
+        self.core = make_core(core, self.encoder.output_size, core_options, self.dropout)
+        like = next(self.core.parameters())
+        self.encoder.to(like)
+        self.head = nn.Linear(core_output_size(self.core), output_size, device=like.device, dtype=like.dtype)
+        if tied:
+            self.encoder.tie(self.head)
+
+    @classmethod
+    def for_task(cls, task: Any, core: nn.Module | str, **options: Any) -> Self:
+        """A model with a task's sizes and kind of input: vectors are dense, tokens one-hot unless told.
+
+        Args:
+            task: anything with `input_size`, `output_size` and `input_kind`, such as ``remanence.tasks.Copy()``.
+            core: as in the class.
+            options: as in the class.
+        """
+        encoder = "dense" if task.input_kind == "vectors" else "one-hot"
+        return cls(task.input_size, core, task.output_size, **{"encoder": encoder, **options})
+
+    def forward(self, inputs: Any, state: Any = None, *, reset: Tensor | None = None) -> tuple[Any, Any]:
+        """Answers at every step of a sequence.
+
+        Args:
+            inputs: int64 tokens ``(T, B)``, or vectors ``(T, B, input_size)``; ``(B, T, ...)`` if the core is
+                batch-first, ``(T, ...)`` unbatched, or a ``PackedSequence`` of either.
+            state: where the core goes on from; None starts empty.
+            reset: bool ``(T, B)`` in the inputs' layout, True where a row starts afresh, for cores that take it.
+
+        Returns:
+            Logits ``(T, B, output_size)`` in the inputs' layout, and the core's state.
+        """
+        output, state = self.core(_on_steps(self._encode, inputs), state, **reset_option(self.core, reset))
+        return _on_steps(self._answer, output), state
+
+    def step(self, input_t: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        """One step of a stream: the same numbers as the whole run.
+
+        Args:
+            input_t: tokens ``(B,)`` or vectors ``(B, input_size)``, without ``B`` unbatched.
+            state: the core's state so far; None starts empty.
+
+        Returns:
+            Logits ``(B, output_size)`` and the state after them.
+        """
+        output, state = core_step(self.core, self._encode(input_t), state)
+        return self._answer(output), state
+
+    def generate(
+        self,
+        length: int,
+        *,
+        prompt: Tensor | None = None,
+        batch_size: int | None = None,
+        temperature: float = 1.0,
+        generator: torch.Generator | None = None,
+        state: Any = None,
+    ) -> tuple[Tensor, Any]:
+        """Draws tokens, each given all before it, in evaluation mode and without gradient.
+
+        Args:
+            length: how many.
+            prompt: tokens that come before, ``(P, B)``, ``(B, P)`` if the core is batch-first, ``(P,)`` unbatched. None
+                draws the first token uniformly, because no step comes before it that could say more.
+            batch_size: rows without a prompt; None for one unbatched sequence.
+            temperature: by which logits are divided; 0 takes the likeliest token.
+            generator: source of the randomness; None is torch's global one.
+            state: of the core before the prompt.
+
+        Returns:
+            Tokens ``(length, B)`` in the prompt's layout, and the state that has seen all but the last: to go on, give
+            that token as the next prompt.
+        """
+        return draw_tokens(self, length, prompt, batch_size, temperature, generator, state)
+
+    def _encode(self, inputs: Tensor) -> Tensor:
+        encoded = self.encoder(inputs)
+        return functional.dropout(encoded, self.dropout, self.training and self.encoder.learned)
+
+    def _answer(self, output: Tensor) -> Tensor:
+        return self.head(functional.dropout(output, self.dropout, self.training))
+
+
+def _on_steps(function: Callable[[Tensor], Tensor], sequence: Any) -> Any:
+    """Applies what works on single steps to a tensor, or to the steps of a packed sequence."""
+    packed = isinstance(sequence, PackedSequence)
+    return sequence._replace(data=function(sequence.data)) if packed else function(sequence)

@@ -1,0 +1,154 @@
+"""The three cells as layers. Without a memory they equal torch's; with one they are the presets of this package."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from remanence import ops
+from remanence.ops import Memory
+
+from ._layer import Bias, CommonOptions, MemoryOptions, RecurrentLayer
+from .cuts import HDetach
+from .init import RecurrentInit
+
+
+class RNN(RecurrentLayer):
+    """Elman network: ``h = phi(W_ih x + b_ih + W_hh s + b_hh)``, any memory; torch's ``nn.RNN`` without one.
+
+    Args:
+        nonlinearity: ``"tanh"``, ``"relu"``, ``"modrelu"`` (``sign(z) relu(abs(z) + b)``) or ``"identity"``.
+        memory: which past states may be attended; see :class:`RecurrentLayer` for this and all other options.
+
+    Example:
+        >>> import torch
+        >>> layer = RNN(3, 8, nonlinearity="modrelu", recurrent_init="henaff")
+        >>> output, state = layer(torch.randn(5, 2, 3))
+        >>> output.shape, torch.equal(state.hx[0], output[-1])
+        (torch.Size([5, 2, 8]), True)
+    """
+
+    cell = "rnn"
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: ops.Nonlinearity = "tanh",
+        bias: Bias = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        memory: Memory = None,
+        **options: Unpack[MemoryOptions],
+    ) -> None:
+        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__(*shape, memory=memory, nonlinearity=nonlinearity, **options)
+
+    @property
+    def nonlinearity(self) -> str:
+        """Name of the activation, as in torch."""
+        return self.spec.nonlinearity
+
+
+class LSTM(RecurrentLayer):
+    """Long short-term memory with any memory beside its cell; torch's ``nn.LSTM`` without one.
+
+    Args:
+        memory: which past states may be attended; see :class:`RecurrentLayer` for this and all other options.
+
+    Example:
+        >>> import torch
+        >>> layer = LSTM(3, 8, num_layers=2, batch_first=True)
+        >>> output, state = layer(torch.randn(2, 5, 3))
+        >>> h, c = state.hx
+        >>> output.shape, h.shape
+        (torch.Size([2, 5, 8]), torch.Size([2, 2, 8]))
+    """
+
+    cell = "lstm"
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: Bias = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        memory: Memory = None,
+        **options: Unpack[MemoryOptions],
+    ) -> None:
+        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__(*shape, memory=memory, **options)
+
+
+class GRU(RecurrentLayer):
+    """Gated recurrent unit with any memory; torch's ``nn.GRU`` without one.
+
+    Gates and candidate see the macro-state ``s``; the leak carries ``h``: a leak of ``s = h + r`` overflows.
+
+    Args:
+        memory: which past states may be attended; see :class:`RecurrentLayer` for this and all other options.
+
+    Example:
+        >>> import torch
+        >>> output, state = GRU(3, 8, bidirectional=True)(torch.randn(5, 2, 3))
+        >>> output.shape, state.hx.shape
+        (torch.Size([5, 2, 16]), torch.Size([2, 2, 8]))
+    """
+
+    cell = "gru"
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: Bias = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        memory: Memory = None,
+        **options: Unpack[MemoryOptions],
+    ) -> None:
+        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__(*shape, memory=memory, **options)
+
+
+class HDetachLSTM(LSTM):
+    """LSTM whose gradient through ``h`` is cut before random steps of training, never that through ``c`` (h-detach).
+
+    Args:
+        p: probability of a cut, one draw a step for the whole batch; 0 switches it off.
+
+    Example:
+        >>> import torch
+        >>> layer = HDetachLSTM(3, 8, p=0.5)
+        >>> layer(torch.randn(5, 2, 3))[0].shape
+        torch.Size([5, 2, 8])
+    """
+
+    document = "000"
+    fixed = ("cuts",)
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: Bias = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        p: float = 0.25,
+        recurrent_init: RecurrentInit = None,
+        **options: Unpack[CommonOptions],
+    ) -> None:
+        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__(*shape, cuts=HDetach(p), recurrent_init=recurrent_init, **options)

@@ -1,0 +1,116 @@
+"""What a task hands out, and what it hands back: batches, baselines, scores."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Batch(NamedTuple):
+    """Sequences to learn from, time first.
+
+    Attributes:
+        inputs: Float vectors `(T, B, input_size)`, or int64 tokens `(T, B)`, by the task's `input_kind`.
+        targets: int64 classes `(T, B)`, or float values `(T, B, output_size)`.
+        mask: bool `(T, B)`, True where an answer is asked for; accuracy counts these steps alone.
+        reset: bool `(B,)`, the rows whose sequence begins with this batch. None: all of them do.
+
+    Example:
+        >>> classes = torch.zeros(3, 2, dtype=torch.int64)
+        >>> batch = Batch(inputs=torch.zeros(3, 2, 1), targets=classes, mask=classes == 0)
+        >>> batch.steps, batch.size
+        (3, 2)
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    mask: Tensor
+    reset: Tensor | None = None
+
+    @property
+    def steps(self) -> int:
+        """Number of time steps, T."""
+        return self.mask.shape[0]
+
+    @property
+    def size(self) -> int:
+        """Number of rows, B."""
+        return self.mask.shape[1]
+
+    def to(self, device: torch.device | str) -> Batch:
+        """Moves every tensor to a device.
+
+        Args:
+            device: Where to.
+
+        Returns:
+            The batch on that device.
+        """
+        reset = None if self.reset is None else self.reset.to(device)
+        return Batch(self.inputs.to(device), self.targets.to(device), self.mask.to(device), reset)
+
+
+class Baseline(NamedTuple):
+    """What a stated predictor reaches.
+
+    Attributes:
+        loss: In the unit of the task's loss (nats for classes).
+        accuracy: Share of right answers, 0 to 1.
+
+    Example:
+        >>> Baseline(loss=0.5, accuracy=0.125).accuracy
+        0.125
+    """
+
+    loss: float
+    accuracy: float
+
+
+class Score(NamedTuple):
+    """Sums over batches, so that batches of different size add up to the right mean.
+
+    Attributes:
+        loss_sum: Sum of the loss over the steps that it counts.
+        loss_count: Number of those steps.
+        correct: Number of right answers.
+        asked: Number of answers asked for.
+
+    Example:
+        >>> total = Score(2.0, 4, 1, 2).plus(Score(1.0, 2, 2, 2))
+        >>> total.loss, total.accuracy
+        (0.5, 0.75)
+    """
+
+    loss_sum: float = 0.0
+    loss_count: int = 0
+    correct: int = 0
+    asked: int = 0
+
+    @property
+    def loss(self) -> float:
+        """Mean loss per counted step, nan if there is none."""
+        return self.loss_sum / self.loss_count if self.loss_count else math.nan
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right answers, nan if none was asked for."""
+        return self.correct / self.asked if self.asked else math.nan
+
+    def plus(self, other: Score) -> Score:
+        """Adds the sums of another batch.
+
+        Args:
+            other: Score of that batch.
+
+        Returns:
+            The score of both together.
+        """
+        return Score(
+            self.loss_sum + other.loss_sum,
+            self.loss_count + other.loss_count,
+            self.correct + other.correct,
+            self.asked + other.asked,
+        )

@@ -1,0 +1,17 @@
+"""For tests of sequence layers, users' own too: the tolerance rule, and the layer contract as checks."""
+
+from ._conformance import Check, check_names, check_recurrent_layer
+from ._running import collect, replacements, sharpen_
+from ._tolerance import assert_matches, relative_error, tolerance
+
+__all__ = [
+    "Check",
+    "assert_matches",
+    "check_names",
+    "check_recurrent_layer",
+    "collect",
+    "relative_error",
+    "replacements",
+    "sharpen_",
+    "tolerance",
+]

@@ -1,0 +1,99 @@
+"""Fetching: whole, resumed, broken, wrong and missing files."""
+
+import hashlib
+
+import pytest
+
+from remanence.data import ChecksumError, Form, MissingDataError, fetch
+
+BODY = bytes(range(256)) * 10  # 2,560 bytes; the server that breaks sends 1,000 at a time
+SHA = hashlib.sha256(BODY).hexdigest()
+
+
+@pytest.fixture
+def target(tmp_path):
+    return tmp_path / "sub" / "file.bin"
+
+
+def form(web, *behaviours, size: int | None = len(BODY), sha256: str | None = SHA):
+    web.files["file.bin"] = BODY
+    return Form("sub/file.bin", size, sha256, tuple(web.url(behaviour, "file.bin") for behaviour in behaviours))
+
+
+def leftovers(target):
+    return [path.name for path in target.parent.iterdir() if path != target]
+
+
+def test_whole_file_arrives_and_leaves_nothing_else(web, target):
+    fetch(form(web, "good"), target)
+    assert target.read_bytes() == BODY
+    assert leftovers(target) == []
+
+
+def test_broken_transfers_are_taken_up_where_they_broke(web, target):
+    fetch(form(web, "breaks"), target)
+    assert target.read_bytes() == BODY
+    assert [asked for _, asked in web.requests] == [None, "bytes=1000-", "bytes=2000-"]
+
+
+@pytest.mark.parametrize("size", [len(BODY), None])
+def test_a_later_call_goes_on_where_an_earlier_one_gave_up(web, target, size):
+    target.parent.mkdir()
+    target.with_name("file.bin.part").write_bytes(BODY[:100])
+    fetch(form(web, "good", size=size), target)
+    assert target.read_bytes() == BODY
+    assert web.requests == [("good", "bytes=100-")]
+
+
+def test_a_server_without_ranges_starts_again(web, target):
+    target.parent.mkdir()
+    target.with_name("file.bin.part").write_bytes(BODY[:100])
+    fetch(form(web, "no-ranges"), target)
+    assert target.read_bytes() == BODY
+
+
+@pytest.mark.parametrize("size", [len(BODY), None])
+def test_a_part_that_is_too_long_is_thrown_away(web, target, size):
+    target.parent.mkdir()
+    target.with_name("file.bin.part").write_bytes(bytes(len(BODY) + 1))
+    fetch(form(web, "good", size=size), target)
+    assert target.read_bytes() == BODY
+
+
+def test_truncated_for_good_is_an_error_and_keeps_what_came(web, target):
+    with pytest.raises(MissingDataError, match="ended after 2560 of 5000 bytes"):
+        fetch(form(web, "no-ranges", size=5000), target)
+    assert not target.exists()
+    assert leftovers(target) == ["file.bin.part"]
+
+
+def test_wrong_checksum_names_both_sums_and_is_not_used(web, target):
+    wrong = hashlib.sha256(bytes(len(BODY))).hexdigest()
+    with pytest.raises(ChecksumError, match=f"{wrong}.*{SHA}"):
+        fetch(form(web, "corrupt"), target)
+    assert not target.exists()
+    assert leftovers(target) == []
+
+
+def test_the_next_mirror_is_tried(web, target):
+    wanted = form(web, "corrupt", "good")
+    missing = Form(wanted.path, wanted.size, wanted.sha256, (web.url("good", "absent"), *wanted.urls))
+    fetch(missing, target)
+    assert target.read_bytes() == BODY
+    assert [behaviour for behaviour, _ in web.requests] == ["good", "corrupt", "good"]
+
+
+def test_when_no_mirror_has_it_the_error_lists_them(web, target):
+    urls = (web.url("good", "a"), web.url("good", "b"))
+    with pytest.raises(MissingDataError, match=r"good/a: HTTP Error 404.*\n.*good/b: HTTP Error 404"):
+        fetch(Form("sub/file.bin", None, SHA, urls), target)
+
+
+def test_unreachable_host_is_an_error_of_ours(target):
+    with pytest.raises(MissingDataError, match="could not be fetched"):
+        fetch(Form("sub/file.bin", None, SHA, ("http://127.0.0.1:9/file.bin",)), target)
+
+
+def test_without_a_known_checksum_the_size_still_counts(web, target):
+    fetch(form(web, "breaks", size=None, sha256=None), target)
+    assert target.read_bytes() == BODY
