@@ -37,7 +37,7 @@ bench: $(VENV)/.installed  ## measure speed and memory beside torch.nn and the r
 	$(ONE_THREAD) $(BIN)/python -m benchmarks
 
 docs: $(VENV)/.docs  ## build the documentation; warnings are errors
-	$(ONE_THREAD) $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	$(ONE_THREAD) $(BIN)/python -m sphinx -q -E -W --keep-going -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 wheel: $(VENV)/.installed  ## build a wheel and try it in an empty environment outside the checkout

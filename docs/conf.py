@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+from docutils import nodes
+from sphinx.transforms import SphinxTransform
+
 import remanence
 
 project = "remanence"
@@ -34,3 +37,17 @@ def generated(name: str) -> str:
 
 
 myst_substitutions = {"conformance": generated("conformance")}
+
+
+class AbsoluteValues(SphinxTransform):
+    """Lets docstrings write |x| for an absolute value; we use no substitutions, which is what the bars stand for."""
+
+    default_priority = 219  # just before docutils would resolve them
+
+    def apply(self, **kwargs):
+        for node in list(self.document.findall(nodes.substitution_reference)):
+            node.replace_self(nodes.Text(f"|{node.astext()}|"))
+
+
+def setup(app):
+    app.add_transform(AbsoluteValues)

@@ -94,6 +94,14 @@ def test_unreachable_host_is_an_error_of_ours(target):
         fetch(Form("sub/file.bin", None, SHA, ("http://127.0.0.1:9/file.bin",)), target)
 
 
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(web, target, monkeypatch, capsys):
+    fetch(form(web, "good"), target)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    fetch(form(web, "good"), target.with_name("again.bin"))
+    assert "again.bin" in capsys.readouterr().err
+
+
 def test_without_a_known_checksum_the_size_still_counts(web, target):
     fetch(form(web, "breaks", size=None, sha256=None), target)
     assert target.read_bytes() == BODY

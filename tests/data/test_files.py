@@ -7,6 +7,7 @@ import lzma
 import re
 import tarfile
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -114,6 +115,15 @@ def test_what_is_missing_is_fetched_into_the_cache_once(folders, known, web):
     assert data.locate("set/a.txt") == folders[1] / "set/a.txt.gz"
     assert len(web.requests) == 1
     assert list(folders[0].iterdir()) == []
+
+
+def test_many_at_once_fetch_it_once(folders, known, web):
+    web.files["a.txt"] = TEXT
+    known(Form("set/a.txt", len(TEXT), sha(TEXT), (web.url("good", "a.txt"),)))
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: data.load_bytes("set/a.txt"), range(8)))
+    assert found == [TEXT] * 8
+    assert len(web.requests) == 1
 
 
 def test_another_form_is_fetched_when_the_first_is_not_to_be_had(folders, known, web):

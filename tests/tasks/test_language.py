@@ -150,5 +150,5 @@ def test_the_whole_of_text8_is_not_replaced_by_the_prefix(tmp_path, monkeypatch)
     monkeypatch.setenv("REMANENCE_DATA", str(tmp_path))
     monkeypatch.setenv("REMANENCE_CACHE", str(tmp_path))
     monkeypatch.setattr("remanence.data._files.fetch", lambda form, target: None)
-    with pytest.raises(data.MissingDataError, match="text8/text8"):
+    with pytest.raises(data.MissingDataError, match=r"(?s)text8/text8.*source='prefix'"):
         _ = Text8().corpus

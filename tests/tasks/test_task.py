@@ -54,6 +54,18 @@ def test_score_adds_up_to_the_mean_over_all():
     assert task.report(total) == {"loss": total.loss, "accuracy": total.accuracy}
 
 
+def test_a_batch_can_be_cut_by_rows():
+    task = Copy(length=5)
+    batch = task.batch(0, 6)._replace(reset=torch.arange(6) > 2)
+    first, second = batch.rows(0, 2), batch.rows(2, 6)
+    for whole, one, other in zip(batch[:3], first[:3], second[:3], strict=True):
+        assert torch.equal(torch.cat([one, other], 1), whole)
+    assert second.reset is not None
+    assert second.reset.tolist() == [False, True, True, True]
+    assert task.batch(0, 6).rows(0, 2).reset is None
+    assert batch.to("cpu").size == 6
+
+
 def test_empty_score_has_no_mean():
     assert Score().loss != Score().loss
     assert Score().accuracy != Score().accuracy

@@ -40,6 +40,19 @@ class Batch(NamedTuple):
         """Number of rows, B."""
         return self.mask.shape[1]
 
+    def rows(self, start: int, stop: int) -> Batch:
+        """Takes some of the rows, for instance one process's share.
+
+        Args:
+            start: First row.
+            stop: Row after the last.
+
+        Returns:
+            The smaller batch.
+        """
+        reset = None if self.reset is None else self.reset[start:stop]
+        return Batch(self.inputs[:, start:stop], self.targets[:, start:stop], self.mask[:, start:stop], reset)
+
     def to(self, device: torch.device | str) -> Batch:
         """Moves every tensor to a device.
 

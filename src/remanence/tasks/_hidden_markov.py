@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -84,16 +85,7 @@ class HiddenMarkov(SymbolSequences):
     @property
     def stationary(self) -> Tensor:
         """Long-run probabilities of the states, float64 `(states,)`."""
-        transition = self._matrix("transition")
-        states = len(transition)
-        # Left null vector of (P - 1), its sum set to 1; more than one of them means that the start is never forgotten.
-        equations = torch.cat([transition.T - torch.eye(states, dtype=torch.float64), torch.ones(1, states).double()])
-        if torch.linalg.matrix_rank(equations) < states:
-            expected = "be a chain that can forget where it began (irreducible)"
-            raise ValueError(_validate.message("transition", expected, self.transition))
-        right = torch.zeros(states + 1, 1, dtype=torch.float64)
-        right[-1] = 1.0
-        return torch.linalg.lstsq(equations, right).solution.squeeze(1).clamp(min=0)
+        return _stationary(tuple(map(tuple, self.transition)))
 
     def joint(self, lag: int) -> Tensor:
         """Gives the probabilities of two symbols at a distance.
@@ -145,13 +137,15 @@ class HiddenMarkov(SymbolSequences):
         """
         device = generator.device
         size = (2, self.length, batch_size)
-        numbers = torch.rand(*size, generator=generator, dtype=torch.float64, device=device)
-        moves = self._matrix("transition").to(device)
+        numbers = torch.rand(*size, generator=generator, dtype=torch.float32, device=device)
+        starts, moves, symbols = (
+            _bounds(law).to(device) for law in (self.stationary, self._matrix("transition"), self._matrix("emission"))
+        )
         states = torch.empty(self.length, batch_size, dtype=torch.int64, device=device)
-        states[0] = _choose(self.stationary.to(device).expand(batch_size, -1), numbers[0, 0])
+        states[0] = _choose(starts, numbers[0, 0])
         for step in range(1, self.length):
             states[step] = _choose(moves[states[step - 1]], numbers[0, step])
-        return _choose(self._matrix("emission").to(device)[states], numbers[1])
+        return _choose(symbols[states], numbers[1])
 
     def _matrix(self, name: str) -> Tensor:
         return torch.tensor(getattr(self, name), dtype=torch.float64)
@@ -160,9 +154,27 @@ class HiddenMarkov(SymbolSequences):
         return self.stationary @ self._matrix("emission")
 
 
-def _choose(probabilities: Tensor, numbers: Tensor) -> Tensor:
-    """Chooses by uniform random numbers: `(..., choices)` and `(...)` give int64 `(...)`."""
-    bounds = probabilities.cumsum(-1)[..., :-1]
+@functools.lru_cache(maxsize=16)
+def _stationary(transition: tuple[tuple[float, ...], ...]) -> Tensor:
+    """Solves p = p P with p adding up to 1; without a single solution the start is never forgotten."""
+    moves = torch.tensor(transition, dtype=torch.float64)
+    equations = moves.T - torch.eye(len(moves), dtype=torch.float64)
+    equations[-1] = 1.0  # one of them follows from the others
+    if torch.linalg.matrix_rank(equations) < len(moves):
+        expected = "be a chain that can forget where it began (irreducible)"
+        raise ValueError(_validate.message("transition", expected, transition))
+    total = torch.zeros(len(moves), dtype=torch.float64)
+    total[-1] = 1.0
+    return torch.linalg.solve(equations, total).clamp(min=0)
+
+
+def _bounds(probabilities: Tensor) -> Tensor:
+    """Gives the inner ends of the intervals of 0 to 1 that belong to the choices, `(..., choices - 1)`."""
+    return probabilities.cumsum(-1)[..., :-1].float()
+
+
+def _choose(bounds: Tensor, numbers: Tensor) -> Tensor:
+    """Chooses by uniform random numbers: `(..., choices - 1)` and `(...)` give int64 `(...)`."""
     return (numbers.unsqueeze(-1) >= bounds).sum(-1)
 
 

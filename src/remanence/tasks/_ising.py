@@ -142,10 +142,11 @@ class Ising(BinarySequences):
     def _draw_neighbours(self, batch_size: int, generator: torch.Generator) -> Tensor:
         """Draws spin after spin by Equation 62: the next one equals the last with probability 1 / (1 + exp(2K))."""
         size, device = (self.length, batch_size), generator.device
-        numbers = torch.rand(*size, generator=generator, dtype=torch.float64, device=device)
+        numbers = torch.rand(*size, generator=generator, dtype=torch.float32, device=device)
         changes = numbers >= 1 / (1 + math.exp(2 * self.coupling))
         changes[0] = numbers[0] >= 0.5
-        return changes.long().cumsum(0) % 2
+        # Counting in one byte may wrap round, which leaves even and odd as they are.
+        return (changes.cumsum(0, dtype=torch.uint8) & 1).long()
 
     def _draw_monte_carlo(self, batch_size: int, generator: torch.Generator) -> Tensor:
         """Gives every spin in turn a new value from its conditional, given all others, `sweeps` times."""
@@ -153,7 +154,7 @@ class Ising(BinarySequences):
         size, device = (self.length, batch_size), generator.device
         spins = torch.randint(2, size, generator=generator, device=device).float() * 2 - 1
         for _ in range(self.sweeps):
-            numbers = torch.rand(*size, generator=generator, device=device)
+            numbers = torch.rand(*size, generator=generator, dtype=torch.float32, device=device)
             for place in range(self.length):
                 up = torch.sigmoid(-2 * (couplings[place] @ spins))
                 spins[place] = torch.where(numbers[place] < up, 1.0, -1.0)

@@ -199,6 +199,10 @@ class Denoise(_Recall):
     """
 
     def _places(self, length: int, batch_size: int, generator: torch.Generator) -> Tensor:
-        # The highest of independent random numbers stand at distinct places, every set of places equally likely.
-        lottery = torch.rand(batch_size, length + self.items - 1, generator=generator, device=generator.device)
-        return lottery.topk(self.items, dim=1, sorted=False).indices.sort(dim=1).values.T
+        # Floyd's sampling: every set of distinct places is equally likely, at a cost that does not grow with T.
+        places = torch.empty(self.items, batch_size, dtype=torch.int64, device=generator.device)
+        for number, last in enumerate(range(length - 1, length + self.items - 1)):
+            drawn = torch.randint(last + 1, (batch_size,), generator=generator, device=generator.device)
+            taken = (places[:number] == drawn).any(dim=0)
+            places[number] = torch.where(taken, last, drawn)
+        return places.sort(dim=0).values

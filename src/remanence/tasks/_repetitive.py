@@ -83,7 +83,7 @@ class Repetitive(BinarySequences):
             Bits, int64 `(length, B)`.
         """
         device = generator.device
-        numbers = torch.rand(self.length // 2 + 1, batch_size, generator=generator, device=device, dtype=torch.float64)
+        numbers = torch.rand(self.length // 2 + 1, batch_size, generator=generator, device=device, dtype=torch.float32)
         first = (numbers >= self.probability).long()
         bits = torch.stack([first, 1 - first], dim=1).flatten(0, 1)
         phase = torch.randint(2, (batch_size,), generator=generator, device=device)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from remanence import _validate
-from remanence.data import Corpus, load_corpus
+from remanence.data import Corpus, MissingDataError, load_corpus
 from remanence.tasks._batch import Score
 from remanence.tasks._language import Language
 from remanence.tasks._registry import register_task
@@ -111,7 +111,13 @@ class Text8(Language):
     @property
     def corpus(self) -> Corpus:
         """The text; read from its file at the first call."""
-        return load_corpus("text8" if self.source == "full" else "text8-prefix")
+        if self.source == "prefix":
+            return load_corpus("text8-prefix")
+        try:
+            return load_corpus("text8")
+        except MissingDataError as error:
+            hint = "source='prefix' takes the beginning alone, where results are not comparable"
+            raise MissingDataError(f"{error}\n{hint}") from error
 
     def report(self, score: Score) -> dict[str, float]:
         """Words a score as texts are usually reported; on the prefix the unit says so.
