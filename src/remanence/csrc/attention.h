@@ -50,6 +50,7 @@ template <class T> static inline __attribute__((always_inline)) void reciprocals
   Vec<T> d01 = d[0] * d[1], d23 = d[2] * d[3], one = T(1) / (d01 * d23);
   Vec<T> r01 = one * d23, r23 = one * d01;
   r[0] = r01 * d[1], r[1] = r01 * d[0], r[2] = r23 * d[3], r[3] = r23 * d[2];
+  for (int i = 0; i < 4; ++i) r[i] += r[i] * (T(1) - d[i] * r[i]);  // one Newton step takes the products' rounding back
 }
 
 // Scores of four keys and, if asked for, the tanh values (4, np).
@@ -103,8 +104,13 @@ template <class T, bool keep> static void score_group(const Read<T> &read, Index
   }
 }
 
-// z (count, room up to a multiple of the vector) holds scores and becomes weights; returns log sum exp.
-template <class T> static T softmax(T *z, Index count) {
+// What turns scores into weights again: exp(score - most) / total. (One number, log sum exp, would round too coarsely.)
+template <class T> struct Softmax {
+  T most, total;
+};
+
+// z (count, room up to a multiple of the vector) holds scores and becomes weights.
+template <class T> static Softmax<T> softmax(T *z, Index count) {
   constexpr Index W = WIDTH<T>;
   T most = z[0];
   for (Index i = 1; i < count; ++i) most = z[i] > most ? z[i] : most;
@@ -119,7 +125,7 @@ template <class T> static T softmax(T *z, Index count) {
   for (Index i = count / W * W; i < count; ++i) rest += z[i];
   T all_of = sum<T>(total) + rest;
   for (Index i = 0; i < count; ++i) z[i] /= all_of;
-  return most + T(__builtin_log(double(all_of)));
+  return {most, all_of};
 }
 
 // result (np) = sum_i z_i value_i
@@ -134,7 +140,7 @@ template <class T> static void weighted_sum(const Read<T> &read, const T *z, T *
   }
 }
 
-template <class T> static T read_forward(const Read<T> &read, T *z, T *result) {
+template <class T> static Softmax<T> read_forward(const Read<T> &read, T *z, T *result) {
   if (read.score == DOT)
     for (Index i = 0; i < read.count; ++i) z[i] = read.scale * dot(read.q, read.keys[i], read.np);
   else
@@ -144,27 +150,28 @@ template <class T> static T read_forward(const Read<T> &read, T *z, T *result) {
       score_group<T, false>(read, i, m, score, nullptr);
       for (int g = 0; g < m; ++g) z[i + g] = score[g];
     }
-  T lse = softmax(z, read.count);
+  Softmax<T> norm = softmax(z, read.count);
   weighted_sum(read, z, result);
-  return lse;
+  return norm;
 }
 
 template <class T> struct ReadBack {
-  const T *dr;        // (np): gradient of the result
-  T lse, mean;        // log sum exp of the forward pass; dr . result
-  T *const *sums;     // count pointers to (2, np): gradients of value and key, added to
-  T *dq, *dv;         // (np), added to
-  T *bent;            // (4, np) scratch
+  const T *dr;         // (np): gradient of the result
+  Softmax<T> norm;     // of the forward pass
+  T *const *sums;      // count pointers to (2, np): gradients of value and key, added to
+  T *dq, *dv;          // (np), added to
+  T *bent, *z, *de;    // scratch: (count + 3, np), and two of count and room up to a multiple of the vector
 };
 
 template <class T, int M>
-static void spread_additive(const Read<T> &read, const ReadBack<T> &back, Index i, const T *z, const T *de) {
+static void spread_additive(const Read<T> &read, const ReadBack<T> &back, Index i) {
   Index np = read.np;
+  const T *z = back.z + i, *de = back.de + i, *bent = back.bent + i * np;
   for (Index j = 0; j < np; j += WIDTH<T>) {
     Vec<T> dr = load(back.dr + j), v = load(read.v + j), dq = load(back.dq + j), dv = load(back.dv + j);
     for (int g = 0; g < M; ++g) {
       T *sums = back.sums[i + g];
-      Vec<T> t = load(back.bent + g * np + j), dk = de[g] * (v * (T(1) - t * t));
+      Vec<T> t = load(bent + g * np + j), dk = de[g] * (v - v * t * t);
       dq += dk, dv += de[g] * t;
       store(sums + j, load(sums + j) + z[g] * dr);
       store(sums + np + j, load(sums + np + j) + dk);
@@ -173,9 +180,8 @@ static void spread_additive(const Read<T> &read, const ReadBack<T> &back, Index 
   }
 }
 
-template <class T>
-static void spread_dot(const Read<T> &read, const ReadBack<T> &back, Index i, T z, T de) {
-  T *sums = back.sums[i];
+template <class T> static void spread_dot(const Read<T> &read, const ReadBack<T> &back, Index i) {
+  T *sums = back.sums[i], z = back.z[i], de = read.scale * back.de[i];
   for (Index j = 0; j < read.np; j += WIDTH<T>) {
     store(back.dq + j, load(back.dq + j) + de * load(read.keys[i] + j));
     store(sums + j, load(sums + j) + z * load(back.dr + j));
@@ -183,23 +189,33 @@ static void spread_dot(const Read<T> &read, const ReadBack<T> &back, Index i, T 
   }
 }
 
-// Scores are computed again; weights follow from lse, so one pass over the slots is enough.
+// z holds scores and de the gradients of the weights; z becomes the weights and de the gradients of the scores.
+// The mean is taken with these very weights, so that the gradients of the scores sum to zero to rounding.
+template <class T> static void score_gradients(const Read<T> &read, const ReadBack<T> &back) {
+  constexpr Index W = WIDTH<T>;
+  T mean = 0;
+  for (Index i = read.count; i % W; ++i) back.z[i] = back.norm.most;
+  for (Index i = 0; i < read.count; i += W)
+    store(back.z + i, exp<T>(load(back.z + i) - back.norm.most) / back.norm.total);
+  for (Index i = 0; i < read.count; ++i) mean += back.z[i] * back.de[i];
+  for (Index i = 0; i < read.count; ++i) back.de[i] = back.z[i] * (back.de[i] - mean);
+}
+
+// Scores and weights are computed again from the keys.
 template <class T> static void read_backward(const Read<T> &read, const ReadBack<T> &back) {
   for (Index i = 0; i < read.count; i += 4) {
-    T score[4], z[WIDTH<T> > 4 ? WIDTH<T> : 4] = {}, de[4];
+    T score[4];
     int m = int(read.count - i < 4 ? read.count - i : 4);
-    if (read.score == DOT)
-      for (int g = 0; g < m; ++g) score[g] = read.scale * dot(read.q, read.keys[i + g], read.np);
-    else
-      score_group<T, true>(read, i, m, score, back.bent);
-    for (int g = 0; g < m; ++g) z[g] = score[g] - back.lse;
-    for (Index g = 0; g < 4; g += WIDTH<T>) store(z + g, exp<T>(load(z + g)));
-    for (int g = 0; g < m; ++g) de[g] = z[g] * (dot(back.dr, read.values[i + g], read.np) - back.mean);
-    if (read.score == DOT)
-      for (int g = 0; g < m; ++g) spread_dot(read, back, i + g, z[g], read.scale * de[g]);
-    else if (m == 4) spread_additive<T, 4>(read, back, i, z, de);
-    else if (m == 3) spread_additive<T, 3>(read, back, i, z, de);
-    else if (m == 2) spread_additive<T, 2>(read, back, i, z, de);
-    else spread_additive<T, 1>(read, back, i, z, de);
+    if (read.score != DOT) score_group<T, true>(read, i, m, score, back.bent + i * read.np);
+    for (int g = 0; g < m; ++g) {
+      back.z[i + g] = read.score == DOT ? read.scale * dot(read.q, read.keys[i + g], read.np) : score[g];
+      back.de[i + g] = dot(back.dr, read.values[i + g], read.np);
+    }
   }
+  score_gradients(read, back);
+  Index i = 0;
+  if (read.score == DOT)
+    for (; i < read.count; ++i) spread_dot(read, back, i);
+  for (; i + 4 <= read.count; i += 4) spread_additive<T, 4>(read, back, i);
+  for (; i < read.count; ++i) spread_additive<T, 1>(read, back, i);
 }

@@ -12,7 +12,7 @@ template <class T> struct BackwardPass {
   T *gates, *queries;                   // LEAN: (chunk, rows, planes, np) (chunk, rows, np)
   T *ds, *dc, *dleak, *dh, *through;    // (rows, np); through: result of a matrix product
   T *s_init, *c_init, *h_init, *zero;   // (rows, np) (np)
-  T *eq, *dr, *bent;                    // (np) (np) (4, np)
+  T *eq, *dr;                           // (np)
   // BUFFER. Every held state has a sum (2, np) of the gradients of its value and its key; slots hold sums by number.
   Index entries;                        // sums per row: capacity + relevant
   T *held_sums;                         // (rows, entries, 2, np)
@@ -22,6 +22,7 @@ template <class T> struct BackwardPass {
   const T **list_key, **list_value;
   T **list_sum;
   uint8_t *list_wide;
+  T *bent, *z, *de;                     // scratch of one read: (entries + 3, np) (entries) (entries)
   // STRIDE
   T *stored_values, *stored_keys, *sum_values, *sum_keys;  // (rows, slots, np) (rows, slots) and their gradients
   int64_t *stored_steps;
@@ -78,6 +79,8 @@ template <class T> static void lay_reads(BackwardPass<T> &p, Arena &arena) {
   p.old_wide = arena.take<uint8_t>(initial);
   p.list_key = arena.take<const T *>(p.entries), p.list_value = arena.take<const T *>(p.entries);
   p.list_sum = arena.take<T *>(p.entries), p.list_wide = arena.take<uint8_t>(p.entries);
+  p.bent = arena.take<T>((p.entries + 3) * np);
+  p.z = arena.take<T>(p.entries + ALIGN), p.de = arena.take<T>(p.entries + ALIGN);
 }
 
 template <class T> static void lay_stored(BackwardPass<T> &p, Arena &arena) {
@@ -102,7 +105,7 @@ static BackwardPass<T> lay_backward(const Scan<T> &a, const Gradients<T> &g, Ind
   if (a.spec.save == SAVE_LEAN && reads) p.queries = arena.take<T>(p.chunk * rows * np);
   for (T **row : {&p.ds, &p.dc, &p.dleak, &p.dh, &p.through, &p.s_init, &p.c_init, &p.h_init})
     *row = arena.take<T>(rows * np);
-  p.zero = arena.take<T>(np), p.eq = arena.take<T>(np), p.dr = arena.take<T>(np), p.bent = arena.take<T>(4 * np);
+  p.zero = arena.take<T>(np), p.eq = arena.take<T>(np), p.dr = arena.take<T>(np);
   if (reads) lay_reads(p, arena);
   if (a.spec.memory == STRIDE) lay_stored(p, arena);
   Index depth = p.chunk * group_rows, width = np > round_up(a.inputs) ? np : round_up(a.inputs);

@@ -69,16 +69,14 @@ template <class T> static Index list_back(const BackwardPass<T> &p, Index t, Ind
 template <class T> static void attend_back(const BackwardPass<T> &p, Index t, Index row, int64_t position, T *dq) {
   const Scan<T> &a = *p.a;
   Index at = p.at(t, row), np = a.np;
-  const T *h = a.h_hist + at * np, *s = a.s_hist + at * np, *q = p.query(t, row);
+  const T *q = p.query(t, row);
   if (a.spec.score == ADDITIVE) query_exponential(p.eq, q, np);
-  Vec<T> mean{};
-  T scale = a.spec.half ? T(2) : T(1);  // the read again: s = (h + r) / scale
-  for (Index j = 0; j < np; j += WIDTH<T>) mean += load(p.dr + j) * (scale * load(s + j) - load(h + j));
   fill(dq, np, T(0));
   Index count = list_back(p, t, row, position);
   Read<T> read{count, np, p.list_key, p.list_value, p.list_wide, q, p.eq, p.plan->score, a.spec.score,
                T(1 / __builtin_sqrt(double(a.n)))};
-  read_backward<T>(read, {p.dr, a.lse[at], sum<T>(mean), p.list_sum, dq, p.sums_of(row).recent_score, p.bent});
+  read_backward<T>(read, {p.dr, {a.norm[2 * at], a.norm[2 * at + 1]}, p.list_sum, dq, p.sums_of(row).recent_score,
+                           p.bent, p.z, p.de});
 }
 
 // The state made at step t: its sums are complete. Then the entry into the relevant set is taken back.

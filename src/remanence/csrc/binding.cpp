@@ -136,14 +136,14 @@ template <class T> Scan<T> read_inputs(const Inputs &i, const Spec &spec) {
   return a;
 }
 
-constexpr int HISTORY = 8;  // h, s, c, gates, q, k, lse, wide
+constexpr int HISTORY = 8;  // h, s, c, gates, q, k, norm, wide
 
 // The output serves as history of s (or h) if its rows need no padding. Must agree with fused.py: history_shapes.
 template <class T> void point_history(Scan<T> &a, T *output, const Tensor (&history)[HISTORY]) {
   if (a.spec.save == SAVE_NOTHING) return;
   a.h_hist = out<T>(history[0]), a.s_hist = out<T>(history[1]), a.c_hist = out<T>(history[2]);
   a.gates = out<T>(history[3]), a.q_hist = out<T>(history[4]), a.k_hist = out<T>(history[5]);
-  a.lse = out<T>(history[6]), a.wide = out<uint8_t>(history[7]);
+  a.norm = out<T>(history[6]), a.wide = out<uint8_t>(history[7]);
   bool same = a.n == a.np && a.spec.output != SUMMARY;
   bool macro = a.spec.output == MACRO || a.spec.memory == NONE;
   if (same && macro) a.s_hist = output;
@@ -178,7 +178,7 @@ template <class T> ForwardOut forward_typed(const Inputs &i, const Spec &spec) {
       make({planes ? S : 0, B, planes * np}, dtype),
       make({reads && all ? S : 0, B, np}, dtype),
       make({reads ? S : 0, B, np}, dtype),
-      make({reads ? S : 0, B}, dtype),
+      make({reads ? S : 0, B, 2}, dtype),
       make({reads ? S : 0, B}, ScalarType::Byte),
   };
   a.output = out<T>(output), a.s1 = out<T>(s), a.c1 = out<T>(c), a.h1 = out<T>(h), a.recent1 = out<T>(recent);
@@ -238,7 +238,7 @@ BackwardOut scan_backward(Maybe d_output, Maybe d_s, Maybe d_c, Maybe d_h, Maybe
                           Maybe modrelu, Tensor s, Tensor c, Tensor h, Tensor recent, Tensor relevant,
                           Tensor relevant_score, Tensor relevant_step, Tensor step, Maybe reset, Maybe lengths,
                           Maybe cut_h, Maybe cut_c, Maybe h_offset, Tensor output, Tensor slot, Tensor h_hist,
-                          Tensor s_hist, Tensor c_hist, Tensor gates, Tensor q_hist, Tensor k_hist, Tensor lse,
+                          Tensor s_hist, Tensor c_hist, Tensor gates, Tensor q_hist, Tensor k_hist, Tensor norm,
                           Tensor wide, Config config, bool need_x) {
   Tensor no_scores = torch::stable::new_empty(x, {x.size(1), 0});
   Inputs i{dense(x), dense(w_ih), dense(w_hh), dense(b_ih), dense(b_hh), dense(query),
@@ -248,7 +248,7 @@ BackwardOut scan_backward(Maybe d_output, Maybe d_s, Maybe d_c, Maybe d_h, Maybe
            dense(h_offset), std::nullopt};
   Maybe d[6] = {dense(d_output), dense(d_s), dense(d_c), dense(d_h), dense(d_recent),
                 dense(d_relevant)};
-  Saved saved{output, slot, {h_hist, s_hist, c_hist, gates, q_hist, k_hist, lse, wide}};
+  Saved saved{output, slot, {h_hist, s_hist, c_hist, gates, q_hist, k_hist, norm, wide}};
   Spec spec = read_spec(config);
   if (i.x.scalar_type() == ScalarType::Float) return backward_typed<float>(i, spec, d, saved, need_x);
   return backward_typed<double>(i, spec, d, saved, need_x);
@@ -276,7 +276,7 @@ STABLE_TORCH_LIBRARY(remanence, m) {
       "Tensor? modrelu, Tensor s, Tensor c, Tensor h, Tensor recent, Tensor relevant, Tensor relevant_score, "
       "Tensor relevant_step, Tensor step, Tensor? reset, Tensor? lengths, Tensor? cut_h, Tensor? cut_c, "
       "Tensor? h_offset, Tensor output, Tensor slot, Tensor h_hist, Tensor s_hist, Tensor c_hist, Tensor gates, "
-      "Tensor q_hist, Tensor k_hist, Tensor lse, Tensor wide, int[] config, bool need_x) -> (Tensor, Tensor, Tensor, "
+      "Tensor q_hist, Tensor k_hist, Tensor norm, Tensor wide, int[] config, bool need_x) -> (Tensor, Tensor, Tensor, "
       "Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)");
   m.def("source_hash() -> str");
   m.def("instruction_set() -> str");

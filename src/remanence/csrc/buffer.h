@@ -156,23 +156,23 @@ template <class T> static Index list_all(const Buffer<T> &b, Index t, Index row,
   return count;
 }
 
-// Reads the memory of a row for step t, whose state and key are in place; returns log sum exp.
+// Reads the memory of a row for step t, whose state and key are in place.
 template <class T>
-static T attend(const Buffer<T> &b, const Plan<T> &plan, Index t, Index row, int64_t position, const T *q, T *eq,
+static Softmax<T> attend(const Buffer<T> &b, const Plan<T> &plan, Index t, Index row, int64_t position, const T *q, T *eq,
                 T *result) {
   const Scan<T> &a = *b.a;
   if (a.spec.score == ADDITIVE) query_exponential(eq, q, a.np);
   Index count = list_all(b, t, row, position), ring = b.count(t, position);
   Read<T> read{count, a.np, b.list_key, b.list_value, b.list_wide, q, eq, plan.score, a.spec.score,
                T(1 / __builtin_sqrt(double(a.n)))};
-  T lse = read_forward(read, b.z, result);
+  Softmax<T> norm = read_forward(read, b.z, result);
   if (b.relevance) {
     T *relevance = b.relevance + row * a.held;
     Index slot = position % a.held;
     relevance[slot] = T(0);
     for (Index i = ring - 1; i >= 0; --i, slot = slot ? slot - 1 : a.held - 1) relevance[slot] += b.z[i];
   }
-  return lse;
+  return norm;
 }
 
 // Final state of a row whose last step was t.

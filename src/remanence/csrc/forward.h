@@ -99,8 +99,8 @@ template <class T> static void step_row(const ForwardPass<T> &pass, Index t, Ind
   T *s = pass.s + row * np;
   if (a.spec.memory == BUFFER) {
     const T *q = (a.q_hist ? a.q_hist + at * np : pass.q + row * np);
-    T lse = attend(pass.buffer, *pass.plan, t, row, position, q, pass.eq, pass.result);
-    if (a.lse) a.lse[at] = lse;
+    Softmax<T> norm = attend(pass.buffer, *pass.plan, t, row, position, q, pass.eq, pass.result);
+    if (a.norm) a.norm[2 * at] = norm.most, a.norm[2 * at + 1] = norm.total;
   } else if (a.spec.memory == STRIDE) {
     stride_read(a, *pass.plan, pass.stored(row), position, h, pass.result);
   }

@@ -57,7 +57,7 @@ struct Scan {
   int64_t *relevant_step1, *step1, *log_slot, *log_displaced;              // logs (steps, batch)
 
   // History for the backward pass, rows padded to np: (steps, batch, np), gates (steps, batch, planes, np).
-  T *h_hist, *s_hist, *c_hist, *gates, *q_hist, *k_hist, *lse; // lse (steps, batch)
+  T *h_hist, *s_hist, *c_hist, *gates, *q_hist, *k_hist, *norm; // norm (steps, batch, 2)
   uint8_t *wide;                                               // (steps, batch): this key is stored as it is
 
   Index length(Index row) const { return lengths ? lengths[row] : steps; }

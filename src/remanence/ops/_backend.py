@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from remanence._require import is_required
 from remanence._validate import one_of
 
 from . import fused, reference
@@ -75,8 +76,8 @@ def choose_backend(backend: Backend, spec: ScanSpec, x: Tensor) -> str:
     """The implementation that a request comes down to: ``"fused"`` or ``"reference"``.
 
     Raises:
-        RuntimeError: if the fused kernel is asked for by name and is not there.
-        ValueError: if it is asked for by name and cannot run this scan.
+        RuntimeError: if the kernel is not there but asked for by name or required, or if it is out of date.
+        ValueError: if the kernel is asked for by name and cannot run this scan.
 
     Example:
         >>> choose_backend("reference", ScanSpec("rnn"), torch.zeros(1, 1, 1))
@@ -85,10 +86,10 @@ def choose_backend(backend: Backend, spec: ScanSpec, x: Tensor) -> str:
     one_of("backend", backend, BACKENDS)
     if backend == "reference":
         return "reference"
-    problem = library().problem
-    if problem is not None and backend == "fused":
-        raise RuntimeError(f"`backend='fused'` is not available: {problem}. {library().remedy}")
-    why_not = problem or fused.unsupported(spec, x.dtype, x.device)
+    found = library()
+    if found.problem is not None and (backend == "fused" or found.stale or is_required("kernel")):
+        raise RuntimeError(f"the fused kernel is not available: {found.problem}. {found.remedy}")
+    why_not = found.problem or fused.unsupported(spec, x.dtype, x.device)
     if why_not is None and fused.transform_active():
         why_not = "the fused kernel knows no functorch transform and no forward-mode AD"
     if why_not is None:

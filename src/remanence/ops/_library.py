@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 from dataclasses import dataclass
@@ -10,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-
-from remanence._require import is_required
 
 PACKAGE = Path(__file__).resolve().parent.parent
 SOURCES = PACKAGE / "csrc"
@@ -27,13 +24,16 @@ class Library:
         path: the library that was found, if any.
         problem: why it is not in use, or ``None`` if it is.
         remedy: how to change that.
-        build: what the build recorded (compiler, flags, error).
+        build: what the build recorded (compiler, error).
+        stale: whether it was built from other sources: it would give other numbers, so this is an error, not a
+            reason to fall back.
     """
 
     path: Path | None
     problem: str | None
     remedy: str
     build: dict[str, Any]
+    stale: bool = False
 
 
 def source_hash(folder: Path = SOURCES) -> str | None:
@@ -53,22 +53,14 @@ def source_hash(folder: Path = SOURCES) -> str | None:
     return digest.hexdigest()[:16]
 
 
-@functools.cache
 def library() -> Library:
-    """Loads the compiled kernel once per process.
-
-    Raises:
-        RuntimeError: if the library is older than its sources, or if ``REMANENCE_REQUIRE`` names the kernel and it is
-            not there.
+    """What became of the compiled kernel when this module was imported.
 
     Example:
         >>> isinstance(library(), Library)
         True
     """
-    found = _load()
-    if found.problem is not None and is_required("kernel"):
-        raise RuntimeError(f"REMANENCE_REQUIRE names the kernel, but {found.problem}. {found.remedy}")
-    return found
+    return LIBRARY
 
 
 def _load() -> Library:
@@ -78,22 +70,16 @@ def _load() -> Library:
         reason = build.get("error", "the package was installed without being built")
         remedy = f"Install a C++ compiler (g++ or clang++) and run `{REBUILD}`; `backend='reference'` works without."
         return Library(None, f"there is no compiled kernel ({reason})", remedy, build)
+    remedy = f"Build it again: `{REBUILD}`, or delete it to use the reference."
     try:
         torch.ops.load_library(str(path))
     except OSError as error:
-        return Library(path, f"{path.name} cannot be loaded ({error})", f"Build it again: `{REBUILD}`.", build)
-    _refuse_stale(path)
-    return Library(path, None, "", build)
-
-
-def _refuse_stale(path: Path) -> None:
-    """A kernel of other sources would give other numbers without a word: an error, not a fall-back."""
+        return Library(path, f"{path.name} cannot be loaded ({error})", remedy, build)
     built, present = torch.ops.remanence.source_hash(), source_hash()
     if present is not None and built != present:
-        raise RuntimeError(
-            f"{path} was built from other sources ({built}) than those beside it ({present}). "
-            f"Build it again: `{REBUILD}`, or delete it to use the reference."
-        )
+        problem = f"{path} was built from other sources ({built}) than those beside it ({present})"
+        return Library(path, problem, remedy, build, stale=True)
+    return Library(path, None, "", build)
 
 
 def _build_record() -> dict[str, Any]:
@@ -101,3 +87,6 @@ def _build_record() -> dict[str, Any]:
         return json.loads(BUILD_RECORD.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
+
+
+LIBRARY = _load()

@@ -7,6 +7,7 @@ and the translation of a :class:`ScanSpec` into the numbers that the kernel take
 from __future__ import annotations
 
 import functools
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -14,7 +15,6 @@ from torch.autograd import forward_ad
 
 from ._library import library
 from ._types import Full, Log, ScanSpec, Screened, State, Strided, Weights
-from .cells import GATES
 from .reference import initial_state
 
 CELLS = ("rnn", "lstm", "gru", "goru")
@@ -88,10 +88,8 @@ def scan(
 ) -> tuple[Tensor, State, Log]:
     """One layer, one direction, all steps. Arguments as in :func:`remanence.ops.scan`.
 
-    Args:
-        lean: save less for the backward pass and compute gates and queries again there.
+    With ``lean`` less is saved for the backward pass, which computes gates and queries again.
     """
-    register()
     if state is None:
         state = initial_state(spec, weights, x.shape[1])
     forced = None if forced_log is None else forced_log.slot
@@ -144,7 +142,7 @@ def encode(spec: ScanSpec, save: int) -> list[int]:
 class _Shapes:
     """Shapes of everything that the forward operator returns; must agree with ``forward_typed`` in the binding."""
 
-    def __init__(self, inputs: tuple[Tensor, ...], config: list[int]):
+    def __init__(self, inputs: tuple[Any, ...], config: list[int]) -> None:
         x, w_hh, recent = inputs[0], inputs[2], inputs[12]
         self.config, self.inputs, self.x = config, inputs, x
         self.steps, self.batch = x.shape[0], x.shape[1]
@@ -175,10 +173,7 @@ class _Shapes:
         same = self.hidden == self.padded and self.output != "summary"
         own_h = saves and not (same and (not remembers or self.output == "hidden"))
         own_s = saves and remembers and not (same and self.output == "macro")
-        if self.cell == "rnn":
-            planes = int(saves and self.inputs[22] is not None)
-        else:
-            planes = 4 * all_of
+        planes = int(saves and self.inputs[22] is not None) if self.cell == "rnn" else 4 * all_of
         rows = [
             (own_h, self.padded),
             (own_s, self.padded),
@@ -188,10 +183,10 @@ class _Shapes:
             (reads, self.padded),
         ]
         shapes: list[tuple[int, ...]] = [(self.steps if kept else 0, self.batch, size) for kept, size in rows]
-        return [*shapes, (self.steps if reads else 0, self.batch)]
+        return [*shapes, (self.steps if reads else 0, self.batch, 2)]
 
 
-def _fake_forward(*args):
+def _fake_forward(*args: Any) -> tuple[Tensor, ...]:
     *inputs, config = args
     shapes, x = _Shapes(tuple(inputs), config), inputs[0]
     batch, steps = shapes.batch, shapes.steps
@@ -199,7 +194,7 @@ def _fake_forward(*args):
     counts = [(batch, shapes.relevant), (batch,), (steps, batch), (steps, batch)]
     whole = [x.new_empty(shape, dtype=torch.int64) for shape in counts]
     history = [x.new_empty(shape) for shape in shapes.history()]
-    wide = x.new_empty(tuple(history[-1].shape), dtype=torch.uint8)
+    wide = x.new_empty(tuple(history[-1].shape[:2]), dtype=torch.uint8)
     return (*floats, *whole, *history, wide)
 
 
@@ -207,7 +202,7 @@ GRADIENT_OF = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 22)
 """Inputs of the forward operator that get a gradient, in the order in which the backward operator returns them."""
 
 
-def _fake_backward(*args):
+def _fake_backward(*args: Any) -> tuple[Tensor, ...]:
     *tensors, _config, need_x = args
     named = (*tensors[6:19], tensors[19], tensors[27])
     nothing = tensors[6].new_empty(0)
@@ -215,7 +210,7 @@ def _fake_backward(*args):
     return (given[0] if need_x else nothing, *given[1:])
 
 
-def _save(ctx, inputs, output) -> None:
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     *tensors, config = inputs
     ctx.config = config
     ctx.set_materialize_grads(False)
@@ -225,10 +220,10 @@ def _save(ctx, inputs, output) -> None:
     ctx.save_for_backward(*kept, output[0], output[10], *output[LOG:])
 
 
-def _backward(ctx, *grads):
+def _backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
     if ctx.config[-1] == SAVE_NOTHING:
         raise RuntimeError("this scan ran without saving anything for a backward pass")
-    cotangents = [None if grads[i] is None else grads[i].contiguous() for i in (0, 1, 2, 3, 4, 6)]
+    cotangents = [grads[i] for i in (0, 1, 2, 3, 4, 6)]
     given = torch.ops.remanence.scan_backward(*cotangents, *ctx.saved_tensors, ctx.config, ctx.needs_input_grad[0])
     result: list[Tensor | None] = [None] * (INPUTS + 1)
     for place, gradient in zip(GRADIENT_OF, given, strict=True):
@@ -237,17 +232,16 @@ def _backward(ctx, *grads):
     return tuple(result)
 
 
-def _refuse_double(ctx, *grads):
+def _refuse_double(ctx: Any, *grads: Tensor | None) -> NoReturn:
     raise RuntimeError("the fused kernel has no second derivative: use backend='reference' for double backward")
 
 
-@functools.cache
-def register() -> None:
-    """Loads the library and registers shapes and derivatives, once."""
-    found = library()
-    if found.problem is not None:
-        raise RuntimeError(f"the fused kernel is not available: {found.problem}. {found.remedy}")
+def _register() -> None:
     torch.library.register_fake("remanence::scan_forward")(_fake_forward)
     torch.library.register_fake("remanence::scan_backward")(_fake_backward)
     torch.library.register_autograd("remanence::scan_forward", _backward, setup_context=_save)
     torch.library.register_autograd("remanence::scan_backward", _refuse_double)
+
+
+if library().problem is None:
+    _register()
