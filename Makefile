@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install -q -c constraints.txt
 # Small recurrent networks become many times slower when several processes fight for the cores with several threads each.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
-PYTEST := REMANENCE_REQUIRE=kernel,$(REMANENCE_REQUIRE) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS)
+PYTEST := REMANENCE_REQUIRE=kernel,$(REMANENCE_REQUIRE) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: help demo test test-all lint bench docs wheel api clean
 .DEFAULT_GOAL := help

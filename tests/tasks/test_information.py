@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remanence.tasks import BinaryPowerLaw, HiddenMarkov, Ising, Repetitive, pair_correlation, pair_information
@@ -22,6 +22,7 @@ def doubles(*values):
 
 
 @given(st.floats(-1, 1))
+@settings(deadline=None)
 def test_pair_information_is_the_definition(correlation):
     equal = (1 + correlation) / 2
     expected = math.log(2) - entropy(equal, 1 - equal)
@@ -29,6 +30,7 @@ def test_pair_information_is_the_definition(correlation):
 
 
 @given(st.floats(1e-12, math.log(2), exclude_max=True))
+@settings(deadline=None)
 def test_pair_correlation_inverts_it(information):
     torch.testing.assert_close(pair_information(pair_correlation(doubles(information))), doubles(information))
 
@@ -94,6 +96,13 @@ def test_the_methods_agree_on_the_law_they_draw_from():
     torch.testing.assert_close(covariance, law.covariance(torch.arange(100)))
     factor = _factor(law)
     torch.testing.assert_close((factor @ factor.T)[0], law.covariance(torch.arange(100)))
+
+
+def test_circulant_rows_are_independent():
+    law = BinaryPowerLaw(length=4096, method="circulant")
+    spins = 2.0 * law.draw(400, law.stream("test", 0)).double() - 1
+    products = (spins[:, :200] * spins[:, 200:]).mean(0)
+    assert abs(products.mean()) < 5 * products.std() / math.sqrt(200)
 
 
 def test_long_sequences_come_by_the_circulant_method():

@@ -26,7 +26,7 @@ template <class T> static void restore_stored(const BackwardPass<T> &p, Index ro
   T *value = stored.values + j * np;
   if (source >= 0)
     copy(value, a.s_hist + p.at(source, row) * np, np);
-  else if (source == NOWHERE || source == ZERO_STATE)
+  else if (source == NOWHERE || source == ZERO_STATE || a.at(a.reset, 0, p.first + row))  // a NaN must not be read
     fill(value, np, T(0));
   else
     widen(value, a.relevant0 + ((p.first + row) * slots + initial_slot(source) - a.held) * a.n, a.n, np);

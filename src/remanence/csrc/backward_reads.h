@@ -8,7 +8,8 @@ template <class T> static void take_initial_reads(const BackwardPass<T> &p) {
     for (Index i = 0; i < each; ++i) {
       Index b = p.first + row;
       const T *from = i < a.held ? a.recent0 + (b * a.held + i) * a.n : a.relevant0 + (b * slots + i - a.held) * a.n;
-      widen(p.old_value + (row * each + i) * a.np, from, a.n, a.np);
+      T *to = p.old_value + (row * each + i) * a.np;
+      a.at(a.reset, 0, b) ? fill(to, a.np, T(0)) : widen(to, from, a.n, a.np);  // a NaN must not teach the keys
     }
   make_keys(a, *p.plan, p.old_value, p.rows * each, p.old_key, p.old_wide);
 }
