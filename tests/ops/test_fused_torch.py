@@ -33,7 +33,6 @@ def test_opcheck(scans, spec, save, hidden):
 
 
 @pytest.mark.parametrize("spec", [REL, ScanSpec("rnn"), ScanSpec("gru", Full())], ids=str)
-@pytest.mark.filterwarnings("ignore")
 def test_compiles_without_a_graph_break(scans, spec):
     case = scans.make_case(spec, steps=8, batch=2)
 

@@ -6,7 +6,6 @@ and the translation of a :class:`ScanSpec` into the numbers that the kernel take
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NoReturn
 
 import torch
@@ -106,7 +105,6 @@ def scan(
     return output, final, Log(slot, displaced)
 
 
-@functools.lru_cache(maxsize=256)
 def encode(spec: ScanSpec, save: int) -> list[int]:
     """A specification as the numbers that the kernel reads; see ``read_spec`` in ``csrc/binding.cpp``."""
     memory = spec.memory if spec.has_memory else None
