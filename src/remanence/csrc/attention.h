@@ -50,57 +50,62 @@ template <class T> static inline __attribute__((always_inline)) void reciprocals
   Vec<T> d01 = d[0] * d[1], d23 = d[2] * d[3], one = T(1) / (d01 * d23);
   Vec<T> r01 = one * d23, r23 = one * d01;
   r[0] = r01 * d[1], r[1] = r01 * d[0], r[2] = r23 * d[3], r[3] = r23 * d[2];
-  for (int i = 0; i < 4; ++i) r[i] += r[i] * (T(1) - d[i] * r[i]);  // one Newton step takes the products' rounding back
 }
 
-// Scores of four keys and, if asked for, the tanh values (4, np).
+// What the backward pass wants beside the scores.
+template <class T> struct Kept {
+  const T *dr;  // (np)
+  T *bent;      // (4, np): the tanh values
+  T *dz;        // (4): dr . value
+};
+
+// Scores of four keys; with `keep` also what the backward pass wants.
 template <class T, bool keep>
-static void score_four(const Read<T> &read, const T *const *key, T *score, T *bent) {
-  Vec<T> total[4] = {};
+static void score_four(const Read<T> &read, const T *const *key, const T *const *value, T *score, const Kept<T> &kept) {
+  Vec<T> total[4] = {}, dz[4] = {};
   for (Index j = 0; j < read.np; j += WIDTH<T>) {
     Vec<T> r[4], v = load(read.v + j);
     reciprocals<T>(load(read.eq + j), key, j, r);
+    for (int i = 0; i < 4; ++i) total[i] += v * r[i];
+    if (!keep) continue;
+    Vec<T> dr = load(kept.dr + j);
     for (int i = 0; i < 4; ++i) {
-      total[i] += v * r[i];
-      if (keep) store(bent + i * read.np + j, T(1) - T(2) * r[i]);
+      store(kept.bent + i * read.np + j, T(1) - T(2) * r[i]);
+      dz[i] += dr * load(value[i] + j);
     }
   }
   for (int i = 0; i < 4; ++i) score[i] = T(-2) * sum<T>(total[i]);
+  for (int i = 0; keep && i < 4; ++i) kept.dz[i] = sum<T>(dz[i]);
 }
 
-template <class T, bool keep> static T score_wide(const Read<T> &read, const T *key, T *bent) {
+// Score of one key, where one of its group is wide.
+template <class T, bool keep> static T score_one(const Read<T> &read, const T *key, bool wide, T *bent) {
   Vec<T> total{};
   for (Index j = 0; j < read.np; j += WIDTH<T>) {
-    Vec<T> t = tanh<T>(load(read.q + j) + load(key + j));
-    total += load(read.v + j) * (t - T(1));
-    if (keep) store(bent + j, t);
+    Vec<T> k = load(key + j), less;  // tanh(q + k) - 1
+    if (wide)
+      less = tanh<T>(load(read.q + j) + k) - T(1);
+    else
+      less = T(-2) / lower<T>(load(read.eq + j) * k + T(1), all<T>(Simd<T>::product_most));
+    total += load(read.v + j) * less;
+    if (keep) store(bent + j, less + T(1));
   }
   return sum<T>(total);
 }
 
-template <class T, bool keep> static T score_narrow(const Read<T> &read, const T *key, T *bent) {
-  Vec<T> total{};
-  for (Index j = 0; j < read.np; j += WIDTH<T>) {
-    Vec<T> r = T(1) / lower<T>(load(read.eq + j) * load(key + j) + T(1), all<T>(Simd<T>::product_most));
-    total += load(read.v + j) * r;
-    if (keep) store(bent + j, T(1) - T(2) * r);
-  }
-  return T(-2) * sum<T>(total);
-}
-
 // Scores of slots i .. i + m - 1, m <= 4.
-template <class T, bool keep> static void score_group(const Read<T> &read, Index i, int m, T *score, T *bent) {
+template <class T, bool keep>
+static void score_group(const Read<T> &read, Index i, int m, T *score, const Kept<T> &kept) {
+  const T *key[4], *value[4];
   bool wide = false;
-  for (int g = 0; g < m; ++g) wide |= read.wide[i + g] != 0;
-  const T *key[4];
-  if (!wide) {
-    for (int g = 0; g < 4; ++g) key[g] = read.keys[i + (g < m ? g : m - 1)];
-    return score_four<T, keep>(read, key, score, bent);
+  for (int g = 0; g < 4; ++g) {
+    Index slot = i + (g < m ? g : m - 1);
+    key[g] = read.keys[slot], value[g] = read.values[slot], wide |= read.wide[slot] != 0;
   }
+  if (!wide) return score_four<T, keep>(read, key, value, score, kept);
   for (int g = 0; g < m; ++g) {
-    T *here = bent + g * read.np;
-    const T *alone = read.keys[i + g];
-    score[g] = read.wide[i + g] ? score_wide<T, keep>(read, alone, here) : score_narrow<T, keep>(read, alone, here);
+    score[g] = score_one<T, keep>(read, key[g], read.wide[i + g], keep ? kept.bent + g * read.np : nullptr);
+    if (keep) kept.dz[g] = dot(kept.dr, value[g], read.np);
   }
 }
 
@@ -128,16 +133,21 @@ template <class T> static Softmax<T> softmax(T *z, Index count) {
   return {most, all_of};
 }
 
-// result (np) = sum_i z_i value_i
+// result[j ...] = sum_i z_i value_i[j ...] over C vectors
+template <class T, int C> static void weighted_columns(const Read<T> &read, const T *z, T *result, Index j) {
+  constexpr Index W = WIDTH<T>;
+  Vec<T> total[C] = {};
+  for (Index i = 0; i < read.count; ++i)
+    for (int c = 0; c < C; ++c) total[c] += z[i] * load(read.values[i] + j + c * W);
+  for (int c = 0; c < C; ++c) store(result + j + c * W, total[c]);
+}
+
 template <class T> static void weighted_sum(const Read<T> &read, const T *z, T *result) {
-  constexpr Index W = WIDTH<T>, BLOCK = 8;
-  for (Index j = 0; j < read.np; j += BLOCK * W) {
-    Vec<T> total[BLOCK] = {};
-    Index vectors = (read.np - j) / W < BLOCK ? (read.np - j) / W : BLOCK;
-    for (Index i = 0; i < read.count; ++i)
-      for (Index b = 0; b < vectors; ++b) total[b] += z[i] * load(read.values[i] + j + b * W);
-    for (Index b = 0; b < vectors; ++b) store(result + j + b * W, total[b]);
-  }
+  constexpr Index W = WIDTH<T>;
+  Index j = 0;
+  for (; j + 8 * W <= read.np; j += 8 * W) weighted_columns<T, 8>(read, z, result, j);
+  for (; j + 4 * W <= read.np; j += 4 * W) weighted_columns<T, 4>(read, z, result, j);
+  for (; j < read.np; j += W) weighted_columns<T, 1>(read, z, result, j);
 }
 
 template <class T> static Softmax<T> read_forward(const Read<T> &read, T *z, T *result) {
@@ -147,7 +157,7 @@ template <class T> static Softmax<T> read_forward(const Read<T> &read, T *z, T *
     for (Index i = 0; i < read.count; i += 4) {
       T score[4];
       int m = int(read.count - i < 4 ? read.count - i : 4);
-      score_group<T, false>(read, i, m, score, nullptr);
+      score_group<T, false>(read, i, m, score, {});
       for (int g = 0; g < m; ++g) z[i + g] = score[g];
     }
   Softmax<T> norm = softmax(z, read.count);
@@ -204,13 +214,14 @@ template <class T> static void score_gradients(const Read<T> &read, const ReadBa
 // Scores and weights are computed again from the keys.
 template <class T> static void read_backward(const Read<T> &read, const ReadBack<T> &back) {
   for (Index i = 0; i < read.count; i += 4) {
-    T score[4];
+    T score[4], dz[4];
     int m = int(read.count - i < 4 ? read.count - i : 4);
-    if (read.score != DOT) score_group<T, true>(read, i, m, score, back.bent + i * read.np);
-    for (int g = 0; g < m; ++g) {
-      back.z[i + g] = read.score == DOT ? read.scale * dot(read.q, read.keys[i + g], read.np) : score[g];
-      back.de[i + g] = dot(back.dr, read.values[i + g], read.np);
+    if (read.score != DOT) score_group<T, true>(read, i, m, score, {back.dr, back.bent + i * read.np, dz});
+    for (int g = 0; g < m && read.score == DOT; ++g) {
+      score[g] = read.scale * dot(read.q, read.keys[i + g], read.np);
+      dz[g] = dot(back.dr, read.values[i + g], read.np);
     }
+    for (int g = 0; g < m; ++g) back.z[i + g] = score[g], back.de[i + g] = dz[g];
   }
   score_gradients(read, back);
   Index i = 0;

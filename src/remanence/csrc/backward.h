@@ -187,7 +187,8 @@ template <class T> static void add_weights(const BackwardPass<T> &p, Index from,
   Layout layout(a.spec);
   bool reads = a.spec.memory == BUFFER;
   Index row0 = group * p.group_rows, row1 = row0 + p.group_rows < p.rows ? row0 + p.group_rows : p.rows, depth = 0;
-  Index np = a.np, ip = round_up(a.inputs);
+  constexpr Index W = WIDTH<T>;
+  Index np = a.np, ip = round_up(a.inputs + 1);
   Sums<T> &sums = p.sums[group];
   auto pack_right = [&](auto row_of, Index count, Index width) {
     Index k = 0;
@@ -203,10 +204,9 @@ template <class T> static void add_weights(const BackwardPass<T> &p, Index from,
   pack_right([&](Index t, Index row) { return p.s_before(t, row); }, np, np);
   add_outer(sums.from_s, p.plan->s_back.depth, np, p.left + layout.s_first * np * depth, p.right, depth);
   pack_right([&](Index t, Index row) { return a.x + p.at(t, row) * a.inputs; }, a.inputs, ip);
-  add_outer(sums.from_x, layout.x_count * np, ip, p.left, p.right, depth);
-  for (Index k = 0; k < depth; ++k)
-    for (Index j = 0; j < layout.planes * np; j += WIDTH<T>)
-      store(sums.bias + j, load(sums.bias + j) + load(p.left_rows[k] + j));
+  for (Index k = 0; k < depth; ++k)  // a column of ones sums the bias
+    p.right[a.inputs / W * W * depth + k * W + a.inputs % W] = T(1);
+  add_outer(sums.from_x, layout.planes * np, ip, p.left, p.right, depth);
   if (!reads) return;
   pack_right([&](Index t, Index row) { return a.h_hist + p.at(t, row) * np; }, np, np);
   add_outer(sums.key, np, np, p.left + (layout.planes + 1) * np * depth, p.right, depth);

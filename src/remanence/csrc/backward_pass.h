@@ -108,7 +108,7 @@ static BackwardPass<T> lay_backward(const Scan<T> &a, const Gradients<T> &g, Ind
   p.zero = arena.take<T>(np), p.eq = arena.take<T>(np), p.dr = arena.take<T>(np);
   if (reads) lay_reads(p, arena);
   if (a.spec.memory == STRIDE) lay_stored(p, arena);
-  Index depth = p.chunk * group_rows, width = np > round_up(a.inputs) ? np : round_up(a.inputs);
+  Index depth = p.chunk * group_rows, width = np > round_up(a.inputs + 1) ? np : round_up(a.inputs + 1);
   p.left_rows = arena.take<const T *>(depth), p.right_rows = arena.take<const T *>(depth);
   p.left = arena.take<T>(depth * p.pitch), p.right = arena.take<T>(depth * width);
   p.dx = arena.take<T>(p.chunk * rows * round_up(a.inputs));

@@ -12,6 +12,10 @@
 #include <string>
 #include <tuple>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 #include "dispatch.h"
 
 namespace remanence {
@@ -136,6 +140,16 @@ template <class T> Scan<T> read_inputs(const Inputs &i, const Spec &spec) {
   return a;
 }
 
+// Large buffers that are filled once per call: huge pages save most of the page faults.
+void prefer_huge_pages(const Tensor &t) {
+#ifdef MADV_HUGEPAGE
+  std::size_t bytes = t.numel() * t.element_size(), page = 4096;
+  if (bytes < (std::size_t(4) << 20)) return;
+  auto start = (reinterpret_cast<std::uintptr_t>(t.mutable_data_ptr()) + page - 1) / page * page;
+  madvise(reinterpret_cast<void *>(start), bytes - page, MADV_HUGEPAGE);
+#endif
+}
+
 constexpr int HISTORY = 8;  // h, s, c, gates, q, k, norm, wide
 
 // The output serves as history of s (or h) if its rows need no padding. Must agree with fused.py: history_shapes.
@@ -181,6 +195,8 @@ template <class T> ForwardOut forward_typed(const Inputs &i, const Spec &spec) {
       make({reads ? S : 0, B, 2}, dtype),
       make({reads ? S : 0, B}, ScalarType::Byte),
   };
+  prefer_huge_pages(output);
+  for (const Tensor &t : history) prefer_huge_pages(t);
   a.output = out<T>(output), a.s1 = out<T>(s), a.c1 = out<T>(c), a.h1 = out<T>(h), a.recent1 = out<T>(recent);
   a.recent_score1 = out<T>(recent_score), a.relevant1 = out<T>(relevant), a.relevant_score1 = out<T>(relevant_score);
   a.relevant_step1 = out<int64_t>(relevant_step), a.step1 = out<int64_t>(step);

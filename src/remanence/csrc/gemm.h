@@ -135,32 +135,27 @@ static void outer_tile(T *sums, Index stride, const T *a, const T *b, Index pane
     for (int c = 0; c < C; ++c) store(sums + r * stride + c * W, load(sums + r * stride + c * W) + total[r][c]);
 }
 
-// Row panels of the left factor, data[width / R][depth][R]; width is filled up with zeros.
+// Row panels of the left factor, data[width / R][depth][R]; width is a multiple of ALIGN. A cache line at a time.
 template <class T> static void pack_rows(T *to, const T *const *rows, Index width, Index depth) {
   constexpr Index R = OUTER_ROWS;
-  for (Index k = 0; k < depth; ++k)
-    for (Index i = 0; i < width; i += R) {
-      T *panel = to + i * depth + k * R;
-      const T *from = rows[k] + i;
-      if (width - i >= R)
-        for (Index r = 0; r < R; ++r) panel[r] = from[r];
-      else
-        for (Index r = 0; r < R; ++r) panel[r] = i + r < width ? from[r] : T(0);
-    }
+  for (Index i = 0; i < width; i += ALIGN)
+    for (Index k = 0; k < depth; ++k)
+      for (Index part = 0; part < ALIGN; part += R)
+        __builtin_memcpy(to + (i + part) * depth + k * R, rows[k] + i + part, R * sizeof(T));
 }
 
 // Column panels of the right factor: data[width / W][depth][W]; entries from `count` on are zero.
 template <class T> static void pack_columns(T *to, const T *const *rows, Index count, Index width, Index depth) {
   constexpr Index W = WIDTH<T>;
-  for (Index k = 0; k < depth; ++k)
-    for (Index i = 0; i < width; i += W) {
-      T *panel = to + i * depth + k * W;
-      const T *from = rows[k] + i;
-      if (count - i >= W)
-        store(panel, load(from));
-      else
-        for (Index lane = 0; lane < W; ++lane) panel[lane] = i + lane < count ? from[lane] : T(0);
-    }
+  for (Index i = 0; i < width; i += W) {
+    T *panel = to + i * depth;
+    Index lanes = count - i < W ? count - i : W;
+    if (lanes == W)
+      for (Index k = 0; k < depth; ++k) store(panel + k * W, load(rows[k] + i));
+    else
+      for (Index k = 0; k < depth; ++k)
+        for (Index lane = 0; lane < W; ++lane) panel[k * W + lane] = lane < lanes ? rows[k][i + lane] : T(0);
+  }
 }
 
 // sums (height, width) += left' right, from packed factors of `depth` rows; width is a multiple of the vector.

@@ -41,13 +41,26 @@ template <class T> static inline Vec<T> all(T x) { return x - Vec<T>{}; }
 template <class T> static inline Vec<T> lower(Vec<T> a, Vec<T> b) { return b < a ? b : a; }   // a NaN in a stays
 template <class T> static inline Vec<T> higher(Vec<T> a, Vec<T> b) { return b > a ? b : a; }
 
-// Sum of the lanes, always in the same order.
+// Sum of the lanes, always in the same order: halves are added until 16 bytes are left.
+template <class T, int BYTES> static inline T sum_lanes(const T *lane) {
+  typedef T Half __attribute__((vector_size(BYTES / 2)));
+  Half low, high;
+  __builtin_memcpy(&low, lane, sizeof low);
+  __builtin_memcpy(&high, lane + BYTES / 2 / sizeof(T), sizeof high);
+  low += high;
+  if constexpr (BYTES / 2 > sizeof(T)) {
+    T rest[BYTES / 2 / sizeof(T)];
+    __builtin_memcpy(rest, &low, sizeof low);
+    return sum_lanes<T, BYTES / 2>(rest);
+  } else {
+    return low[0];
+  }
+}
+
 template <class T> static inline T sum(Vec<T> v) {
   T lane[WIDTH<T>];
   store(lane, v);
-  for (Index half = WIDTH<T> / 2; half; half /= 2)
-    for (Index i = 0; i < half; ++i) lane[i] += lane[i + half];
-  return lane[0];
+  return sum_lanes<T, VECTOR_BYTES>(lane);
 }
 
 // exp(r) - 1 for |r| <= ln(2) / 2.
