@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install -q -c constraints.txt
 # Small recurrent networks become many times slower when several processes fight for the cores with several threads each.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
-PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+PYTEST := REMANENCE_REQUIRE=kernel,$(REMANENCE_REQUIRE) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: help demo test test-all lint bench docs wheel api clean
 .DEFAULT_GOAL := help
@@ -62,7 +62,7 @@ $(VENV)/.torch: $(VENV)/.python constraints.txt
 	$(PIP) setuptools torch
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.torch pyproject.toml $(wildcard setup.py)
+$(VENV)/.installed: $(VENV)/.torch pyproject.toml $(wildcard setup.py src/remanence/csrc/*)
 	$(PIP) --no-build-isolation -e '.[dev]'
 	@touch $@
 
