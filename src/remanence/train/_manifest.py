@@ -17,7 +17,7 @@ from remanence import ops
 from remanence.train._config import RunConfig
 
 # What decides the last bits of a sum; a change of one of these is worth a warning on resuming.
-DECIDES_BITS = ("torch", "threads", "cpu_capability", "machine", "backend", "world_size")
+DECIDES_BITS = ("torch", "threads", "cpu_capability", "instruction_set", "machine", "backend", "world_size")
 
 
 def make_manifest(config: RunConfig, world_size: int = 1) -> dict[str, Any]:
@@ -47,6 +47,7 @@ def make_manifest(config: RunConfig, world_size: int = 1) -> dict[str, Any]:
         "world_size": world_size,
         "backend": backend["active"],
         "backend_reason": backend["reason"],
+        "instruction_set": backend.get("instruction_set", ""),
         "host": platform.node(),
         "platform": platform.platform(),
         "machine": platform.machine(),
