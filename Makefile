@@ -17,7 +17,7 @@ PYTEST := REMANENCE_REQUIRE=kernel,$(REMANENCE_REQUIRE) $(ONE_THREAD) $(BIN)/pyt
 .DEFAULT_GOAL := help
 
 help:  ## list these targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 demo: $(VENV)/.installed  ## train an LSTM and a layer with memory side by side and compare them (a few minutes)
 	$(BIN)/remanence demo
@@ -48,6 +48,9 @@ conformance: $(VENV)/.installed  ## write the table of layers against checks aga
 
 api: $(VENV)/.installed  ## write the list of public names again, after a wanted change
 	$(BIN)/python tests/public_api.py --write
+
+conformance: $(VENV)/.installed  ## write the table of layers and checks in the documentation again (minutes)
+	$(ONE_THREAD) $(BIN)/python tests/nn/conformance_table.py
 
 clean:  ## remove the environment and everything that was built
 	rm -rf $(VENV) build dist docs/_build .pytest_cache .ruff_cache .hypothesis src/*.egg-info
