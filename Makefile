@@ -49,9 +49,6 @@ conformance: $(VENV)/.installed  ## write the table of layers against checks aga
 api: $(VENV)/.installed  ## write the list of public names again, after a wanted change
 	$(BIN)/python tests/public_api.py --write
 
-conformance: $(VENV)/.installed  ## write the table of layers and checks in the documentation again (minutes)
-	$(ONE_THREAD) $(BIN)/python tests/nn/conformance_table.py
-
 clean:  ## remove the environment and everything that was built
 	rm -rf $(VENV) build dist docs/_build .pytest_cache .ruff_cache .hypothesis src/*.egg-info
 	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
