@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from remanence import ops as ops
     from remanence import tasks as tasks
     from remanence import testing as testing
+    from remanence import train as train
 
 __version__ = "0.1.0"
-__all__ = ["nn", "ops", "tasks", "data", "testing"]
+__all__ = ["nn", "ops", "tasks", "data", "train", "testing"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import remanence
+from remanence.cli._training import add_training_commands
 
 app = typer.Typer(
     name="remanence",
@@ -58,6 +59,9 @@ def demo(
     from remanence.cli.demo import run_demo
 
     run_demo(quick=quick, seed=seed)
+
+
+add_training_commands(app)
 
 
 def main() -> None:
