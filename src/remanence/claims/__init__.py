@@ -1,0 +1,3 @@
+"""To come."""
+
+__all__: list[str] = []
