@@ -1,3 +1,10 @@
-"""To come."""
+"""Every statement of the documents as a function that measures it and gives a verdict."""
 
-__all__: list[str] = []
+from importlib import import_module
+
+from ._framework import Claim, Evidence, Result, list_claims, verify
+
+for _name in ("_attention_004", "_contraction_002", "_optimisation_004", "_stability_002"):
+    import_module(f"{__name__}.{_name}")  # registers its claims
+
+__all__ = ["Claim", "Evidence", "Result", "list_claims", "verify"]
