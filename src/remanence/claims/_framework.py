@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import torch
 
 from remanence._validate import one_of
@@ -158,7 +159,8 @@ def measure(claim: Claim, quick: bool = False) -> Result:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         evidence = claim.check(quick)
-    return Result(claim, evidence.verdict, evidence.numbers, time.perf_counter() - started)
+    numbers = {name: float(n) if isinstance(n, np.floating) else n for name, n in evidence.numbers.items()}
+    return Result(claim, evidence.verdict, numbers, time.perf_counter() - started)
 
 
 def verify(document: str | None = None, only: str | None = None, quick: bool = False) -> list[Result]:

@@ -1,3 +1,5 @@
-"""To come."""
+"""Measurements on any torch sequence model: how far gradient and information reach, and what that costs."""
 
-__all__: list[str] = []
+from ._paths import GradientPaths, gradient_paths
+
+__all__ = ["gradient_paths", "GradientPaths"]
