@@ -22,8 +22,8 @@ def _layer(**options: object) -> nn.SABRNN:
     defaults: dict[str, object] = {"top_k": 4, "every": 2, "dtype": torch.float64}
     layer = nn.SABRNN(3, N, **{**defaults, **options})  # type: ignore[arg-type]
     with torch.no_grad():
-        layer.weight_key_l0.normal_(std=0.1)  # more, and the unbounded sum of Eq. 4 saturates the cell
-        layer.weight_query_l0.normal_(std=0.3)
+        layer.get_parameter("weight_key_l0").normal_(std=0.1)  # more, and the unbounded sum of Eq. 4 saturates the cell
+        layer.get_parameter("weight_query_l0").normal_(std=0.3)
     return layer
 
 
@@ -90,7 +90,7 @@ def _change_with_query(score: str) -> float:
 
     before = run()
     with torch.no_grad():
-        layer.weight_query_l0 += torch.randn_like(layer.weight_query_l0)
+        layer.get_parameter("weight_query_l0").add_(torch.randn_like(layer.get_parameter("weight_query_l0")))
     return float((run() - before).detach().abs().max())
 
 

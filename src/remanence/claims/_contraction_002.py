@@ -64,7 +64,7 @@ def stable_rnn_contracts(quick: bool) -> Evidence:
     for nonlinearity in ("tanh", "relu"):
         layer = nn.StableRNN(3, 6, nonlinearity=nonlinearity, contraction=0.9, dtype=torch.float64)
         with torch.no_grad():
-            layer.weight_hh_l0 *= 20
+            layer.get_parameter("weight_hh_l0").mul_(20)
         layer.project_()
         pairs = 32 if quick else 200
         found = worst_ratio(
@@ -135,9 +135,9 @@ AUTHORS_FORGET = 0.6
 def authors_projection(layer: nn.LSTM) -> None:
     """Rescales every column of the recurrent blocks and of the forget gate's input block to a given absolute sum."""
     with torch.no_grad():
-        for block, limit in zip(layer.weight_hh_l0.chunk(4), AUTHORS_LIMITS.values(), strict=True):
+        for block, limit in zip(layer.get_parameter("weight_hh_l0").chunk(4), AUTHORS_LIMITS.values(), strict=True):
             block *= limit / block.abs().sum(dim=0)
-        block = layer.weight_ih_l0.chunk(4)[1]
+        block = layer.get_parameter("weight_ih_l0").chunk(4)[1]
         block *= AUTHORS_INPUT / block.abs().sum(dim=0)
 
 
@@ -158,14 +158,15 @@ def authors_projection_is_not_enough(quick: bool) -> Evidence:
     n, d = 12, 12
     layer = nn.LSTM(d, n, dtype=torch.float64)
     with torch.no_grad():  # one row takes most of every column: allowed by sums of columns
-        for block in (*layer.weight_hh_l0.chunk(4), layer.weight_ih_l0.chunk(4)[1]):
+        for block in (*layer.get_parameter("weight_hh_l0").chunk(4), layer.get_parameter("weight_ih_l0").chunk(4)[1]):
             block *= 0.01
             block[0] = block[0].sign()
-        for bias in (layer.bias_ih_l0, layer.bias_hh_l0):
+        for bias in (layer.get_parameter("bias_ih_l0"), layer.get_parameter("bias_hh_l0")):
             bias.zero_()
     authors_projection(layer)
-    forget = layer.weight_hh_l0.chunk(4)[1], layer.weight_ih_l0.chunk(4)[1]
-    gate = float(torch.sigmoid(sum(block.abs().sum(dim=1) for block in forget)).detach().max())
+    forget = layer.get_parameter("weight_hh_l0").chunk(4)[1], layer.get_parameter("weight_ih_l0").chunk(4)[1]
+    reach = torch.cat(forget, dim=1).detach().abs().sum(dim=1)
+    gate = float(torch.sigmoid(reach).max())
     pairs, cell = 64, 1 / (1 - AUTHORS_FORGET)
     found = worst_ratio(
         _lstm_step(layer),

@@ -38,7 +38,7 @@ def _run(layer: nn.RecurrentLayer) -> tuple[Tensor, Tensor, Tensor, Recording]:
 def gradient_of_the_alignment(quick: bool) -> Evidence:
     layer = _layer()
     _, loss, by_state, recording = _run(layer)
-    (exact,) = torch.autograd.grad(loss, layer.weight_score_l0)
+    (exact,) = torch.autograd.grad(loss, layer.get_parameter("weight_score_l0"))
     weights = recording.weights
     assert weights.query is not None
     assert weights.key is not None
@@ -74,7 +74,7 @@ def _by_macro_states(recording: Recording, by_state: Tensor) -> Tensor:
 def gradient_of_the_recurrence(quick: bool) -> Evidence:
     layer = _layer()
     _, loss, by_state, recording = _run(layer)
-    (exact,) = torch.autograd.grad(loss, layer.weight_hh_l0)
+    (exact,) = torch.autograd.grad(loss, layer.get_parameter("weight_hh_l0"))
     before = torch.stack([recording.previous(t) for t in range(T)])
     slope = 1 - (recording.inputs + before @ recording.weights.hh.T).tanh().square()
     corrected = (by_state * slope).T @ before
@@ -88,13 +88,13 @@ def _shunned_layer(strength: float) -> nn.MemRNN:
     """Attention that shuns states whose first unit is high; only the second step's is."""
     layer = nn.MemRNN(3, N, dtype=torch.float64)
     with torch.no_grad():
-        layer.weight_query_l0.zero_()
-        layer.weight_key_l0.zero_()
-        layer.weight_key_l0[0, 0] = 5.0
-        layer.weight_score_l0.zero_()
-        layer.weight_score_l0[0] = -strength
-        layer.weight_ih_l0[0] = torch.tensor([4.0, 0.0, 0.0])
-        layer.weight_hh_l0[0] = 0.0
+        layer.get_parameter("weight_query_l0").zero_()
+        layer.get_parameter("weight_key_l0").zero_()
+        layer.get_parameter("weight_key_l0")[0, 0] = 5.0
+        layer.get_parameter("weight_score_l0").zero_()
+        layer.get_parameter("weight_score_l0")[0] = -strength
+        layer.get_parameter("weight_ih_l0")[0] = torch.tensor([4.0, 0.0, 0.0])
+        layer.get_parameter("weight_hh_l0")[0] = 0.0
     return layer
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations, pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -137,7 +138,8 @@ def _solved(printed: bool) -> tuple[float, float]:
             values.append(direct[m] + sum((factors[m, j] @ values[j] for j in range(m)), torch.zeros(size).double()))
         solution = direct[k].clone()
         for r, value in enumerate([first, *direct[1:k]]):
-            solution += sum(_chain_sum(factors, r, k, s, printed=printed) for s in range(1, k - r + 1)) @ value
+            for s in range(1, k - r + 1):
+                solution += _chain_sum(factors, r, k, s, printed=printed) @ value
         errors.append(_gap(solution, values[k]) / float(values[k].abs().max()))
     return errors[0], errors[1]
 
@@ -180,7 +182,7 @@ def recursion_regrouped(quick: bool) -> Evidence:
     assumptions="strictly rising indices (Eq. 42 prints <=); a GRU's leak makes its macro-state (s, h)",
 )
 def gradient_is_a_sum_over_paths(quick: bool) -> Evidence:
-    options = {"dtype": torch.float64}
+    options: dict[str, Any] = {"dtype": torch.float64}
     layers = {
         "MemRNN": nn.MemRNN(3, N, **options),
         "RelRNN": nn.RelRNN(3, N, recent=2, relevant=2, **options),

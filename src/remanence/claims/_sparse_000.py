@@ -79,8 +79,8 @@ def _uniform_rel(value: float, recent: int, relevant: int) -> nn.RelRNN:
         1, 2, recent=recent, relevant=relevant, nonlinearity="identity", combine="sum", bias=False, dtype=torch.float64
     )
     with torch.no_grad():
-        layer.weight_hh_l0.copy_(value * torch.eye(2))
-        layer.weight_score_l0.zero_()
+        layer.get_parameter("weight_hh_l0").copy_(value * torch.eye(2))
+        layer.get_parameter("weight_score_l0").zero_()
     return layer
 
 
@@ -185,14 +185,14 @@ def first_states_score_more(quick: bool) -> Evidence:
     x = torch.randn(200, 4, 3).double()
     even = nn.RelRNN(3, 8, recent=recent, relevant=relevant, dtype=torch.float64)
     with torch.no_grad():
-        even.weight_score_l0.zero_()
+        even.get_parameter("weight_score_l0").zero_()
     trace = even.trace(x)[0]
     window = {i: slice(i, i + recent) for i in (0, 100)}
     own = {i: torch.where(trace.steps[w, 0] == i, trace.weights[w, 0], 0.0) for i, w in window.items()}
     received = [float(weights.sum()) for weights in own.values()]
     sharp = nn.RelRNN(3, 8, recent=recent, relevant=relevant, dtype=torch.float64)
     with torch.no_grad():
-        sharp.weight_score_l0 *= 30
+        sharp.get_parameter("weight_score_l0").mul_(30)
     numbers = {"relevance of the first": received[0], "of a later one": received[1]}
     numbers["replaced, even"] = int((trace.displaced >= 0).sum())
     numbers["replaced, sharp"] = int((sharp.trace(x)[0].displaced >= 0).sum())

@@ -236,13 +236,15 @@ def uniform_gradient_on_a_real_layer(quick: bool) -> Evidence:
     layer = nn.MemRNN(1, 3, nonlinearity="identity", combine="sum", dtype=torch.float64)
     rotation = torch.linalg.qr(torch.randn(3, 3).double())[0]
     with torch.no_grad():
-        layer.weight_hh_l0.copy_(rotation @ torch.diag(torch.tensor(eigenvalues, dtype=torch.float64)) @ rotation.T)
-        layer.weight_score_l0.zero_()
+        layer.get_parameter("weight_hh_l0").copy_(
+            rotation @ torch.diag(torch.tensor(eigenvalues, dtype=torch.float64)) @ rotation.T
+        )
+        layer.get_parameter("weight_score_l0").zero_()
     offset = torch.zeros(t + k, 1, 3, dtype=torch.float64, requires_grad=True)
     last = run_scan(layer, torch.randn(t + k, 1, 1).double(), offset)[-1, 0]
     exact = torch.stack([torch.autograd.grad(value, offset, retain_graph=True)[0][t - 1, 0] for value in last])
     weights = theory.chi(t, k, k)
-    powers = [torch.linalg.matrix_power(layer.weight_hh_l0.detach(), s) for s in range(k + 1)]
+    powers = [torch.linalg.matrix_power(layer.get_parameter("weight_hh_l0").detach(), s) for s in range(k + 1)]
     series = sum(float(weights[s]) * powers[s] for s in range(k + 1))
     p = torch.tensor([theory.uniform_transfer(value, t, k)[-1].real for value in eigenvalues], dtype=torch.float64)
     size = float(exact.abs().max())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -55,6 +56,25 @@ def demo() -> None:
     from remanence.cli.demo import run_demo
 
     run_demo()
+
+
+@app.command()
+def verify(
+    document: Annotated[str | None, typer.Option(help="Only this document: 000, 001, 002 or 004.")] = None,
+    only: Annotated[str | None, typer.Option(help="Only the claim of this id.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller instances: under a minute.")] = False,
+    page: Annotated[Path | None, typer.Option(help="Also write the results into this Markdown file.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure every claim of the documents; fail if a verdict is not the expected one."""
+    from remanence.cli.verify import run_verify
+
+    try:
+        as_expected = run_verify(document, only, quick, json, page)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    if not as_expected:
+        raise typer.Exit(1)
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -115,8 +115,8 @@ def _recurrence(layer: Any) -> tuple[ScanSpec, Weights]:
     """Kind and parameters of a layer, or a complaint."""
     if isinstance(layer, nn.RNNBase) and type(layer) in CELLS:
         spec, weights = torch_spec(layer), torch_weights(layer)
-    elif isinstance(getattr(layer, "spec", None), ScanSpec) and callable(getattr(layer, "weights", None)):
-        spec, weights = layer.spec, layer.weights()
+    elif isinstance(found := getattr(layer, "spec", None), ScanSpec):
+        spec, weights = found, cast(Any, layer).weights()
     else:
         raise TypeError(message("layer", "be a recurrent layer of torch or of this library", type(layer).__name__))
     if layer.num_layers != 1 or layer.bidirectional:
@@ -135,7 +135,8 @@ def _record(layer: Any, batch: Any, row: int, t: int, k: int) -> tuple[Recording
     if t + k >= len(x):
         raise ValueError(message("k", f"end within the {len(x)} steps of the input", f"t + k = {t + k}"))
     x = x[: t + k + 1].double()
-    weights = Weights(*(None if w is None else w.detach().double() for w in weights))
+    exact: list[Any] = [None if w is None else w.detach().double() for w in weights]
+    weights = Weights(*exact)
     traces: list[Trace] = []
     n = weights.ih.shape[0] // _cells.GATES[spec.cell]
     offset = torch.zeros(len(x), 1, n, dtype=torch.float64, requires_grad=True)
