@@ -102,15 +102,23 @@ def watched_states(model: Any) -> Iterator[Offsets]:
     offsets = Offsets()
     with ExitStack() as stack:
         stack.enter_context(_scan_replaced(functools.partial(_scan_with_offset, offsets)))
+        stack.enter_context(torch_layers_on_scan(model))
         for part in modules(model):
-            if isinstance(part, nn.RNNBase) and type(part) in CELLS:
-                stack.enter_context(
-                    _forward_replaced(part, functools.partial(_torch_layer_as_scan, part, part.forward))
-                )
-            elif isinstance(part, nn.RNNCellBase):
+            if isinstance(part, nn.RNNCellBase):
                 hook = part.register_forward_hook(functools.partial(_shift_cell, offsets))
                 stack.callback(hook.remove)
         yield offsets
+
+
+@contextmanager
+def torch_layers_on_scan(model: Any) -> Iterator[None]:
+    """Inside, torch's recurrent layers run step by step on our scan, where they can be looked at."""
+    with ExitStack() as stack:
+        for part in modules(model):
+            if isinstance(part, nn.RNNBase) and type(part) in CELLS:
+                on_scan = functools.partial(_torch_layer_as_scan, part, part.forward)
+                stack.enter_context(_forward_replaced(part, on_scan))
+        yield
 
 
 def _scan_with_offset(
