@@ -77,6 +77,23 @@ def verify(
         raise typer.Exit(1)
 
 
+@app.command()
+def probe(
+    target: Annotated[str, typer.Argument(help="What makes the model: package.module:factory.")],
+    shape: Annotated[str, typer.Option(help="Shape of a random input, such as 100,2,3 for (T, B, features).")],
+    tokens: Annotated[int | None, typer.Option(help="Draw int64 tokens below this instead of numbers.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write all pictures into this HTML file (needs plotly).")] = None,
+    json: Json = False,
+) -> None:
+    """Measure how far a model's memory reaches and what it costs."""
+    from remanence.cli.probe import run_probe
+
+    try:
+        run_probe(target, shape, tokens, output, json)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 def main() -> None:
     """Runs the command line; the entry point of the installed command.
 
