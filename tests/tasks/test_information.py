@@ -35,6 +35,14 @@ def test_pair_correlation_inverts_it(information):
     torch.testing.assert_close(pair_information(pair_correlation(doubles(information))), doubles(information))
 
 
+def test_strong_correlation_keeps_its_digits():
+    missing = 2.0**-30
+    # ln 2 - H(missing / 2), with the entropy in digits of its own.
+    expected = math.log(2) + (1 - missing / 2) * math.log1p(-missing / 2) + missing / 2 * math.log(missing / 2)
+    found = pair_information(doubles(1 - missing))
+    torch.testing.assert_close(found, doubles(expected), atol=0.0, rtol=torch.finfo(DOUBLE).eps * 4)
+
+
 def test_small_information_keeps_its_digits():
     tiny = doubles(1e-20, 1e-30)
     torch.testing.assert_close(pair_correlation(tiny), (2 * tiny).sqrt(), atol=0.0, rtol=torch.finfo(DOUBLE).eps * 4)

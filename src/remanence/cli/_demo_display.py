@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
@@ -68,11 +69,10 @@ def result_table(results: Sequence[Any], near: int, far: int) -> Table:
         >>> result_table([], near=50, far=500).row_count
         0
     """
-    table = Table(title="recalled on new sequences, and at what cost")
-    table.add_column("model")
-    for heading in (f"delay {near}", f"delay {far}\n(not trained)", "state\nbytes", "gradient reach\nbefore, after"):
-        table.add_column(heading, justify="right")
-    for heading in ("parameters", "seconds"):
+    table = Table(title="recalled on new sequences, and at what cost", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("\nmodel")
+    headings = (f"delay\n{near}", f"untrained\ndelay {far}", "state\nbytes", "gradient reach\nbefore, after")
+    for heading in (*headings, "\nparameters", "\nseconds"):
         table.add_column(heading, justify="right")
     for row in results:
         table.add_row(

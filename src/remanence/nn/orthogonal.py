@@ -301,8 +301,8 @@ def rotate_pairs(matrix: Tensor, angles: Tensor, first: Tensor, second: Tensor) 
 
     Example:
         >>> quarter = torch.tensor([math.pi / 2])
-        >>> rotate_pairs(torch.eye(2), quarter, torch.tensor([0]), torch.tensor([1])).round().tolist()
-        [[0.0, -1.0], [1.0, 0.0]]
+        >>> rotate_pairs(torch.eye(2), quarter, torch.tensor([0]), torch.tensor([1])).round().int().tolist()
+        [[0, -1], [1, 0]]
     """
     a, b = matrix[first], matrix[second]
     cos, sin = angles.cos()[:, None], angles.sin()[:, None]
