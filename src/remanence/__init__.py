@@ -14,14 +14,18 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from remanence import claims as claims
     from remanence import data as data
     from remanence import nn as nn
     from remanence import ops as ops
+    from remanence import probes as probes
     from remanence import tasks as tasks
     from remanence import testing as testing
+    from remanence import theory as theory
+    from remanence import train as train
 
 __version__ = "0.1.0"
-__all__ = ["nn", "ops", "tasks", "data", "testing"]
+__all__ = ["nn", "ops", "tasks", "data", "train", "probes", "theory", "claims", "testing"]
 
 
 def __getattr__(name: str) -> ModuleType:

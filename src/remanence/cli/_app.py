@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import remanence
+from remanence.cli._training import add_training_commands
 
 app = typer.Typer(
     name="remanence",
@@ -58,6 +60,45 @@ def demo(
     from remanence.cli.demo import run_demo
 
     run_demo(quick=quick, seed=seed)
+
+
+@app.command()
+def verify(
+    document: Annotated[str | None, typer.Option(help="Only this document: 000, 001, 002 or 004.")] = None,
+    only: Annotated[str | None, typer.Option(help="Only the claim of this id.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller instances: under a minute.")] = False,
+    page: Annotated[Path | None, typer.Option(help="Also write the results into this Markdown file.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure every claim of the documents; fail if a verdict is not the expected one."""
+    from remanence.cli.verify import run_verify
+
+    try:
+        as_expected = run_verify(document, only, quick, json, page)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    if not as_expected:
+        raise typer.Exit(1)
+
+
+@app.command()
+def probe(
+    target: Annotated[str, typer.Argument(help="What makes the model: package.module:factory.")],
+    shape: Annotated[str, typer.Option(help="Shape of a random input, such as 100,2,3 for (T, B, features).")],
+    tokens: Annotated[int | None, typer.Option(help="Draw int64 tokens below this instead of numbers.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write all pictures into this HTML file (needs plotly).")] = None,
+    json: Json = False,
+) -> None:
+    """Measure how far a model's memory reaches and what it costs."""
+    from remanence.cli.probe import run_probe
+
+    try:
+        run_probe(target, shape, tokens, output, json)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+add_training_commands(app)
 
 
 def main() -> None:

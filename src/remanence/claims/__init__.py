@@ -1,0 +1,20 @@
+"""Every statement of the documents as a function that measures it and gives a verdict."""
+
+from importlib import import_module
+
+from ._framework import Claim, Evidence, Result, list_claims, verify
+
+for _name in (
+    "_attention_004",
+    "_backtracking_001",
+    "_contraction_002",
+    "_optimisation_004",
+    "_parameters_000",
+    "_paths_000",
+    "_sparse_000",
+    "_stability_002",
+    "_uniform_000",
+):
+    import_module(f"{__name__}.{_name}")  # registers its claims
+
+__all__ = ["Claim", "Evidence", "Result", "list_claims", "verify"]

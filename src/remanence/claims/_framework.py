@@ -1,0 +1,178 @@
+"""What a claim is: a statement of a document as a function that measures, and the verdict that follows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import torch
+
+from remanence._validate import one_of
+
+Verdict: TypeAlias = Literal["holds", "holds with correction", "fails as printed", "holds on stored runs"]
+VERDICTS: tuple[Verdict, ...] = ("holds", "holds with correction", "fails as printed", "holds on stored runs")
+DOCUMENTS = ("000", "001", "002", "004")
+Number: TypeAlias = float | int | str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one measurement found.
+
+    Args:
+        printed: whether the statement holds as it is printed.
+        corrected: whether the corrected statement holds; ``None`` if there is nothing to correct it to.
+        numbers: what was measured, by name.
+
+    Example:
+        >>> Evidence(printed=False, corrected=True, numbers={"gap": 0.5}).verdict
+        'holds with correction'
+    """
+
+    printed: bool
+    corrected: bool | None = None
+    numbers: Mapping[str, Number] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What follows; "holds on stored runs" is given by claims about experiments alone."""
+        if self.printed:
+            return "holds"
+        return "holds with correction" if self.corrected else "fails as printed"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement, how it is measured, and the verdict that we expect.
+
+    Args:
+        id: its name, such as ``"002.lemma1"``; the part before the dot is the document.
+        place: where it stands.
+        printed: the statement as printed, in our words.
+        corrected: what is true instead; empty if nothing needs correction.
+        assumptions: under which it is checked.
+        measures: what is measured.
+        tolerance: how far off is still right, and why.
+        expected: the verdict that we expect.
+        check: measures; ``True`` asks for a quick run.
+
+    Example:
+        >>> from remanence import claims
+        >>> claims.list_claims(only="004.4.1")[0].expected
+        'holds'
+    """
+
+    id: str
+    place: str
+    printed: str
+    measures: str
+    tolerance: str
+    expected: Verdict
+    check: Callable[[bool], Evidence]
+    corrected: str = ""
+    assumptions: str = ""
+
+    @property
+    def document(self) -> str:
+        """The document's number."""
+        return self.id.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A claim, measured.
+
+    Example:
+        >>> from remanence import claims
+        >>> claims.verify(only="004.4.1", quick=True)[0].agrees
+        True
+    """
+
+    claim: Claim
+    verdict: Verdict
+    numbers: Mapping[str, Number]
+    seconds: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the measured verdict is the expected one."""
+        return self.verdict == self.claim.expected
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the function, ready for JSON."""
+        fields = {name: value for name, value in asdict(self.claim).items() if name != "check"}
+        measured = {"verdict": self.verdict, "numbers": dict(self.numbers), "seconds": self.seconds}
+        return {**fields, "document": self.claim.document, **measured, "agrees": self.agrees}
+
+
+_REGISTRY: dict[str, Claim] = {}
+
+
+def claim(
+    id: str,
+    *,
+    place: str,
+    printed: str,
+    measures: str,
+    tolerance: str,
+    expected: Verdict = "holds",
+    corrected: str = "",
+    assumptions: str = "",
+) -> Callable[[Callable[[bool], Evidence]], Callable[[bool], Evidence]]:
+    """Registers the decorated function as the check of a claim; the fields are those of :class:`Claim`."""
+    one_of("expected", expected, VERDICTS)
+    if id in _REGISTRY:
+        raise ValueError(f"`id` must be new; got {id!r}, which is taken")
+
+    def register(check: Callable[[bool], Evidence]) -> Callable[[bool], Evidence]:
+        _REGISTRY[id] = Claim(id, place, printed, measures, tolerance, expected, check, corrected, assumptions)
+        return check
+
+    return register
+
+
+def list_claims(document: str | None = None, only: str | None = None) -> list[Claim]:
+    """The claims, in order of their ids.
+
+    Args:
+        document: ``"000"``, ``"001"``, ``"002"`` or ``"004"``; ``None`` for all.
+        only: one id.
+
+    Example:
+        >>> {claim.document for claim in list_claims(document="002")}
+        {'002'}
+    """
+    if document is not None:
+        one_of("document", document, DOCUMENTS)
+    if only is not None:
+        one_of("only", only, sorted(_REGISTRY))
+    chosen = (claim for claim in _REGISTRY.values() if document in (None, claim.document))
+    return sorted((claim for claim in chosen if only in (None, claim.id)), key=lambda claim: claim.id)
+
+
+def measure(claim: Claim, quick: bool = False) -> Result:
+    """Measures one claim, always from the same random numbers, and leaves the generator as it was."""
+    started = time.perf_counter()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        evidence = claim.check(quick)
+    numbers = {name: float(n) if isinstance(n, np.floating) else n for name, n in evidence.numbers.items()}
+    return Result(claim, evidence.verdict, numbers, time.perf_counter() - started)
+
+
+def verify(document: str | None = None, only: str | None = None, quick: bool = False) -> list[Result]:
+    """Measures the claims.
+
+    Args:
+        document: as in :func:`list_claims`.
+        only: as in :func:`list_claims`.
+        quick: smaller instances, under a minute for everything.
+
+    Example:
+        >>> [result.verdict for result in verify(only="004.2.1", quick=True)]
+        ['holds']
+    """
+    return [measure(claim, quick) for claim in list_claims(document, only)]

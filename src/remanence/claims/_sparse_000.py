@@ -1,0 +1,245 @@
+"""Document 000, appendix A.4 and section 4: sparse attention, the screening algorithm, and what memory costs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from remanence import nn, theory
+from remanence.probes._meter import peak_bytes
+from remanence.theory._sparse import random_sets
+
+from ._framework import Evidence, claim
+from ._paths_000 import run_scan
+
+_INEQUALITY = "none: an inequality, with one part in 10^9 for rounding"
+
+
+@claim(
+    "000.theorem2",
+    place="Theorem 2",
+    printed="with kappa-sparse attention of depth d and a positive eigenvalue, the norm is at least of order kappa^-d",
+    corrected="at least lambda^d kappa^-(d+1): d Jacobians, d + 1 reads, recurrent edges with weight 1",
+    measures=(
+        "patterns out of random ones (kappa 1 to 4, t + k <= 12) that fall below either, constants taken literally"
+    ),
+    tolerance=_INEQUALITY,
+    assumptions="linear cell, s = h + c, V normal, uniform weights on the attended set",
+    expected="holds with correction",
+)
+def sparse_lower_bound(quick: bool) -> Evidence:
+    generator, below = np.random.default_rng(0), {"as printed": 0, "corrected": 0}
+    patterns = 300 if quick else 3000
+    for _ in range(patterns):
+        kappa, t, k = int(generator.integers(1, 5)), int(generator.integers(1, 5)), int(generator.integers(1, 9))
+        value, sets = float(generator.uniform(0.05, 0.95)), random_sets(generator, t + k, kappa)
+        size, depth = abs(theory.sparse_transfer(value, sets, t, k)), theory.read_depth(sets, t, k)
+        below["as printed"] += size < kappa**-depth * (1 - 1e-9)
+        below["corrected"] += size < theory.dependency_bound(value, depth, kappa) * (1 - 1e-9)
+    numbers = {f"violations {name}": count for name, count in below.items()} | {"patterns": patterns}
+    return Evidence(below["as printed"] == 0, below["corrected"] == 0, numbers)
+
+
+@claim(
+    "000.remark21",
+    place="Remark 21",
+    printed="the positive eigenvalue is a mild restriction: an odd n has a real one, and the bound extends beyond it",
+    corrected="a positive eigenvalue is sufficient, not necessary; a negative one may cancel the gradient altogether",
+    measures="p(lambda) of the pattern with kappa = 1 in which the first two steps read the first: 1 + 2 lambda",
+    tolerance="none: exact numbers",
+    expected="holds with correction",
+)
+def negative_eigenvalues_may_cancel(quick: bool) -> Evidence:
+    sets = {1: frozenset({1}), 2: frozenset({1})}
+    cancelled, other = (abs(theory.sparse_transfer(value, sets, 1, 1)) for value in (-0.5, -0.9))
+    numbers = {"|p(-1/2)|": cancelled, "|p(-0.9)|": other}
+    return Evidence(cancelled > 0, cancelled == 0 and other > 0.5, numbers)
+
+
+@claim(
+    "000.theorem2-growth",
+    place="Theorem 2, the conclusion",
+    printed="a lower bound that does not fall with T gives stable gradients",
+    corrected="it excludes vanishing and nothing else: steps that attend to themselves make the gradient explode",
+    measures="p(0.6) over 60 steps when every step reads only itself (kappa = 1): 2 (2 x 0.6)^60",
+    tolerance="stable would be within a factor of 1,000",
+    expected="fails as printed",
+)
+def lower_bounds_do_not_prove_stability(quick: bool) -> Evidence:
+    sets = {t: frozenset({t}) for t in range(1, 62)}
+    size = abs(theory.sparse_transfer(0.6, sets, 1, 60))
+    return Evidence(size < 1000, numbers={"|p| after 60 steps": size})
+
+
+def _uniform_rel(value: float, recent: int, relevant: int) -> nn.RelRNN:
+    """A linear cell with V = value I that attends uniformly to its memory."""
+    layer = nn.RelRNN(
+        1, 2, recent=recent, relevant=relevant, nonlinearity="identity", combine="sum", bias=False, dtype=torch.float64
+    )
+    with torch.no_grad():
+        layer.get_parameter("weight_hh_l0").copy_(value * torch.eye(2))
+        layer.get_parameter("weight_score_l0").zero_()
+    return layer
+
+
+@claim(
+    "000.section4",
+    place="section 4, the guarantee",
+    printed="the screened layer has |grad L| = Omega(1 / (rho + nu)^d) for all t",
+    corrected=(
+        "at least lambda^d (rho + nu)^-(d+1) in the linear case; d is bounded only for states that stay in the memory"
+    ),
+    measures="states of a real RelRNN (nu = 3, rho = 2, T = 24) below either; depth of a kept and of a dropped state",
+    tolerance=_INEQUALITY,
+    expected="holds with correction",
+)
+def screened_layer_obeys_the_bound(quick: bool) -> Evidence:
+    value, recent, relevant, length = 0.4, 3, 2, 24
+    layer = _uniform_rel(value, recent, relevant)
+    x = torch.randn(length, 1, 1).double()
+    trace = layer.trace(x)[0]
+    steps = [row[row >= 0].tolist() for row in trace.steps[:, 0]]
+    sets = {t + 1: frozenset(step + 1 for step in held) for t, held in enumerate(steps)}
+    offset = torch.zeros(length, 1, 2, dtype=torch.float64, requires_grad=True)
+    last = run_scan(layer, x, offset)[-1, 0]
+    jacobian = torch.stack([torch.autograd.grad(v, offset, retain_graph=True)[0][:, 0] for v in last])
+    sizes = torch.linalg.matrix_norm(jacobian.transpose(0, 1)).tolist()
+    below, depths = {"as printed": 0, "corrected": 0}, []
+    for t in range(1, length + 1):
+        depth = theory.read_depth(sets, t, length - t)
+        depths.append(depth)
+        below["as printed"] += sizes[t - 1] < (recent + relevant) ** -depth * (1 - 1e-9)
+        bound = theory.dependency_bound(value, depth, recent + relevant)
+        below["corrected"] += sizes[t - 1] < bound * (1 - 1e-9)
+    numbers = {f"below the bound {name}": count for name, count in below.items()}
+    numbers |= {"depth, kept": min(depths[: length // 2]), "depth, dropped": max(depths)}
+    return Evidence(below["as printed"] == 0, below["corrected"] == 0, numbers)
+
+
+def screening_delay(recent: int, relevant: int) -> tuple[int, int]:
+    """Steps between a state's entry and its screening: as Algorithm 1 prints it, and as the layer does it."""
+    layer = nn.RelRNN(2, 4, recent=recent, relevant=relevant)
+    trace = layer.trace(torch.randn(4 * (recent + relevant), 1, 2))[0]
+    entered = trace.entered[:, 0]
+    when = int((entered >= 0).nonzero()[0])
+    return relevant, when - int(entered[when])
+
+
+@claim(
+    "000.algorithm1",
+    place="Algorithm 1, line 6",
+    printed="h_{t-rho} is screened at step t",
+    corrected="h_{t-nu}: the state that leaves the buffer, whose relevance is complete; the same exactly when nu = rho",
+    measures="steps from entry to screening, printed and in the layer, for (nu, rho) = (4, 4), (10, 5), (5, 10)",
+    tolerance="none: integers; beta(i) sums nu weights, so screening is right nu steps after entry",
+    expected="holds with correction",
+)
+def states_are_screened_as_they_leave(quick: bool) -> Evidence:
+    delays = {pair: screening_delay(*pair) for pair in ((4, 4), (10, 5), (5, 10))}
+    printed = all(delay[0] == nu for (nu, _), delay in delays.items())
+    corrected = all(delay[1] == nu for (nu, _), delay in delays.items())
+    numbers = {f"nu, rho = {pair}": f"printed {a}, layer {b}" for pair, (a, b) in delays.items()}
+    return Evidence(printed, corrected and delays[4, 4][0] == 4, numbers)
+
+
+@claim(
+    "000.overflow",
+    place="Eq. 2 with s = h + c, Tables 7 and 8 (modReLU)",
+    printed="s = h + c works with any cell",
+    corrected="with an unbounded cell it grows without bound; (h + c) / 2 does not",
+    measures="first step at which the state leaves float32: modReLU, orthogonal V, n = 128, nu = rho = 10, untrained",
+    tolerance="none: finite or not, within 600 steps",
+    expected="holds with correction",
+)
+def sum_overflows_with_unbounded_cells(quick: bool) -> Evidence:
+    first = {}
+    for combine in ("sum", "half"):
+        torch.manual_seed(0)
+        layer = nn.RelRNN(10, 128, nonlinearity="modrelu", recurrent_init="henaff", combine=combine)
+        with torch.no_grad():
+            output = layer(torch.randn(600, 1, 10))[0]
+        bad = (~output.isfinite()).flatten(1).any(dim=1).nonzero()
+        first[combine] = int(bad[0]) if len(bad) else math.inf
+    numbers = {f"first step not finite, {name}": step for name, step in first.items()}
+    return Evidence(first["sum"] == math.inf, first["sum"] < 600 and first["half"] == math.inf, numbers)
+
+
+@claim(
+    "000.first-scores",
+    place="section 4, the relevance score beta",
+    printed="beta compares all states alike",
+    corrected=(
+        "the first states collect more, because the softmax is shared by fewer: with even attention nothing "
+        "replaces them"
+    ),
+    measures=(
+        "relevance of the first and of a later state under even attention, nu = rho = 10; replacements, even and sharp"
+    ),
+    tolerance="alike would be within 10 %",
+    expected="fails as printed",
+)
+def first_states_score_more(quick: bool) -> Evidence:
+    recent = relevant = 10
+    x = torch.randn(200, 4, 3).double()
+    even = nn.RelRNN(3, 8, recent=recent, relevant=relevant, dtype=torch.float64)
+    with torch.no_grad():
+        even.get_parameter("weight_score_l0").zero_()
+    trace = even.trace(x)[0]
+    window = {i: slice(i, i + recent) for i in (0, 100)}
+    own = {i: torch.where(trace.steps[w, 0] == i, trace.weights[w, 0], 0.0) for i, w in window.items()}
+    received = [float(weights.sum()) for weights in own.values()]
+    sharp = nn.RelRNN(3, 8, recent=recent, relevant=relevant, dtype=torch.float64)
+    with torch.no_grad():
+        sharp.get_parameter("weight_score_l0").mul_(30)
+    numbers = {"relevance of the first": received[0], "of a later one": received[1]}
+    numbers["replaced, even"] = int((trace.displaced >= 0).sum())
+    numbers["replaced, sharp"] = int((sharp.trace(x)[0].displaced >= 0).sum())
+    return Evidence(abs(received[0] / received[1] - 1) < 0.1, numbers=numbers)
+
+
+def training_bytes(layer: nn.RecurrentLayer, length: int) -> int:
+    """Most bytes alive while a loss over the outputs is made ready for its backward pass."""
+    x = torch.randn(length, 2, 3)
+    return peak_bytes(lambda: layer(x)[0].square().sum())
+
+
+def _growth(make: type[nn.RecurrentLayer], lengths: tuple[int, int], **options: int) -> float:
+    """Exponent of the training memory between two lengths."""
+    layer = make(3, 16, backend="reference", **options)  # type: ignore[arg-type]
+    small, large = (training_bytes(layer, length) for length in lengths)
+    return math.log(large / small) / math.log(lengths[1] / lengths[0])
+
+
+@claim(
+    "000.memory",
+    place="sections 4 and 6, figure 2 centre",
+    printed="training memory grows linearly with T for the screened layer and quadratically for naive full attention",
+    measures="exponent of the peak of live bytes between T = 128 and 512 (64 and 256 when quick), plain autograd",
+    tolerance="linear within 0.1; quadratic above 1.6, since the linear part has not died away",
+)
+def training_memory_grows(quick: bool) -> Evidence:
+    lengths = (64, 256) if quick else (128, 512)
+    screened = _growth(nn.RelLSTM, lengths, recent=5, relevant=5)
+    full = _growth(nn.MemLSTM, lengths)
+    plain = _growth(nn.LSTM, lengths)
+    numbers = {"exponent, RelLSTM": screened, "exponent, MemLSTM": full, "exponent, LSTM": plain}
+    return Evidence(abs(screened - 1) < 0.1 and full > 1.6 and abs(plain - 1) < 0.1, numbers=numbers)
+
+
+@claim(
+    "000.state-memory",
+    place="section 4",
+    printed="the memory of the screened layer is constant in T",
+    measures="bytes of the state after 20, 200 and 2,000 steps; a full memory's beside it",
+    tolerance="none: integers",
+)
+def state_of_the_screened_layer_is_constant(quick: bool) -> Evidence:
+    lengths = (20, 200) if quick else (20, 200, 2000)
+    screened, full = nn.RelLSTM(3, 8, recent=5, relevant=5), nn.MemLSTM(3, 8)
+    with torch.no_grad():
+        sizes = [screened(torch.randn(n, 1, 3))[1].nbytes for n in lengths]
+        growing = [full(torch.randn(n, 1, 3))[1].nbytes for n in lengths[:2]]
+    numbers = {f"bytes, T = {n}": size for n, size in zip(lengths, sizes, strict=True)}
+    return Evidence(len(set(sizes)) == 1 and growing[1] > growing[0], numbers=numbers | {"full, T = 200": growing[1]})

@@ -1,0 +1,38 @@
+"""Measurements on any torch sequence model: how far gradient and information reach, and what that costs.
+
+Each probe is one verb. It returns a frozen result with a one-line ``verdict``, ``to_dict()`` and ``plot()``, and leaves
+the model, the random numbers and torch as it found them, even when the model throws.
+"""
+
+from ._attention import AttentionMap, attention_map
+from ._cost import Cost, Tradeoff, cost, tradeoff
+from ._demand import MemoryDemand, memory_demand
+from ._depth import DependencyDepth, dependency_depth
+from ._fit import Decay, Growth
+from ._paths import GradientPaths, gradient_paths
+from ._reach import GradientReach, gradient_reach
+from ._stability import Stability, stability
+from ._truncation import TruncationGap, truncation_gap
+
+__all__ = [
+    "gradient_reach",
+    "GradientReach",
+    "attention_map",
+    "AttentionMap",
+    "dependency_depth",
+    "DependencyDepth",
+    "gradient_paths",
+    "GradientPaths",
+    "cost",
+    "Cost",
+    "tradeoff",
+    "Tradeoff",
+    "stability",
+    "Stability",
+    "truncation_gap",
+    "TruncationGap",
+    "memory_demand",
+    "MemoryDemand",
+    "Decay",
+    "Growth",
+]

@@ -1,0 +1,197 @@
+"""What a model attends to."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from remanence.ops import Screened, Trace
+from remanence.ops.reference import scan as reference_scan
+
+from . import _plots
+from ._observe import inputs_of, modules, untouched, watched_scans
+from ._result import ProbeResult
+
+
+@dataclasses.dataclass(frozen=True)
+class AttentionMap(ProbeResult):
+    """Attention weights against (reader, read) steps for every attention of a model, in the order of the run.
+
+    Example:
+        >>> from remanence.nn import RelLSTM
+        >>> found = attention_map(RelLSTM(3, 8, recent=2, relevant=2), torch.randn(20, 4, 3))
+        >>> found.maps[0].shape, found.kappa
+        ((20, 20), 4)
+    """
+
+    names: tuple[str, ...]
+    maps: tuple[np.ndarray, ...]
+    """Each ``(T, T')``, rows are readers, averaged over the batch (and heads)."""
+    occupancy: tuple[np.ndarray, ...]
+    """Each ``(T,)``: share of the relevant set that is filled, averaged over rows; empty where there is none."""
+    replacements: tuple[int, ...]
+    """How often a state displaced another from the relevant set, over all rows."""
+    kappa: int
+    """Most states that any step of any row attends to."""
+
+    @property
+    def verdict(self) -> str:
+        """How many attentions, how sparse, how busy."""
+        if not self.maps:
+            return "no attention found"
+        steps = self.maps[0].shape[0]
+        moved = f", {sum(self.replacements)} replacements in relevant sets" if any(map(len, self.occupancy)) else ""
+        return f"{len(self.maps)} attention(s) over {steps} steps, at most {self.kappa} states read at once{moved}"
+
+    def plot(self) -> Any:
+        """Heat maps, as figures 1, 7 and 9 to 11 of document 000 and figure 3 of 001."""
+        return _plots.heat_maps(dict(zip(self.names, self.maps, strict=True)), x="step read", y="reader")
+
+
+def attention_map(model: Callable[..., Any], batch: Any) -> AttentionMap:
+    """Runs a model once, without gradient, and collects what every attention in it read.
+
+    Seen are the memories of this library's layers, torch's ``MultiheadAttention`` and every call of torch's
+    ``scaled_dot_product_attention``.
+
+    Args:
+        model: any callable on sequences.
+        batch: the input: a tensor, a tuple that starts with it, or anything with ``inputs``.
+
+    Example:
+        >>> layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0)
+        >>> attention_map(layer, torch.randn(6, 2, 8)).maps[0].sum(axis=1).round(4).tolist()
+        [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    """
+    seen = _Seen()
+    with untouched(model), torch.no_grad(), ExitStack() as stack:
+        stack.enter_context(watched_scans(seen.scan))
+        stack.enter_context(_without_fast_path())
+        for part in modules(model):
+            if isinstance(part, nn.MultiheadAttention):
+                stack.enter_context(_weights_asked(part, seen))
+        stack.enter_context(_AttentionCalls(seen))
+        model(inputs_of(batch))
+    names, maps, occupancy = tuple(seen.names), tuple(seen.maps), tuple(seen.occupancy)
+    return AttentionMap(names, maps, occupancy, tuple(seen.replacements), seen.kappa)
+
+
+class _Seen:
+    """Collects maps in the order in which they are made."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.maps: list[np.ndarray] = []
+        self.occupancy: list[np.ndarray] = []
+        self.replacements: list[int] = []
+        self.kappa = 0
+
+    def add(self, name: str, weights: Tensor, occupancy: np.ndarray | None = None, replacements: int = 0) -> None:
+        """Takes ``(..., T, T')`` weights."""
+        rows = weights.detach().double().reshape(-1, *weights.shape[-2:])
+        self.names.append(f"{len(self.names)}: {name}")
+        self.maps.append(rows.mean(dim=0).cpu().numpy())
+        self.occupancy.append(np.zeros(0) if occupancy is None else occupancy)
+        self.replacements.append(replacements)
+        self.kappa = max(self.kappa, int((rows > 0).sum(dim=-1).max()))
+
+    def scan(self, x: Tensor, weights: Any, state: Any, log: Any, options: dict[str, Any]) -> None:
+        """Reads a scan of ours again, with the same choices, for its attention."""
+        spec = options["spec"]
+        if not spec.has_memory:
+            return
+        traces: list[Trace] = []
+        kept = {name: value for name, value in options.items() if name not in ("backend", "h_offset")}
+        reference_scan(x, weights, state, **{**kept, "forced_log": log}, trace=traces)
+        trace = traces[0]
+        memory = spec.memory
+        occupancy = None
+        if isinstance(memory, Screened) and memory.relevant:
+            occupancy = (trace.steps[..., -memory.relevant :] >= 0).double().mean(dim=(1, 2)).numpy()
+        name = f"{spec.cell} with {type(memory).__name__}"
+        self.add(name, dense_attention(trace), occupancy, int((trace.displaced >= 0).sum()))
+
+
+def dense_attention(trace: Trace) -> Tensor:
+    """Weights over (row, reader, read): ``(B, T, T)``; steps before the run are left out."""
+    length, batch, _ = trace.weights.shape
+    dense = torch.zeros(length, batch, length + 1, dtype=trace.weights.dtype)
+    place = torch.where((trace.steps >= 0) & (trace.steps < length), trace.steps + 1, 0)
+    dense.scatter_add_(2, place, trace.weights)
+    return dense[..., 1:].transpose(0, 1)
+
+
+@contextmanager
+def _without_fast_path() -> Any:
+    """Torch's fused encoder never computes weights that could be looked at."""
+    enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(enabled)
+
+
+@contextmanager
+def _weights_asked(part: nn.MultiheadAttention, seen: _Seen) -> Any:
+    """Inside, the module computes its weights for us and gives its caller what was asked for."""
+    original = part.forward
+
+    def forward(*args: Any, **options: Any) -> Any:
+        wanted = options.get("need_weights", True)
+        averaged = options.get("average_attn_weights", True)
+        with torch._C.DisableTorchFunction():
+            output, weights = original(*args, **{**options, "need_weights": True, "average_attn_weights": False})
+        assert weights is not None  # asked for just above
+        seen.add("MultiheadAttention", weights)
+        given = weights.mean(dim=-3) if averaged else weights
+        return output, (given if wanted else None)
+
+    part.forward = forward
+    try:
+        yield
+    finally:
+        del part.forward
+
+
+class _AttentionCalls(TorchFunctionMode):
+    """Sees calls of ``scaled_dot_product_attention`` anywhere below."""
+
+    def __init__(self, seen: _Seen) -> None:
+        super().__init__()
+        self.seen = seen
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is nn.functional.scaled_dot_product_attention:
+            self.seen.add("dot product", _softmax_weights(*args, **kwargs))
+        return func(*args, **kwargs)
+
+
+def _softmax_weights(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """The weights behind torch's attention: ``(..., T, T')``."""
+    scores = query @ key.mT * (scale if scale is not None else 1 / math.sqrt(query.shape[-1]))
+    if is_causal:
+        scores = scores.masked_fill(~torch.ones_like(scores, dtype=torch.bool).tril(), -math.inf)
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = scores.masked_fill(~attn_mask, -math.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    return scores.softmax(dim=-1).nan_to_num(0.0)

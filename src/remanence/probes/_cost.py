@@ -1,0 +1,214 @@
+"""What a model costs as sequences grow."""
+
+from __future__ import annotations
+
+import dataclasses
+import time as clock
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils import _pytree
+from torch.utils.flop_counter import FlopCounterMode
+
+from remanence._validate import message, positive_int
+
+from . import _plots
+from ._fit import Growth, fit_growth
+from ._meter import peak_bytes
+from ._observe import inputs_of, is_batch_first, modules, output_of, torch_layers_on_scan, untouched
+from ._reach import GradientReach, Loss, gradient_reach
+from ._result import ProbeResult
+
+MEASURES = ("seconds", "peak_bytes", "state_bytes", "operations")
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost(ProbeResult):
+    """Time, memory, state and operations against the length of the sequence.
+
+    Example:
+        >>> found = cost(torch.nn.LSTM(3, 8), [16, 32, 64])
+        >>> found.growth["operations"].order, found.growth["state_bytes"].order
+        ('linear', 'constant')
+    """
+
+    lengths: tuple[int, ...]
+    seconds: tuple[float, ...]
+    """Of a forward and a backward pass, the best of several."""
+    peak_bytes: tuple[int, ...]
+    """Most bytes of tensors alive at once during both, parameters and input not counted."""
+    state_bytes: tuple[int, ...]
+    """Of what the model hands over to the next call; 0 if it returns an output alone."""
+    operations: tuple[int, ...]
+    """Floating-point operations of the matrix products of the forward pass."""
+    growth: Mapping[str, Growth]
+    declared_state_bytes: int | None
+    """What the layer's ``initial_state`` says its state takes; ``None`` if it has none."""
+
+    @property
+    def declared_holds(self) -> bool | None:
+        """Whether every measured state has the declared size; ``None`` where nothing is declared."""
+        if self.declared_state_bytes is None:
+            return None
+        return all(size == self.declared_state_bytes for size in self.state_bytes)
+
+    @property
+    def verdict(self) -> str:
+        """The order of growth of each."""
+        words = {"seconds": "time", "peak_bytes": "memory", "state_bytes": "state", "operations": "operations"}
+        orders = ", ".join(f"{words[name]} {self.growth[name].order}" for name in MEASURES)
+        declared = {None: "", True: "; state as declared", False: "; state not as declared"}[self.declared_holds]
+        return f"{orders} in T{declared}"
+
+    def plot(self) -> Any:
+        """All four against T, each relative to its value at the shortest, as figure 2 (centre) of document 000."""
+        curves = {}
+        for name in MEASURES:
+            values = np.array(getattr(self, name), dtype=float)
+            curves[name] = (self.lengths, values / (values[0] or 1.0))
+        return _plots.lines(
+            curves, title=self.verdict, x="T", y="relative to the shortest", log_x=True, log_y=True, markers=True
+        )
+
+
+def cost(
+    model: Callable[..., Any],
+    lengths: Sequence[int],
+    batch: Any = None,
+    *,
+    batch_first: bool | None = None,
+    repeats: int = 3,
+) -> Cost:
+    """Measures a forward and a backward pass at several lengths and fits ``a + b T + c T^2``.
+
+    Args:
+        model: any callable on sequences.
+        lengths: two at least, rising.
+        batch: one input, repeated or cut along time to each length; ``None`` draws one row for the model's first
+            layer with an ``input_size``.
+        batch_first: whether time is the second dimension; ``None`` asks the model's layers.
+        repeats: runs of which the fastest counts.
+
+    Example:
+        >>> cost(torch.nn.GRU(3, 8), [8, 16]).lengths
+        (8, 16)
+    """
+    sizes = [positive_int("lengths", length) for length in lengths]
+    if len(sizes) < 2 or sizes != sorted(set(sizes)):
+        raise ValueError(message("lengths", "be two lengths or more, rising", repr(list(lengths))))
+    time = 1 if is_batch_first(model, batch_first) else 0
+    sample = _sample(model, time) if batch is None else inputs_of(batch)
+    with untouched(model), torch.enable_grad():
+        rows = [_measure(model, at_length(sample, length, time), repeats) for length in sizes]
+    columns = {name: tuple(row[name] for row in rows) for name in MEASURES}
+    growth = {name: fit_growth(sizes, [float(v) for v in columns[name]]) for name in MEASURES}
+    rows_of = sample.shape[1 - time] if sample.dim() > 1 else None
+    return Cost(tuple(sizes), **columns, growth=growth, declared_state_bytes=_declared(model, rows_of))
+
+
+def _sample(model: Any, time: int) -> Tensor:
+    sizes = (getattr(part, "input_size", None) for part in modules(model))
+    size = next((size for size in sizes if isinstance(size, int)), None)
+    if size is None:
+        raise ValueError(message("batch", "be given for a model without `input_size`", "None"))
+    like = next(iter(model.parameters()), torch.zeros(()))
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn((1, 1, int(size)), generator=generator).to(like.dtype)
+
+
+def at_length(sample: Tensor, length: int, time: int) -> Tensor:
+    """The sample repeated and cut along time: for instance ``(length, B, F)``."""
+    repeats = -(-length // sample.shape[time])
+    return torch.cat([sample] * repeats, dim=time).narrow(time, 0, length).detach()
+
+
+def _measure(model: Callable[..., Any], x: Tensor, repeats: int) -> dict[str, Any]:
+    def train() -> None:
+        value = output_of(model(x)).square().sum()
+        if value.requires_grad:
+            leaves = [p for part in modules(model) for p in part.parameters(recurse=False) if p.requires_grad]
+            torch.autograd.grad(value, leaves, allow_unused=True) if leaves else None
+
+    seconds = min(_timed(train) for _ in range(max(1, repeats)))
+    with torch.no_grad(), torch_layers_on_scan(model), FlopCounterMode(display=False) as counter:
+        result = model(x)  # torch's fused recurrent kernels hide their products from the counter
+    state = result[1:] if isinstance(result, tuple) else ()
+    held = [leaf for leaf in _pytree.tree_leaves(state) if isinstance(leaf, Tensor)]
+    sizes = {"peak_bytes": peak_bytes(train), "state_bytes": sum(leaf.nbytes for leaf in held)}
+    return {"seconds": seconds, "operations": counter.get_total_flops(), **sizes}
+
+
+def _timed(run: Callable[[], None]) -> float:
+    started = clock.perf_counter()
+    run()
+    return clock.perf_counter() - started
+
+
+def _declared(model: Any, rows: int | None) -> int | None:
+    declare = getattr(model, "initial_state", None)
+    if not callable(declare):
+        return None
+    state: Any = declare(rows)
+    return sum(leaf.nbytes for leaf in _pytree.tree_leaves(state) if isinstance(leaf, Tensor))
+
+
+@dataclasses.dataclass(frozen=True)
+class Tradeoff(ProbeResult):
+    """Gradient against memory for several models at several lengths.
+
+    Example:
+        >>> models = {"LSTM": torch.nn.LSTM(3, 4), "GRU": torch.nn.GRU(3, 4)}
+        >>> sorted(tradeoff(models, [8, 16], torch.randn(16, 2, 3)).points)
+        ['GRU', 'LSTM']
+    """
+
+    lengths: tuple[int, ...]
+    points: Mapping[str, tuple[tuple[float, float], ...]]
+    """By model, for each length: peak bytes, and the mean log norm of the gradient over the finite ones."""
+
+    @property
+    def verdict(self) -> str:
+        """Which model keeps most gradient at the longest, and which takes least memory."""
+        last = {name: points[-1] for name, points in self.points.items()}
+        strongest, leanest = max(last, key=lambda n: last[n][1]), min(last, key=lambda n: last[n][0])
+        return f"at T = {self.lengths[-1]} most gradient: {strongest}; least memory: {leanest}"
+
+    def plot(self) -> Any:
+        """Mean log gradient norm against peak memory, as figure 2 (right) of document 000."""
+        groups = {
+            name: [(memory, norm, f"T={t}") for t, (memory, norm) in zip(self.lengths, points, strict=True)]
+            for name, points in self.points.items()
+        }
+        return _plots.points(groups, title=self.verdict, x="peak bytes", y="mean ln |gradient|")
+
+
+def tradeoff(
+    models: Mapping[str, Callable[..., Any]], lengths: Sequence[int], batch: Any, loss: Loss | None = None
+) -> Tradeoff:
+    """Measures the mean log gradient norm and the peak memory of several models at several lengths.
+
+    Args:
+        models: by name.
+        lengths: rising, two at least.
+        batch: one input for all, repeated or cut along time to each length.
+        loss: as in :func:`gradient_reach`, given the output and the cut input.
+
+    Example:
+        >>> tradeoff({"RNN": torch.nn.RNN(3, 4)}, [4, 8], torch.randn(8, 2, 3)).lengths
+        (4, 8)
+    """
+    points = {}
+    for name, model in models.items():
+        time = 1 if is_batch_first(model, None) else 0
+        measured = cost(model, lengths, batch, repeats=1)
+        reaches = [gradient_reach(model, at_length(inputs_of(batch), t, time), loss) for t in measured.lengths]
+        points[name] = tuple(zip(map(float, measured.peak_bytes), map(_mean_norm, reaches), strict=True))
+    return Tradeoff(tuple(lengths), points)
+
+
+def _mean_norm(reach: GradientReach) -> float:
+    finite = reach.log_norm[np.isfinite(reach.log_norm)]
+    return float(finite.mean()) if len(finite) else float("-inf")

@@ -1,0 +1,112 @@
+"""How many reads and Jacobians lie between two steps."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import math
+from typing import Any
+
+import numpy as np
+
+from remanence._validate import message, positive_int, real
+
+from . import _plots
+from ._result import ProbeResult
+
+
+@dataclasses.dataclass(frozen=True)
+class DependencyDepth(ProbeResult):
+    """The least number of Jacobians from every step to the last, over reads and recurrent edges.
+
+    Example:
+        >>> weights = np.zeros((5, 5))
+        >>> weights[4, 1] = 0.5
+        >>> dependency_depth(weights, threshold=0.1).depth.tolist()
+        [1, 0, 2, 1, 0]
+    """
+
+    depth: np.ndarray
+    """``(T,)`` int64: Jacobians from step t to the last; reads are at most one more. -1 where the product of weights
+    cannot stay above the threshold."""
+    weight: np.ndarray
+    """``(T,)``: the greatest product of attention weights at that depth."""
+    threshold: float
+    kappa: int
+    """Most states that one step attends to."""
+
+    @property
+    def verdict(self) -> str:
+        """Greatest and typical depth, and kappa."""
+        reached = self.depth[self.depth >= 0]
+        greatest, middle = int(reached.max(initial=0)), float(np.median(reached)) if len(reached) else math.nan
+        share = f"{len(reached)} of {len(self.depth)} steps"
+        return f"depth at most {greatest}, median {middle:g}, over {share}; kappa {self.kappa}"
+
+    def bound(self, eigenvalue: float) -> np.ndarray:
+        """``lambda^d kappa^-(d+1)`` for every step, to show beside gradients; it proves nothing of trained ones."""
+        real("eigenvalue", eigenvalue, above=0)
+        depth = self.depth.astype(float)
+        return np.where(self.depth >= 0, eigenvalue**depth * max(self.kappa, 1) ** -(depth + 1), 0.0)
+
+    def plot(self) -> Any:
+        """Depth against distance from the end."""
+        distance = np.arange(len(self.depth))[::-1]
+        return _plots.lines(
+            {"depth": (distance, self.depth)}, title=self.verdict, x="steps before the end", y="Jacobians"
+        )
+
+
+def dependency_depth(attention: Any, threshold: float = 1e-3, *, last: int | None = None) -> DependencyDepth:
+    """Finds, exactly, the fewest Jacobians from each step to the last whose weights multiply to a threshold at least.
+
+    A way goes from h_t to the last macro-state. It enters a macro-state over a read (its weight counts) or over
+    ``s = h + c`` itself (weight 1), and goes on to the next step's state over one Jacobian (weight 1). Every step is
+    settled in the order of its depth, best weight first, so sparse attention takes near-linear time.
+
+    Args:
+        attention: ``(T, T)`` weights, rows are readers, or an :class:`AttentionMap`, of which the first map is taken.
+        threshold: least product of weights that counts.
+        last: the end of the ways; ``None`` is the last step.
+
+    Example:
+        >>> dependency_depth(np.eye(4)).depth.tolist()
+        [3, 2, 1, 0]
+    """
+    weights = np.asarray(attention.maps[0] if hasattr(attention, "maps") else attention, dtype=float)
+    if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
+        raise ValueError(message("attention", "have shape (T, T)", str(weights.shape)))
+    real("threshold", threshold, above=0, most=1)
+    end = weights.shape[0] - 1 if last is None else positive_int("last", last, minimum=0)
+    reads = [[(int(j), float(row[j])) for j in np.flatnonzero(row) if j <= t] for t, row in enumerate(weights)]
+    depth, best = _search(reads, end, threshold)
+    return DependencyDepth(depth, best, threshold, max((len(row) for row in reads), default=0))
+
+
+def _search(reads: list[list[tuple[int, float]]], end: int, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+    """From the end backwards over states: a state at depth d offers its reads' states at d + 1.
+
+    Per depth only the best weight of a state matters, and a greater depth only with a greater weight.
+    """
+    depth, best = np.full(len(reads), -1), np.zeros(len(reads))
+    greatest = np.zeros(len(reads))
+    queue: list[tuple[int, float, int]] = []
+
+    def offer(macro: int, jacobians: int, weight: float) -> None:
+        for state, share in [*reads[macro], (macro, 1.0)]:
+            product = weight * min(share, 1.0)
+            if product >= threshold and product > greatest[state]:
+                heapq.heappush(queue, (jacobians, -product, state))
+
+    offer(end, 0, 1.0)
+    while queue:
+        jacobians, negative, state = heapq.heappop(queue)
+        weight = -negative
+        if weight <= greatest[state]:
+            continue
+        greatest[state] = weight
+        if depth[state] < 0:
+            depth[state], best[state] = jacobians, weight
+        if state:
+            offer(state - 1, jacobians + 1, weight)
+    return depth, best

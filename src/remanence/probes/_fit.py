@@ -1,0 +1,132 @@
+"""Fitting decays and growths: which law, at what rate, how sure."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+Law: TypeAlias = Literal["exponential", "power"]
+RESAMPLES = 200
+CONFIDENCE = (2.5, 97.5)
+
+
+@dataclasses.dataclass(frozen=True)
+class Decay:
+    """A straight line through log norms, against distance (exponential) or its logarithm (power law).
+
+    Example:
+        >>> fit_decay(np.arange(1, 50), -0.5 * np.arange(1, 50)).law
+        'exponential'
+    """
+
+    law: Law
+    rate: float
+    """Slope of the chosen law: change of the log norm per step, or per factor e of distance."""
+    interval: tuple[float, float]
+    """95 % of block-bootstrap slopes: neighbouring norms are not independent."""
+    change: float
+    """Fitted change of the log norm over the whole range."""
+    preference: float
+    """By how much Akaike's criterion prefers the chosen law."""
+
+
+def fit_decay(distance: np.ndarray, log_norm: np.ndarray) -> Decay | None:
+    """Fits both laws and takes the better by Akaike's criterion; ``None`` with fewer than three finite points.
+
+    Args:
+        distance: ``(P,)``, at least 1.
+        log_norm: ``(P,)``; points that are not finite are left out.
+
+    Example:
+        >>> round(fit_decay(np.arange(1, 50), -2 * np.log(np.arange(1, 50))).rate, 6)
+        -2.0
+    """
+    good = np.isfinite(log_norm) & (distance > 0)
+    d, y = distance[good].astype(float), log_norm[good].astype(float)
+    if len(d) < 3:
+        return None
+    laws: dict[Law, np.ndarray] = {"exponential": d, "power": np.log(d)}
+    lines = {law: _line(x, y) for law, x in laws.items()}
+    criteria = {law: _criterion(y - fitted) for law, (_, fitted) in lines.items()}
+    law: Law = "exponential" if criteria["exponential"] <= criteria["power"] else "power"
+    slope, fitted = lines[law]
+    interval = _bootstrap(laws[law], fitted, y - fitted)
+    return Decay(law, slope, interval, float(fitted[-1] - fitted[0]), float(max(criteria.values()) - criteria[law]))
+
+
+def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
+    """Least-squares slope and fitted values."""
+    centred = x - x.mean()
+    slope = float(centred @ y / (centred @ centred))
+    return slope, y.mean() + slope * centred
+
+
+def _criterion(residual: np.ndarray) -> float:
+    """Akaike's criterion up to a constant; both laws have two parameters."""
+    return len(residual) * float(np.log(max(residual @ residual / len(residual), 1e-30)))
+
+
+def _bootstrap(x: np.ndarray, fitted: np.ndarray, residual: np.ndarray) -> tuple[float, float]:
+    """Slopes refitted with blocks of residuals drawn anew, so that their dependence along the run is kept."""
+    generator = np.random.default_rng(0)
+    size, block = len(x), max(1, int(np.sqrt(len(x))))
+    starts = generator.integers(0, size - block + 1, (RESAMPLES, -(-size // block)))
+    drawn = residual[(starts[:, :, None] + np.arange(block)).reshape(RESAMPLES, -1)[:, :size]]
+    centred = x - x.mean()
+    slopes = (fitted + drawn) @ centred / (centred @ centred)
+    low, high = np.percentile(slopes, CONFIDENCE)
+    return float(low), float(high)
+
+
+@dataclasses.dataclass(frozen=True)
+class Growth:
+    """``a + b T + c T^2``, non-negative, fitted to costs relative to their size.
+
+    Example:
+        >>> fit_growth([10, 20, 40, 80], [30, 50, 90, 170]).order
+        'linear'
+    """
+
+    constant: float
+    linear: float
+    quadratic: float
+    exponent: float
+    """Slope between the two longest, in logarithms: what a log-log plot would show."""
+    order: Literal["constant", "linear", "quadratic"]
+    """The term that matters most at the longest length, if it makes up a fifth at least."""
+
+
+def fit_growth(lengths: list[int], costs: list[float]) -> Growth:
+    """Fits the three terms, none negative, by least squares of relative errors.
+
+    Args:
+        lengths: two at least.
+        costs: one each, positive.
+
+    Example:
+        >>> round(fit_growth([10, 20, 40], [100, 400, 1600]).quadratic, 6)
+        1.0
+    """
+    t, y = np.array(lengths, dtype=float), np.maximum(np.array(costs, dtype=float), 1e-30)
+    terms = np.stack([np.ones_like(t), t, t * t], axis=1) / y[:, None]
+    scale = np.linalg.norm(terms, axis=0)
+    best = _non_negative(terms / scale) / scale
+    shares = best * np.array([1, t[-1], t[-1] ** 2]) / y[-1]
+    order = "quadratic" if shares[2] >= 0.2 else "linear" if shares[1] >= 0.2 else "constant"
+    exponent = float(np.log(y[-1] / y[-2]) / np.log(t[-1] / t[-2]))
+    constant, linear, quadratic = (float(value) for value in best)
+    return Growth(constant, linear, quadratic, exponent, order)
+
+
+def _non_negative(terms: np.ndarray) -> np.ndarray:
+    """Least squares against one with no negative coefficient: the best over all subsets of the three terms."""
+    best, error = np.zeros(3), np.inf
+    for subset in ([0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]):
+        coefficients = np.linalg.lstsq(terms[:, subset], np.ones(len(terms)), rcond=None)[0]
+        left = float(np.square(terms[:, subset] @ coefficients - 1).sum())
+        if (coefficients >= 0).all() and left < error * (1 - 1e-6) - 1e-24:
+            best, error = np.zeros(3), left
+            best[subset] = coefficients
+    return best

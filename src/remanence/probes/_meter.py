@@ -1,0 +1,60 @@
+"""Counting the bytes of tensors that are alive at once."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils import _pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class _Meter(TorchDispatchMode):
+    """Follows the storages that operations make until they are freed; what existed before does not count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = self.peak = 0
+        self.seen: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        before = {_storage(x) for x in _pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)}
+        result = func(*args, **(kwargs or {}))
+        for made in _pytree.tree_leaves(result):
+            if isinstance(made, torch.Tensor) and _storage(made) not in before:
+                self._follow(made)
+        return result
+
+    def _follow(self, tensor: torch.Tensor) -> None:
+        storage = tensor.untyped_storage()
+        key, size = storage._cdata, storage.nbytes()
+        if key in self.seen:
+            return
+        self.seen.add(key)
+        self.now += size
+        self.peak = max(self.peak, self.now)
+        weakref.finalize(storage, self._free, key, size)
+
+    def _free(self, key: int, size: int) -> None:
+        self.seen.discard(key)
+        self.now -= size
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def peak_bytes(run: Callable[[], object]) -> int:
+    """The most bytes alive at once among the tensors that a function makes, its result among them.
+
+    Example:
+        >>> peak_bytes(lambda: torch.zeros(10, dtype=torch.float64) + 1)
+        160
+    """
+    with _Meter() as meter:
+        result = run()
+        peak = meter.peak
+        del result
+    return peak

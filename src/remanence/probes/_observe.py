@@ -1,0 +1,230 @@
+"""Looking at a model without touching it: its states, its inputs, and everything put back afterwards."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from remanence import ops
+from remanence._validate import message
+from remanence.ops import ScanSpec, State, Weights
+from remanence.ops.reference import empty_state
+
+CELLS = {nn.RNN: "rnn", nn.LSTM: "lstm", nn.GRU: "gru"}
+
+
+def modules(model: Any) -> list[nn.Module]:
+    """All modules of a model; none if it is a plain function."""
+    return list(model.modules()) if isinstance(model, nn.Module) else []
+
+
+@contextmanager
+def untouched(model: Any) -> Iterator[None]:
+    """Puts back modes, buffers, gradients and random numbers, however the block ends."""
+    parts = modules(model)
+    modes = [(part, part.training) for part in parts]
+    buffers = [(buffer, buffer.clone()) for part in parts for buffer in part.buffers(recurse=False)]
+    gradients = [(parameter, parameter.grad) for part in parts for parameter in part.parameters(recurse=False)]
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            for part, mode in modes:
+                part.training = mode
+            for buffer, value in buffers:
+                with torch.no_grad():
+                    buffer.copy_(value)
+            for parameter, gradient in gradients:
+                parameter.grad = gradient
+
+
+def inputs_of(batch: Any) -> Any:
+    """The model's input: a tensor itself, ``batch.inputs``, or the first of a tuple."""
+    if isinstance(batch, Tensor | PackedSequence):
+        return batch
+    if hasattr(batch, "inputs"):
+        return batch.inputs
+    if isinstance(batch, tuple | list) and batch:
+        return batch[0]
+    raise TypeError(
+        message("batch", "be a tensor, a tuple that starts with one, or have `inputs`", type(batch).__name__)
+    )
+
+
+def output_of(result: Any) -> Tensor:
+    """The output: the result itself, or the first of a tuple, as recurrent layers return it."""
+    output = result[0] if isinstance(result, tuple | list) and result else result
+    if not isinstance(output, Tensor):
+        got = type(output).__name__
+        raise TypeError(
+            message("model", "return a tensor, or a tuple that starts with one", got, "Wrap it in a function")
+        )
+    return output
+
+
+def is_batch_first(model: Any, batch_first: bool | None) -> bool:
+    """What the caller says, else what the first module with such an attribute says, else time first."""
+    if batch_first is not None:
+        return batch_first
+    return next((bool(part.batch_first) for part in modules(model) if hasattr(part, "batch_first")), False)
+
+
+class Offsets:
+    """Zeros that were added to something at every step, in the order of the run, by owner."""
+
+    def __init__(self) -> None:
+        self.by_owner: dict[Any, list[Tensor]] = {}
+
+    def add(self, owner: Any, shape: torch.Size, like: Tensor) -> Tensor:
+        """New zeros of a shape ``(T, B, n)`` that will collect a gradient."""
+        offset = torch.zeros(shape, dtype=like.dtype, device=like.device, requires_grad=True)
+        self.by_owner.setdefault(owner, []).append(offset)
+        return offset
+
+    def all(self) -> list[Tensor]:
+        """Every offset."""
+        return [offset for offsets in self.by_owner.values() for offset in offsets]
+
+
+@contextmanager
+def watched_states(model: Any) -> Iterator[Offsets]:
+    """Inside, every state h_t that can be seen has a zero added to it: its gradient is the whole dL/dh_t.
+
+    Seen are the layers of this library (through the scan under them), torch's ``RNN``, ``LSTM`` and ``GRU`` (run on the
+    same scan meanwhile) and torch's recurrent cells.
+    """
+    offsets = Offsets()
+    with ExitStack() as stack:
+        stack.enter_context(_scan_replaced(functools.partial(_scan_with_offset, offsets)))
+        stack.enter_context(torch_layers_on_scan(model))
+        for part in modules(model):
+            if isinstance(part, nn.RNNCellBase):
+                hook = part.register_forward_hook(functools.partial(_shift_cell, offsets))
+                stack.callback(hook.remove)
+        yield offsets
+
+
+@contextmanager
+def torch_layers_on_scan(model: Any) -> Iterator[None]:
+    """Inside, torch's recurrent layers run step by step on our scan, where they can be looked at."""
+    with ExitStack() as stack:
+        for part in modules(model):
+            if isinstance(part, nn.RNNBase) and type(part) in CELLS:
+                on_scan = functools.partial(_torch_layer_as_scan, part, part.forward)
+                stack.enter_context(_forward_replaced(part, on_scan))
+        yield
+
+
+def _scan_with_offset(
+    offsets: Offsets, scan: Callable[..., Any], x: Tensor, weights: Weights, *args: Any, **options: Any
+) -> Any:
+    hidden = weights.hh.shape[0] // {"rnn": 1, "lstm": 4, "gru": 3, "goru": 3}[options["spec"].cell]
+    given = options.pop("h_offset", None)
+    offset = offsets.add(id(weights.ih), torch.Size((*x.shape[:2], hidden)), weights.hh)
+    return scan(x, weights, *args, h_offset=offset if given is None else offset + given, **options)
+
+
+@contextmanager
+def _scan_replaced(replacement: Callable[..., Any]) -> Iterator[None]:
+    original = ops.scan
+    ops.scan = functools.partial(replacement, original)
+    try:
+        yield
+    finally:
+        ops.scan = original
+
+
+@contextmanager
+def watched_scans(look: Callable[..., None]) -> Iterator[None]:
+    """Inside, ``look(x, weights, state, log, options)`` sees every scan after it ran."""
+
+    def observed(scan: Callable[..., Any], x: Tensor, weights: Weights, state: Any = None, **options: Any) -> Any:
+        result = scan(x, weights, state, **options)
+        look(x, weights, state, result[2], options)
+        return result
+
+    with _scan_replaced(observed):
+        yield
+
+
+@contextmanager
+def _forward_replaced(part: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+    part.forward = forward
+    try:
+        yield
+    finally:
+        del part.forward
+
+
+def _shift_cell(offsets: Offsets, cell: nn.Module, inputs: Any, output: Any) -> Any:
+    h = output[0] if isinstance(output, tuple) else output
+    offset = offsets.add(id(cell), torch.Size((1, *h.shape)) if h.dim() == 2 else torch.Size((1, 1, *h.shape)), h)
+    h = h + offset.reshape(h.shape)
+    return (h, *output[1:]) if isinstance(output, tuple) else h
+
+
+def torch_weights(layer: nn.RNNBase, number: int = 0, reverse: bool = False) -> Weights:
+    """The parameters of one layer and direction of torch's recurrent layers."""
+    suffix = f"_l{number}" + ("_reverse" if reverse else "")
+    bias = (getattr(layer, f"bias_ih{suffix}"), getattr(layer, f"bias_hh{suffix}")) if layer.bias else (None, None)
+    return Weights(getattr(layer, f"weight_ih{suffix}"), getattr(layer, f"weight_hh{suffix}"), *bias)
+
+
+def torch_spec(layer: nn.RNNBase) -> ScanSpec:
+    """What torch's recurrent layer is among our scans."""
+    nonlinearity: Any = getattr(layer, "nonlinearity", "tanh")
+    cell: Any = CELLS[type(layer)]  # type: ignore[index]
+    return ScanSpec(cell, nonlinearity=nonlinearity)
+
+
+def _torch_layer_as_scan(layer: nn.RNNBase, original: Callable[..., Any], input: Any, hx: Any = None) -> Any:
+    """What the layer computes, step by step on our scan; packed input and projections stay with torch."""
+    if not isinstance(input, Tensor) or layer.proj_size or layer.bidirectional:
+        return original(input, hx)
+    batched = input.dim() == 3
+    x = input.transpose(0, 1) if batched and layer.batch_first else input if batched else input.unsqueeze(1)
+    spec, finals = torch_spec(layer), []
+    for number in range(layer.num_layers):
+        weights = torch_weights(layer, number)
+        state = None if hx is None else _start(layer, spec, weights, hx, number, x.shape[1], batched)
+        x, final, _ = ops.scan(x, weights, state, spec=spec)
+        finals.append(final)
+        if layer.dropout and number < layer.num_layers - 1:
+            x = nn.functional.dropout(x, layer.dropout, layer.training)
+    parts = [
+        torch.stack([getattr(final, name) for final in finals]) for name in ("s", "c")[: 1 + (spec.cell == "lstm")]
+    ]
+    output = x.transpose(0, 1) if batched and layer.batch_first else x if batched else x.squeeze(1)
+    parts = parts if batched else [part.squeeze(1) for part in parts]
+    return output, (tuple(parts) if len(parts) > 1 else parts[0])
+
+
+def _start(
+    layer: nn.RNNBase, spec: ScanSpec, weights: Weights, hx: Any, number: int, batch: int, batched: bool
+) -> State:
+    parts = hx if isinstance(hx, tuple) else (hx,)
+    rows = [part[number] if batched else part[number].unsqueeze(0) for part in parts]
+    empty = empty_state(spec, layer.hidden_size, (batch,), weights.hh)
+    return empty._replace(s=rows[0], **({"c": rows[1]} if len(rows) > 1 else {}))
+
+
+@contextmanager
+def watched_embeddings(model: Any) -> Iterator[Offsets]:
+    """Inside, a zero is added to what every ``nn.Embedding`` gives, in the layout of its tokens."""
+    offsets = Offsets()
+
+    def shift(part: nn.Module, inputs: Any, output: Tensor) -> Tensor:
+        return output + offsets.add(id(part), output.shape, output)
+
+    hooks = [part.register_forward_hook(shift) for part in modules(model) if isinstance(part, nn.Embedding)]
+    try:
+        yield offsets
+    finally:
+        for hook in hooks:
+            hook.remove()

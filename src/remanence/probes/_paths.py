@@ -1,0 +1,245 @@
+"""Proposition 1 of document 000 on a real layer: the gradient between two states, split by the ways it takes."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from remanence._validate import message, positive_int
+from remanence.ops import Full, ScanSpec, Screened, Trace, Weights
+from remanence.ops import cells as _cells
+from remanence.ops.reference import scan as reference_scan
+
+from . import _plots
+from ._observe import CELLS, inputs_of, torch_spec, torch_weights, untouched
+from ._result import ProbeResult
+
+
+@dataclasses.dataclass(frozen=True)
+class Recording:
+    """One row of a run, in float64: what the closed forms need."""
+
+    spec: ScanSpec
+    weights: Weights
+    inputs: Tensor
+    """``(T, G)`` projected."""
+    h: Tensor
+    """``(T, n)``."""
+    s: Tensor
+    """``(T, n)``."""
+    attention: Tensor
+    """``(T, T)``: weight of the read of step j by step t."""
+
+    @property
+    def doubled(self) -> bool:
+        """Whether the recurrence also carries h beside s (the leak of a gated cell with memory)."""
+        return self.spec.keeps_leak
+
+    def previous(self, t: int) -> Tensor:
+        """Macro-state before step t: ``(n,)``."""
+        return self.s[t - 1] if t else torch.zeros_like(self.s[0])
+
+
+@dataclasses.dataclass(frozen=True)
+class GradientPaths(ProbeResult):
+    """The derivative of a macro-state by an earlier state, and its parts by number of Jacobians.
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> paths = gradient_paths(torch.nn.RNN(3, 4), torch.randn(6, 1, 3), t=1, k=4)
+        >>> paths.sizes.nonzero()[0].tolist(), paths.error < 1e-12
+        ([4], True)
+    """
+
+    t: int
+    k: int
+    total: np.ndarray
+    """``(n, n)``: ds_{t+k}/dh_t by autograd."""
+    parts: np.ndarray
+    """``(k + 1, n, n)``: what goes through exactly s factors F."""
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Frobenius norm of every part: ``(k + 1,)``."""
+        return np.linalg.norm(self.parts, axis=(1, 2))
+
+    @property
+    def error(self) -> float:
+        """Greatest difference between the sum of the parts and autograd's answer, relative to the latter."""
+        scale = np.abs(self.total).max() or 1.0
+        return float(np.abs(self.parts.sum(axis=0) - self.total).max() / scale)
+
+    @property
+    def verdict(self) -> str:
+        """Which number of Jacobians carries most."""
+        main = int(self.sizes.argmax())
+        end = f"ds_{self.t + self.k}/dh_{self.t}"
+        return f"{end}: most through {main} Jacobians; parts sum to autograd's ({self.error:.0e})"
+
+    def plot(self) -> Any:
+        """Norm of the parts against the number of Jacobians."""
+        shown = {"norm": (np.arange(self.k + 1), np.maximum(self.sizes, 1e-300))}
+        return _plots.lines(shown, title=self.verdict, x="Jacobians", y="norm of the part", log_y=True, markers=True)
+
+
+def gradient_paths(layer: Any, batch: Any, t: int, k: int, *, row: int = 0) -> GradientPaths:
+    """Splits ds_{t+k}/dh_t by the number of factors F, in closed form, beside autograd's answer.
+
+    Args:
+        layer: one forward layer with an RNN or GRU cell: one of ours without a memory or with ``Full`` or ``Screened``
+            (additive score; combine sum or half), ``nn.RNN`` or ``nn.GRU``.
+        batch: its input ``(T, B, input_size)``, or ``(B, T, input_size)`` if it is batch-first.
+        t: step of the state, from 0.
+        k: distance.
+        row: row of the batch.
+
+    Example:
+        >>> from remanence.nn import MemRNN
+        >>> gradient_paths(MemRNN(3, 4), torch.randn(8, 1, 3), t=1, k=5).error < 1e-12
+        True
+    """
+    positive_int("t", t, minimum=0)
+    positive_int("k", k, minimum=0)
+    with untouched(layer):
+        recording, total = _record(layer, batch, row, t, k)
+        with torch.no_grad():
+            parts = split_paths(recording, t, k)
+    return GradientPaths(t, k, total.numpy(), parts.numpy())
+
+
+def _recurrence(layer: Any) -> tuple[ScanSpec, Weights]:
+    """Kind and parameters of a layer, or a complaint."""
+    if isinstance(layer, nn.RNNBase) and type(layer) in CELLS:
+        spec, weights = torch_spec(layer), torch_weights(layer)
+    elif isinstance(found := getattr(layer, "spec", None), ScanSpec):
+        spec, weights = found, cast(Any, layer).weights()
+    else:
+        raise TypeError(message("layer", "be a recurrent layer of torch or of this library", type(layer).__name__))
+    if layer.num_layers != 1 or layer.bidirectional:
+        raise ValueError(message("layer", "have one layer and run forward", repr(layer)))
+    additive = isinstance(spec.memory, Full | Screened) and spec.memory.score == "additive"
+    if spec.cell not in ("rnn", "gru") or spec.combine == "concat" or not (additive or not spec.has_memory):
+        hint = "RNN and GRU cells with no memory or an additive read have these closed forms"
+        raise ValueError(message("layer", "be of a kind that splits", str(spec), hint))
+    return spec, weights
+
+
+def _record(layer: Any, batch: Any, row: int, t: int, k: int) -> tuple[Recording, Tensor]:
+    spec, weights = _recurrence(layer)
+    inputs = inputs_of(batch).detach()
+    x = inputs[row][:, None] if layer.batch_first else inputs[:, row : row + 1]
+    if t + k >= len(x):
+        raise ValueError(message("k", f"end within the {len(x)} steps of the input", f"t + k = {t + k}"))
+    x = x[: t + k + 1].double()
+    exact: list[Any] = [None if w is None else w.detach().double() for w in weights]
+    weights = Weights(*exact)
+    traces: list[Trace] = []
+    n = weights.ih.shape[0] // _cells.GATES[spec.cell]
+    offset = torch.zeros(len(x), 1, n, dtype=torch.float64, requires_grad=True)
+    macro, *_ = reference_scan(x, weights, None, spec=dataclasses.replace(spec, output="macro"), h_offset=offset)
+    hidden, *_ = reference_scan(x, weights, None, spec=dataclasses.replace(spec, output="hidden"), trace=traces)
+    rows = [torch.autograd.grad(value, offset, retain_graph=True)[0][t, 0] for value in macro[-1, 0]]
+    attention = _dense(traces[0], len(x)) if spec.has_memory else torch.zeros(len(x), len(x), dtype=torch.float64)
+    projected = _cells.project_input(x, weights, spec.cell)[:, 0]
+    return Recording(spec, weights, projected, hidden[:, 0].detach(), macro[:, 0].detach(), attention), torch.stack(
+        rows
+    )
+
+
+def _dense(trace: Trace, length: int) -> Tensor:
+    """Attention of the only row as a matrix over (reader, read)."""
+    dense = torch.zeros(length, length + 1, dtype=torch.float64)
+    dense.scatter_add_(1, trace.steps[:, 0] + 1, trace.weights[:, 0].double())
+    return dense[:, 1:]
+
+
+def split_paths(recording: Recording, t: int, k: int) -> Tensor:
+    """The parts of Proposition 1, ``(k + 1, n, n)``: P_k(s) = sum_j F_{k,j} P_j(s-1), P_k(0) = E_k."""
+    direct = [partial_by_state(recording, t, t + j) for j in range(k + 1)]
+    table = torch.zeros(k + 1, k + 1, *direct[0].shape, dtype=torch.float64)
+    for j in range(k + 1):
+        table[j, 0] = direct[j]
+        for i in range(j):
+            table[j, 1:] += factor(recording, t + i, t + j) @ table[i, :-1]
+    return table[k, :, : recording.h.shape[1]]
+
+
+def factor(recording: Recording, j: int, k: int) -> Tensor:
+    """F of Corollary 1: what the macro-state of step ``k`` owes that of step ``j < k`` over h_{j+1} or directly."""
+    through = partial_by_state(recording, j + 1, k) @ state_jacobian(recording, j)
+    return through + partial_by_macro(recording, k) if j == k - 1 else through
+
+
+def partial_by_state(recording: Recording, j: int, k: int) -> Tensor:
+    """Partial derivative of macro-state k by h_j (Lemma 6): ``1_{k=j} d1f + alpha d2f (I + X)``; ``(m, n)``."""
+    first, second = _shares(recording)
+    eye = torch.eye(recording.h.shape[1], dtype=torch.float64)
+    result = first * eye * (j == k)
+    weight = recording.attention[k, j]
+    if weight:
+        h = recording.h
+        away = h[j] - recording.attention[k, : k + 1] @ h[: k + 1]
+        result = result + second * weight * (eye + torch.outer(away, score_by_state(recording, j, k)))
+    return torch.cat([result, eye * (j == k)]) if recording.doubled else result
+
+
+def partial_by_macro(recording: Recording, k: int) -> Tensor:
+    """Partial derivative of macro-state k by macro-state k-1 (Lemma 5): ``d2f sum_i alpha_i Y_i``; ``(m, m)``."""
+    n = recording.h.shape[1]
+    _, second = _shares(recording)
+    result = torch.zeros(n, n, dtype=torch.float64)
+    read = recording.attention[k, : k + 1].nonzero()[:, 0].tolist()
+    if read:
+        slopes = torch.stack([score_by_macro(recording, i, k) for i in read])
+        weights = recording.attention[k, read]
+        centred = slopes - weights @ slopes
+        result = second * (recording.h[read].T * weights) @ centred
+    if recording.doubled:
+        result = torch.block_diag(result, torch.zeros(n, n, dtype=torch.float64))
+    return result
+
+
+def _shares(recording: Recording) -> tuple[float, float]:
+    """Derivatives of s = f(h, c) by h and by c."""
+    if not recording.spec.has_memory:
+        return 1.0, 0.0
+    return (0.5, 0.5) if recording.spec.combine == "half" else (1.0, 1.0)
+
+
+def _score_slope(recording: Recording, j: int, k: int) -> Tensor:
+    """``v_a (1 - tanh^2(W_a s_{k-1} + U_a h_j))``, Remark 5: ``(n,)``."""
+    weights = recording.weights
+    assert weights.query is not None
+    assert weights.key is not None
+    assert weights.score is not None
+    inner = weights.query @ recording.previous(k) + weights.key @ recording.h[j]
+    return weights.score * (1 - inner.tanh().square())
+
+
+def score_by_state(recording: Recording, j: int, k: int) -> Tensor:
+    """Derivative of the score e_{j,k} by h_j: ``(n,)``."""
+    assert recording.weights.key is not None
+    return _score_slope(recording, j, k) @ recording.weights.key
+
+
+def score_by_macro(recording: Recording, j: int, k: int) -> Tensor:
+    """Derivative of the score e_{j,k} by s_{k-1}: ``(n,)``."""
+    assert recording.weights.query is not None
+    return _score_slope(recording, j, k) @ recording.weights.query
+
+
+def state_jacobian(recording: Recording, j: int) -> Tensor:
+    """J_j = dh_{j+1}/d(macro-state j): ``(n, m)``."""
+    empty = torch.zeros(1, 0, dtype=torch.float64)
+
+    def step(s: Tensor, leak: Tensor) -> Tensor:
+        projected = recording.inputs[j + 1][None]
+        return _cells.step(recording.spec, recording.weights, projected, s[None], empty, leak[None])[0][0]
+
+    s, h = recording.s[j], recording.h[j]
+    by_s, by_leak = torch.func.jacrev(step, argnums=(0, 1))(s, h if recording.doubled else s)
+    return torch.cat([by_s, by_leak], dim=1) if recording.doubled else by_s + by_leak

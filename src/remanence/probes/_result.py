@@ -1,0 +1,47 @@
+"""What all results of probes share."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import torch
+
+
+class ProbeResult:
+    """Base of the results: frozen values with a verdict, a dictionary and a picture.
+
+    Example:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Count(ProbeResult):
+        ...     steps: int
+        >>> Count(3).to_dict()
+        {'steps': 3, 'verdict': ''}
+    """
+
+    @property
+    def verdict(self) -> str:
+        """One line that says what was found."""
+        return ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain numbers, lists and strings, and the verdict."""
+        fields = {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {**fields, "verdict": self.verdict}
+
+    def plot(self) -> Any:
+        """A plotly figure; needs the extra ``remanence[report]``."""
+        raise NotImplementedError
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
+        return value.tolist()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,28 @@
+"""Random features for the exponential kernel."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from remanence._validate import positive_int
+
+
+def random_feature_variance(query: Tensor, key: Tensor, features: int) -> Tensor:
+    """Variance of the estimate of ``exp(q . k)`` by ``features`` independent positive random features.
+
+    Args:
+        query: ``(..., d)``.
+        key: ``(..., d)``.
+        features: m.
+
+    Returns:
+        ``(...)``: ``exp(2 q . k) (exp(|q + k|^2) - 1) / m``.
+
+    Example:
+        >>> random_feature_variance(torch.zeros(3), torch.zeros(3), 8)
+        tensor(0.)
+    """
+    positive_int("features", features)
+    inner, size = (query * key).sum(dim=-1), (query + key).square().sum(dim=-1)
+    return (2 * inner).exp() * torch.expm1(size) / features
