@@ -49,10 +49,6 @@ def even_trace(original):
     return trace
 
 
-def always_half(original):
-    return lambda spec, h, read: h if read is None else (h + read) / 2
-
-
 def zero_weights(layer):
     with torch.no_grad():
         for parameter in layer.parameters():
@@ -102,11 +98,7 @@ MUTATIONS = {
     "000.eq149": (THEORY, "omega", SCALED),
     "000.section4": (THEORY, "dependency_bound", times(100)),
     "000.algorithm1": (HERE + "_sparse_000", "screening_delay", lambda o: lambda nu, rho: (nu, nu)),
-    "000.overflow": (
-        "remanence.ops.reference",
-        "_combine",
-        lambda o: lambda spec, h, r: h if r is None else (h + r) / 2,
-    ),
+    "000.overflow": ("remanence.nn", "RelRNN", with_options(combine="half")),
     "000.first-scores": ("remanence.nn:RelRNN", "trace", even_trace),
     "000.memory": (HERE + "_sparse_000", "training_bytes", as_long_as_the_run),
     "000.state-memory": ("remanence.nn", "RelLSTM", lambda o: lambda *a, **k: nn.MemLSTM(*a)),

@@ -69,6 +69,28 @@ def test_a_delay_line_is_reached_at_its_delay_alone(zoo):
     assert "5 steps" in reach.verdict
 
 
+def test_numbers_too_small_for_floats_have_vanished_and_were_not_cut():
+    reach = probes.gradient_reach(models_with_half(), torch.zeros(400, 1, 1))
+    assert reach.horizon < 399
+    assert reach.kind == "vanishing"
+    assert "too small for floats" in reach.verdict
+
+
+def models_with_half():
+    """A linear recurrence of one half in float32: it underflows after some 150 steps."""
+    layer = nn.RNN(1, 1, nonlinearity="relu", bias=False)
+    with torch.no_grad():
+        for weight in layer.parameters():
+            weight.fill_(0.5)
+    return lambda x: layer(x + 1)[0]
+
+
+def test_a_model_that_explodes_out_of_floats():
+    reach = probes.gradient_reach(linear_layer([2.0]).float(), torch.zeros(200, 1, 1))
+    assert reach.kind == "exploding"
+    assert "exploding" in reach.verdict
+
+
 def test_an_identity_network_sees_the_present_alone():
     assert probes.gradient_reach(nn.Identity(), torch.randn(9, 1, 1)).horizon == 0
 
