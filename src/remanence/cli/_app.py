@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import remanence
+from remanence.cli._training import add_training_commands
 
 app = typer.Typer(
     name="remanence",
@@ -95,6 +96,9 @@ def probe(
         run_probe(target, shape, tokens, output, json)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+add_training_commands(app)
 
 
 def main() -> None:
