@@ -20,7 +20,8 @@ from pathlib import Path
 
 import torch
 
-from remanence.train import Run, RunConfig, RunError, config_from, load_checkpoint, resume, train
+from remanence.tasks import Copy
+from remanence.train import NonFiniteError, Run, RunConfig, RunError, config_from, load_checkpoint, resume, train
 from remanence.train import _files as files
 
 UPDATES = 24
@@ -165,6 +166,39 @@ def stop_midway(folder: Path, config: RunConfig) -> None:
     train(config, folder, observer)
 
 
+def meet_nan(folder: Path, config: RunConfig, update: int) -> bool:
+    """Runs until batch number `update` holds a NaN; whether the run stopped there with its last good state."""
+    real = Copy.batch
+
+    def batch(self, position, *arguments, **options):
+        drawn = real(self, position, *arguments, **options)
+        if position == update and "split" not in options:
+            drawn.inputs[0, 0, 0] = torch.nan
+        return drawn
+
+    Copy.batch = batch
+    try:
+        train(config, folder)
+    except NonFiniteError:
+        kept = load_checkpoint(Run(folder).checkpoints)
+        return kept is not None and kept.update == update
+    finally:
+        Copy.batch = real
+    return False
+
+
+def come_second(folder: Path, config: RunConfig) -> bool:
+    """Starts a process on a folder that another one works on; whether it was refused and the first not disturbed."""
+    refused = []
+
+    def observer(line: dict) -> None:
+        if line["kind"] == "saved" and line["update"] == 6:
+            refused.append(exit_code(in_child(lambda: resume(folder))) == 1)
+
+    train(config, folder, observer)
+    return refused == [True]
+
+
 def table(times: int, seed: int) -> list[dict]:
     """Tries every fault so many times."""
     draws, config, rows = random.Random(seed), tiny_config(), []
@@ -198,6 +232,8 @@ def table(times: int, seed: int) -> list[dict]:
             return 1
 
         attempt("torn or corrupted checkpoint", times, torn)
+        attempt("NaN in a batch", times, lambda folder, n: meet_nan(folder, config, n % UPDATES))
+        attempt("two processes on one folder", times, lambda folder, _: come_second(folder, config))
     return rows
 
 

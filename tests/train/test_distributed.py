@@ -16,14 +16,12 @@ from remanence.train import Processes, Run, config_from, load_checkpoint, to_tom
 WORKER = """
 import sys, signal
 from remanence.train import Run, join_processes, read_config, train
-import torch.distributed as dist
 config, folder, stop_at = read_config(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 assert join_processes()
 def observer(line):
     if line["kind"] == "train" and line["update"] == stop_at:
         signal.raise_signal(signal.SIGTERM)
 outcome = train(config, folder, observer)
-dist.destroy_process_group()
 sys.exit(0 if outcome.status == "done" else 128 + outcome.signal)
 """
 

@@ -60,7 +60,7 @@ def test_killed_runs_go_on_and_end_with_the_same_weights():
         "faults.train(config, scratch / 'reference')\n"
         "kills = [faults.kill_at_random(scratch / 'killed', config, random.Random(1))]\n"
         "same = [faults.same_end(scratch / 'killed', scratch / 'reference')]\n"
-        "for moment in (0, 1, 2, 3, 5, 8, 13, 21, 34):\n"
+        "for moment in (0, 2, 5, 13, 34):\n"
         "    folder = scratch / f'write-{moment}'\n"
         "    kills.append(faults.kill_at_write(folder, config, moment))\n"
         "    faults.train(config, folder)\n"
@@ -71,8 +71,8 @@ def test_killed_runs_go_on_and_end_with_the_same_weights():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     kills, same = json.loads(done.stdout.splitlines()[-1])
-    assert kills[1:] == [True] * 9
-    assert same == [True] * 10
+    assert kills[1:] == [True] * 5
+    assert same == [True] * 6
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -129,6 +129,14 @@ def test_a_damaged_checkpoint_is_set_aside_for_the_one_before(faults, reference,
     assert any("is damaged" in line.get("text", "") for line in heard)
     assert next(line["update"] for line in heard if line["kind"] == "resumed") == 15
     assert faults.same_end(folder, reference)
+
+
+def test_a_reader_takes_the_one_before_and_changes_nothing(faults, folder):
+    faults.stop_midway(folder, faults.tiny_config())
+    faults.damage(folder, random.Random(0))
+    names = sorted(path.name for path in Run(folder).checkpoints.iterdir())
+    Run(folder).load("last")
+    assert sorted(path.name for path in Run(folder).checkpoints.iterdir()) == names
 
 
 def test_all_checkpoints_damaged_is_an_error(faults, folder):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -74,13 +73,11 @@ def _bar(console: Console, folder: Path) -> Iterator[Observer]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, refresh_per_second=4) as progress:
         job = progress.add_task(folder.name, total=None)
-        began: dict[str, float] = {}
 
         def observe(line: dict[str, Any]) -> None:
             if line["kind"] in ("message", "validation", "curriculum", "resumed"):
                 progress.console.print(plain_line(line), markup=False, highlight=False)
             if line["kind"] == "train":
-                began.setdefault("time", time.monotonic())
                 text = f"loss {line['loss']:.4f}  accuracy {line['accuracy']:.3f}  {line['updates_per_second']:.1f}/s"
                 progress.update(job, description=text, completed=line["update"], total=line["budget"])
 

@@ -51,7 +51,7 @@ def start_run(
         config = configuration(task, model, settings, config_file)
         join_processes(config.loop.device)
         place = folder or Path("runs") / run_name(config)
-        with watch(place, quiet or as_json) as observer:
+        with watch(place, quiet or as_json or not Processes().writes) as observer:
             outcome = train(config, place, observer)
         finish(outcome, as_json)
 
@@ -75,7 +75,7 @@ def resume_run(folder: Path, settings: list[str], *, quiet: bool, as_json: bool)
         run = Run.open(folder)
         config = with_settings(run.config, settings) if settings else None
         join_processes(run.config.loop.device)
-        with watch(folder, quiet or as_json) as observer:
+        with watch(folder, quiet or as_json or not Processes().writes) as observer:
             outcome = resume(folder, observer, config)
         finish(outcome, as_json)
 

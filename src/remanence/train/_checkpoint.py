@@ -94,12 +94,13 @@ def list_checkpoints(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*") if re.fullmatch(r"\d{9,}", path.name))
 
 
-def load_checkpoint(folder: Path, warn: Callable[[str], None] = print) -> Checkpoint | None:
+def load_checkpoint(folder: Path, warn: Callable[[str], None] = print, *, repair: bool = False) -> Checkpoint | None:
     """Reads the newest checkpoint that is whole.
 
     Args:
         folder: ``checkpoint`` of a run.
         warn: Is told of every one that is torn or corrupted.
+        repair: Whether to rename those; only for whoever holds the run's lock.
 
     Returns:
         The checkpoint, or None if the run never wrote one.
@@ -116,8 +117,8 @@ def load_checkpoint(folder: Path, warn: Callable[[str], None] = print) -> Checkp
         try:
             return read_checkpoint(path)
         except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
-            aside = _set_aside(path)
-            warn(f"checkpoint {path} is damaged ({error}); it is now {aside.name}, and the one before is taken")
+            where = _set_aside(path) if repair else path
+            warn(f"checkpoint {where} is damaged ({error}); the one before is taken")
     if found:
         raise CheckpointError(f"none of the checkpoints in {folder} can be read; start the run again in another folder")
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from typing import Any
 
@@ -32,7 +33,7 @@ class Processes:
 
     def wrap(self, model: nn.Module) -> nn.Module:
         """The model with gradients averaged over the processes."""
-        return DistributedDataParallel(model, broadcast_buffers=False) if self.size > 1 else model
+        return DistributedDataParallel(model, forward_sync_buffers=False) if self.size > 1 else model
 
     def sums(self, numbers: list[float]) -> list[float]:
         """Adds up numbers over the processes."""
@@ -88,4 +89,10 @@ def join_processes(device: str = "cpu") -> bool:
         return False
     if not dist.is_initialized():
         dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+        atexit.register(_part)
     return True
+
+
+def _part() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()

@@ -131,12 +131,12 @@ class _Training:
         self.final_length = getattr(self.task, "length", 0)
         self.budget = self._budget()
         self.learner = Learner(self.config, build_model(self.config, self.task), self.processes)
-        self.progress = Progress(length=self.config.curriculum.start)
+        self.progress, found = Progress(length=self.config.curriculum.start), None
         if self.processes.writes:
             forget_drafts(self.run.folder)
             forget_drafts(self.run.checkpoints)
-        checkpoint = load_checkpoint(self.run.checkpoints, self._say) if self.processes.writes else None
-        checkpoint = self.processes.shared(checkpoint)
+            found = load_checkpoint(self.run.checkpoints, self._say, repair=True)
+        checkpoint = self.processes.shared(found)
         if checkpoint is not None:
             self._restore(checkpoint)
         self._write_start(checkpoint is not None)
