@@ -13,6 +13,7 @@ from remanence.testing import check_names, check_recurrent_layer
 
 HERE = Path(__file__).parent
 TABLE = HERE.parents[1] / "docs" / "_generated" / "conformance.md"
+COLUMNS = 8  # more do not fit a page
 LEGEND = "✓ passes, ✗ fails, – does not apply."
 
 
@@ -32,6 +33,15 @@ def _verdict(check) -> str:
     return "✓"
 
 
+def _table(rows: dict[str, dict[str, str]], names: list[str]) -> list[str]:
+    head = ["| check | " + " | ".join(rows) + " |", "|---|" + ":-:|" * len(rows)]
+    return [
+        *head,
+        *(f"| {name} | " + " | ".join(row.get(name, "–") for row in rows.values()) + " |" for name in names),
+        "",
+    ]
+
+
 def write_table() -> int:
     """Runs every check on every layer and writes the table; returns the number of failures."""
     suite, names = _layers_under_test(), check_names()
@@ -39,11 +49,11 @@ def write_table() -> int:
     for layer, factory in track(suite.LAYERS.items(), "checking", total=len(suite.LAYERS)):
         checks = check_recurrent_layer(factory, grows=layer in suite.GROWS, without=suite.WITHOUT.get(layer, ()))
         rows[layer] = {check.name: _verdict(check) for check in checks}
-    layers = list(rows)
     path = ops.backend_report()["active"]
-    lines = [f"Made with torch {torch.__version__} on the {path} path. {LEGEND}", ""]
-    lines += ["| check | " + " | ".join(layers) + " |", "|---|" + ":-:|" * len(layers)]
-    lines += [f"| {name} | " + " | ".join(rows[layer].get(name, "–") for layer in layers) + " |" for name in names]
+    lines = [f"Made with torch {torch.__version__} on the {path} path, unless a name says otherwise. {LEGEND}", ""]
+    layers = list(rows)
+    for first in range(0, len(layers), COLUMNS):
+        lines += _table({layer: rows[layer] for layer in layers[first : first + COLUMNS]}, names)
     TABLE.parent.mkdir(exist_ok=True)
     TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return sum(verdict == "✗" for row in rows.values() for verdict in row.values())

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from remanence import nn
+from remanence._documents import DOCUMENTS
 
 COLUMNS = ("name", "cell", "memory", "document", "summary")
 
@@ -31,7 +32,10 @@ def show_models(as_json: bool) -> None:
     table = Table(*COLUMNS, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for row in rows:
         table.add_row(*(Text(_plain(value)) for value in row.values()))
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    for number, reference in DOCUMENTS.items():
+        console.print(f"{number}  {reference}", style="dim", highlight=False)
 
 
 def _plain(text: str) -> str:

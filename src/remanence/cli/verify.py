@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from remanence import claims
+from remanence._documents import DOCUMENTS
 from remanence.claims import Result
 
 STYLES = {"holds": "green", "holds with correction": "yellow", "fails as printed": "red"}
@@ -85,7 +86,7 @@ def markdown(results: list[Result]) -> str:
     right = [result for result in results if result not in wrong]
     lines = ["# What is wrong in the papers", "", _INTRODUCTION, "", f"{summary(results)}.", ""]
     for document in sorted({result.claim.document for result in wrong}):
-        lines += [f"## Document {document}", ""]
+        lines += [f"## Document {document}", "", f"{DOCUMENTS[document]}.", ""]
         for result in (r for r in wrong if r.claim.document == document):
             lines += [*_entry(result), ""]
     lines += ["## What holds as printed", "", "| claim | place | statement | measured |", "|---|---|---|---|"]
