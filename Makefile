@@ -11,13 +11,13 @@ PIP := $(BIN)/python -m pip install -q -c constraints.txt
 # Small recurrent networks become many times slower when several processes fight for the cores with several threads each.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
-PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS)
+PYTEST := REMANENCE_REQUIRE=kernel,$(REMANENCE_REQUIRE) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: help demo test test-all lint bench docs wheel api clean
+.PHONY: help demo test test-all lint bench docs wheel conformance api clean
 .DEFAULT_GOAL := help
 
 help:  ## list these targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 demo: $(VENV)/.installed  ## train an LSTM and a layer with memory side by side and compare them (a few minutes)
 	$(BIN)/remanence demo
@@ -43,6 +43,9 @@ docs: $(VENV)/.docs  ## build the documentation; warnings are errors
 wheel: $(VENV)/.installed  ## build a wheel and try it in an empty environment outside the checkout
 	.ci/wheel "$(BIN)/python"
 
+conformance: $(VENV)/.installed  ## write the table of layers against checks again, for the documentation
+	$(ONE_THREAD) $(BIN)/python tests/nn/conformance_table.py
+
 api: $(VENV)/.installed  ## write the list of public names again, after a wanted change
 	$(BIN)/python tests/public_api.py --write
 
@@ -62,7 +65,7 @@ $(VENV)/.torch: $(VENV)/.python constraints.txt
 	$(PIP) setuptools torch
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.torch pyproject.toml $(wildcard setup.py)
+$(VENV)/.installed: $(VENV)/.torch pyproject.toml $(wildcard setup.py src/remanence/csrc/*)
 	$(PIP) --no-build-isolation -e '.[dev]'
 	@touch $@
 

@@ -46,6 +46,6 @@ def test_the_demo_is_loaded_only_when_it_runs(monkeypatch):
     import remanence.cli.demo as demo
 
     called = []
-    monkeypatch.setattr(demo, "run_demo", lambda: called.append(True))
-    assert runner.invoke(app, ["demo"]).exit_code == 0
-    assert called == [True]
+    monkeypatch.setattr(demo, "run_demo", lambda **options: called.append(options))
+    assert runner.invoke(app, ["demo", "--seed", "3"]).exit_code == 0
+    assert called == [{"quick": False, "seed": 3}]

@@ -22,6 +22,8 @@ LAYERS = {
     "OrthRNN": functools.partial(nn.OrthRNN),
     "ExpRNN": functools.partial(nn.ExpRNN),
     "GORU": functools.partial(nn.GORU),
+    "StableRNN": functools.partial(nn.StableRNN),
+    "StableLSTM": functools.partial(nn.StableLSTM),
     "HDetachLSTM": functools.partial(nn.HDetachLSTM, p=0.0),
     "MemRNN": functools.partial(nn.MemRNN),
     "MemLSTM": functools.partial(nn.MemLSTM),
@@ -43,6 +45,9 @@ LAYERS = {
 GROWS = {"MemRNN", "MemLSTM", "MemGRU", "SABLSTM-mlp", "SABLSTM-dense"}
 WITHOUT = {
     "HDetachLSTM": ("cuts_equal_detach",),  # it decides about its cuts itself
+    # Their gradient is not the derivative, by design: it is stopped where finite differences go on.
+    "SABLSTM-dense": ("gradcheck", "double_backward"),
+    "SABGRU-one-hop": ("gradcheck", "double_backward"),
 }
 FAST_LANE = {"RNN", "LSTM", "RelRNN", "RelLSTM"}
 """The layers whose slow checks always run."""

@@ -34,6 +34,9 @@ def torch_model(name: str, **options) -> nn.SequenceModel:
 
 FACTORIES = {name: lambda name=name, **options: named_model(name, **options) for name in CORES}
 FACTORIES |= {f"torch.{name}": lambda name=name, **options: torch_model(name, **options) for name in TORCH_CORES}
+FACTORIES["TruncatedRNN"] = lambda **options: nn.SequenceModel(
+    TOKENS, nn.TruncatedRNN(nn.LSTM(TOKENS, 8, dtype=DOUBLE, **options), window=3), TOKENS
+)
 any_core = pytest.mark.parametrize("make", FACTORIES.values(), ids=FACTORIES)
 
 

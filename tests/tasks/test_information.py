@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remanence.tasks import BinaryPowerLaw, HiddenMarkov, Ising, Repetitive, pair_correlation, pair_information
@@ -22,6 +22,7 @@ def doubles(*values):
 
 
 @given(st.floats(-1, 1))
+@settings(deadline=None)
 def test_pair_information_is_the_definition(correlation):
     equal = (1 + correlation) / 2
     expected = math.log(2) - entropy(equal, 1 - equal)
@@ -29,8 +30,17 @@ def test_pair_information_is_the_definition(correlation):
 
 
 @given(st.floats(1e-12, math.log(2), exclude_max=True))
+@settings(deadline=None)
 def test_pair_correlation_inverts_it(information):
     torch.testing.assert_close(pair_information(pair_correlation(doubles(information))), doubles(information))
+
+
+def test_strong_correlation_keeps_its_digits():
+    missing = 2.0**-30
+    # ln 2 - H(missing / 2), with the entropy in digits of its own.
+    expected = math.log(2) + (1 - missing / 2) * math.log1p(-missing / 2) + missing / 2 * math.log(missing / 2)
+    found = pair_information(doubles(1 - missing))
+    torch.testing.assert_close(found, doubles(expected), atol=0.0, rtol=torch.finfo(DOUBLE).eps * 4)
 
 
 def test_small_information_keeps_its_digits():
@@ -94,6 +104,13 @@ def test_the_methods_agree_on_the_law_they_draw_from():
     torch.testing.assert_close(covariance, law.covariance(torch.arange(100)))
     factor = _factor(law)
     torch.testing.assert_close((factor @ factor.T)[0], law.covariance(torch.arange(100)))
+
+
+def test_circulant_rows_are_independent():
+    law = BinaryPowerLaw(length=4096, method="circulant")
+    spins = 2.0 * law.draw(400, law.stream("test", 0)).double() - 1
+    products = (spins[:, :200] * spins[:, 200:]).mean(0)
+    assert abs(products.mean()) < 5 * products.std() / math.sqrt(200)
 
 
 def test_long_sequences_come_by_the_circulant_method():

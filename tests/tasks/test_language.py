@@ -8,6 +8,7 @@ import torch
 
 from remanence import data
 from remanence.tasks import Score, SequenceFile, Text, Text8, WikiText2Char, make_task
+from remanence.tasks._ngram import bigram
 
 TEXT = "the cat sat on the mat and purred at the other cat\n" * 30
 
@@ -110,6 +111,12 @@ def test_baselines_by_hand(tmp_path):
     assert task.chance.accuracy == 0
     # After "a": 4 times "a", 4 times "b", two different followers.
     torch.testing.assert_close(task.memory_free.loss, -math.log((4 + 2 * chance_of_b) / (8 + 2)))
+
+
+def test_the_most_frequent_follower_is_named():
+    # In training "b" follows "a" three times and "c" once; in validation come "ab" twice, "ba" twice and "ac" once.
+    corpus = data.corpus_of_characters(["abacabab", "ababac", "ab"])
+    assert bigram(corpus).accuracy == 4 / 5
 
 
 @pytest.mark.parametrize(

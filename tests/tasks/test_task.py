@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remanence.tasks import SPLITS, Copy, Score, Task, list_tasks, make_task, register_task
@@ -14,6 +14,7 @@ SEEDS = st.integers(0, 2**40)
 
 
 @given(SEEDS, SEEDS, SEEDS, SEEDS)
+@settings(deadline=None)
 def test_splits_never_share_a_seed(seed_a, seed_b, position_a, position_b):
     train = stream("train", seed_a, position_a).initial_seed()
     assert train != stream("validation", seed_b, position_b).initial_seed()
@@ -21,6 +22,7 @@ def test_splits_never_share_a_seed(seed_a, seed_b, position_a, position_b):
 
 
 @given(st.integers(0, _BATCHES - 1), st.integers(0, _BATCHES - 1))
+@settings(deadline=None)
 def test_scrambling_is_one_to_one(first, second):
     assert (_scramble(first) == _scramble(second)) == (first == second)
     assert 0 <= _scramble(first) < _BATCHES

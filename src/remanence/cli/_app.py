@@ -51,11 +51,14 @@ def doctor(json: Json = False) -> None:
 
 
 @app.command()
-def demo() -> None:
-    """Train an LSTM and a layer with memory on the same recall task, and compare them."""
+def demo(
+    quick: Annotated[bool, typer.Option("--quick", help="A few updates of tiny models, to see that it runs.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the initial weights and the sequences.")] = 0,
+) -> None:
+    """Train an RNN and an LSTM, without and with a memory, on the same recall task, and compare them."""
     from remanence.cli.demo import run_demo
 
-    run_demo()
+    run_demo(quick=quick, seed=seed)
 
 
 @app.command()

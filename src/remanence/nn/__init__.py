@@ -22,6 +22,7 @@ from .orthogonal import GORU, ExpRNN, OrthRNN, orthogonal_parameter_groups
 from .recurrent import GRU, LSTM, RNN, HDetachLSTM
 from .stable import StableLSTM, StableRNN
 from .transformer import Transformer, sinusoidal_positions
+from .truncated import TruncatedRNN, TruncatedState
 
 __all__ = [
     "GORU",
@@ -61,6 +62,8 @@ __all__ = [
     "Trace",
     "Transformer",
     "TruncatedBPTT",
+    "TruncatedRNN",
+    "TruncatedState",
     "get_model",
     "list_models",
     "modrelu",

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal, Self, TypedDict
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
 from remanence import ops
 from remanence._validate import boolean, message, one_of, positive_int, probability
-from remanence.ops import Backend, Full, Memory, ScanSpec, Screened, State, Strided, Trace, Weights
+from remanence.ops import Backend, Full, Memory, State, Strided, Trace, Weights
 from remanence.ops._backend import BACKENDS
 from remanence.ops._types import CellName
 from remanence.ops.cells import GATES
@@ -20,31 +19,13 @@ from remanence.ops.reference import empty_state
 from remanence.ops.reference import scan as reference_scan
 
 from . import _sequence
-from .cuts import Cuts, HDetach, TruncatedBPTT
+from ._options import check_cuts, make_spec, read_shapes, refuse_unknown, spell_out_options
+from ._state_entry import check_field, state_of_hx
+from .cuts import Cuts
 from .init import RECURRENT_INITS, RecurrentInit, fill_recurrent_
 
 Bias = bool | Literal["single"]
 StateLike = State | Tensor | tuple[Tensor, Tensor] | None
-
-_UNBOUNDED = ("relu", "modrelu", "identity")
-
-
-class CommonOptions(TypedDict, total=False):
-    """Options that every recurrent layer takes; :class:`RecurrentLayer` explains them."""
-
-    combine: ops.Combine | None
-    output: Literal["macro", "hidden", "summary", "weights"]
-    max_steps: int | None
-    backend: Backend
-    device: torch.device | str | None
-    dtype: torch.dtype | None
-
-
-class MemoryOptions(CommonOptions, total=False):
-    """Those that some presets decide themselves."""
-
-    recurrent_init: RecurrentInit
-    cuts: Cuts
 
 
 class RecurrentLayer(nn.Module):
@@ -80,7 +61,7 @@ class RecurrentLayer(nn.Module):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        _spell_out_options(cls)
+        spell_out_options(cls)
 
     def __init__(
         self,
@@ -107,7 +88,7 @@ class RecurrentLayer(nn.Module):
         super().__init__()
         if nonlinearity is not None and self.cell != "rnn":
             unknown["nonlinearity"] = nonlinearity
-        _refuse(unknown, type(self).__name__)
+        refuse_unknown(unknown, type(self).__name__)
         self.input_size = positive_int("input_size", input_size)
         self.hidden_size = positive_int("hidden_size", hidden_size)
         self.num_layers = positive_int("num_layers", num_layers)
@@ -118,9 +99,9 @@ class RecurrentLayer(nn.Module):
         self.recurrent_init = recurrent_init
         if recurrent_init is not None:
             one_of("recurrent_init", recurrent_init, RECURRENT_INITS)
-        self.cuts = _check_cuts(cuts)
+        self.cuts = check_cuts(cuts)
         self.backend: Backend = one_of("backend", backend, BACKENDS)
-        self.spec = _make_spec(self.cell, memory, nonlinearity or "tanh", combine, output, max_steps, self.cuts)
+        self.spec = make_spec(self.cell, memory, nonlinearity or "tanh", combine, output, max_steps, self.cuts)
         self._create_parameters({"device": device, "dtype": dtype})
         self.reset_parameters()
 
@@ -340,9 +321,9 @@ class RecurrentLayer(nn.Module):
         if state is None:
             return None
         expected = self.initial_state(batch)
-        given = state if isinstance(state, State) else _state_of_hx(state, expected)
+        given = state if isinstance(state, State) else state_of_hx(state, expected)
         for name, have, want in zip(State._fields, given, expected, strict=True):
-            _check_field(name, have, want, self._grows(name))
+            check_field(name, have, want, self._grows(name))
         return given if batch is not None else State(*(field.unsqueeze(1) for field in given))
 
     def _grows(self, name: str) -> bool:
@@ -403,108 +384,3 @@ class RecurrentLayer(nn.Module):
         if self.spec.has_memory:
             parts.append(f"memory={self.spec.memory}, combine={self.spec.combine!r}, output={self.spec.output!r}")
         return ", ".join(parts)
-
-
-def read_shapes(spec: ScanSpec, n: int) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of the parameters that the read needs."""
-    if not spec.has_memory:
-        return {}
-    memory = spec.memory
-    if isinstance(memory, Strided) and memory.score != "mlp":
-        shapes: dict[str, tuple[int, ...]] = {"weight_query": (n,), "weight_key": (n,)}
-        return shapes | ({"weight_score": (1,)} if memory.score == "affine" else {})
-    query = n if isinstance(memory, Strided) else spec.macro_size(n)
-    shapes = {"weight_query": (n, query), "weight_key": (n, n)}
-    dot = not isinstance(memory, Strided) and memory is not None and memory.score == "dot"
-    return shapes if dot else shapes | {"weight_score": (n,)}
-
-
-def _refuse(unknown: dict[str, Any], layer: str) -> None:
-    if "proj_size" in unknown:
-        raise ValueError(
-            message(
-                "proj_size", "be absent", unknown["proj_size"], f"{layer} has no projection; add nn.Linear after it"
-            )
-        )
-    if unknown:
-        raise TypeError(f"{layer}() got an unexpected keyword argument {next(iter(unknown))!r}")
-
-
-def _check_cuts(cuts: Any) -> Cuts:
-    if cuts is not None and not isinstance(cuts, TruncatedBPTT | HDetach):
-        raise TypeError(message("cuts", "be None, TruncatedBPTT(k) or HDetach(p)", repr(cuts)))
-    return cuts
-
-
-def _make_spec(
-    cell: Any, memory: Any, nonlinearity: Any, combine: Any, output: Any, max_steps: int | None, cuts: Cuts
-) -> ScanSpec:
-    """Put the options together and refuse those that contradict each other."""
-    if memory is not None and not isinstance(memory, Full | Screened | Strided):
-        raise TypeError(message("memory", "be None, Full(), Screened() or Strided()", repr(memory)))
-    one_of("nonlinearity", nonlinearity, ("tanh", *_UNBOUNDED))
-    strided = isinstance(memory, Strided)
-    outputs = ("macro", "hidden", "summary", "weights") if strided else ("macro", "hidden")
-    one_of("output", output, outputs)
-    if (output == "weights") != (max_steps is not None):
-        expected = "be given with output='weights', and only then"
-        raise ValueError(message("max_steps", expected, f"{max_steps} with output={output!r}"))
-    if max_steps is not None:
-        positive_int("max_steps", max_steps)
-    if combine is not None:
-        one_of("combine", combine, ("sum",) if strided else ("sum", "half", "concat"))
-    bounded = strided or not (cell == "goru" or (cell == "rnn" and nonlinearity in _UNBOUNDED))
-    combine = combine or ("sum" if bounded else "half")
-    cut_reads = cuts is not None and cuts.reads == "cut"
-    spec = ScanSpec(cell, memory, nonlinearity, combine, output, cut_reads, max_steps)
-    if combine == "concat" and not spec.has_memory:
-        raise ValueError(message("combine", "not be 'concat' without a memory", "'concat'", "Give `recent` at least 1"))
-    return spec
-
-
-def _state_of_hx(hx: Any, empty: State) -> State:
-    """An ``hx`` of torch as a state with an empty memory at step 0."""
-    lstm = empty.c.shape[-1] > 0
-    parts: tuple[Any, ...] = tuple(hx) if isinstance(hx, tuple | list) else (hx,)
-    expected = "be a State or torch's (h_0, c_0)" if lstm else "be a State or torch's h_0"
-    if len(parts) != 1 + lstm or not all(isinstance(part, Tensor) for part in parts):
-        raise TypeError(message("state", expected, f"{type(hx).__name__} of {len(parts)}"))
-    h, chain = parts[0], [parts[0], *parts[1:]]
-    given = {"s": h} | ({"c": parts[1]} if lstm else {}) | ({"h": h} if empty.h.shape[-1] else {})
-    if empty.chain.shape[-1]:
-        given["chain"] = torch.cat(chain + ([h] if empty.h.shape[-1] else []), dim=-1)
-    return empty._replace(**given)
-
-
-def _check_field(name: str, have: Tensor, want: Tensor, grows: bool) -> None:
-    """Compare one field of a given state with what this layer carries."""
-    if not isinstance(have, Tensor):
-        raise TypeError(message(f"state.{name}", "be a tensor", type(have).__name__))
-    slots = want.dim() - (2 if name == "recent" or name == "relevant" else 1)
-    have_shape, want_shape = list(have.shape), list(want.shape)
-    if grows and len(have_shape) == len(want_shape):
-        have_shape[slots] = want_shape[slots] = -1
-    if have_shape != want_shape:
-        hint = "Does the state come from another layer or another batch size?"
-        raise ValueError(message(f"state.{name}", f"have shape {tuple(want.shape)}", str(tuple(have.shape)), hint))
-    if have.dtype != want.dtype and not torch.is_autocast_enabled(have.device.type):
-        raise ValueError(message(f"state.{name}", f"have dtype {want.dtype}", str(have.dtype), "Use state.to(...)"))
-    if have.device != want.device:
-        raise ValueError(message(f"state.{name}", f"be on {want.device}", str(have.device), "Use state.to(...)"))
-
-
-def _spell_out_options(cls: type[RecurrentLayer]) -> None:
-    """Give a preset that takes ``*shape`` and ``**options`` a signature that names them, for ``help`` and editors."""
-    own = [item for item in inspect.signature(cls.__init__).parameters.values() if item.name != "self"]
-    if own[-1].name != "options":
-        return
-    inherited = inspect.signature(cls.__mro__[1]).parameters.values()
-    hidden = (
-        {mine.name for mine in own} | set(cls.fixed) | {"unknown"} | ({"nonlinearity"} if cls.cell != "rnn" else set())
-    )
-    missing = [item for item in inherited if item.name not in hidden]
-    positional = [item for item in missing if item.kind == item.POSITIONAL_OR_KEYWORD]
-    keywords = [item for item in missing if item.kind == item.KEYWORD_ONLY]
-    first = [item for item in own if item.kind == item.POSITIONAL_OR_KEYWORD]
-    named = [item for item in own if item.kind == item.KEYWORD_ONLY]
-    cls.__signature__ = inspect.Signature([*first, *positional, *named, *keywords])  # type: ignore[attr-defined]

@@ -16,6 +16,7 @@ from remanence.nn.orthogonal import GORU, ExpRNN, OrthRNN
 from remanence.nn.recurrent import GRU, LSTM, RNN, HDetachLSTM
 from remanence.nn.stable import StableLSTM, StableRNN
 from remanence.nn.transformer import Transformer
+from remanence.nn.truncated import TruncatedRNN
 
 _RECURRENT: tuple[type[RecurrentLayer], ...] = (
     *(RNN, LSTM, GRU, OrthRNN, ExpRNN, GORU, StableRNN, StableLSTM, HDetachLSTM),
@@ -26,6 +27,7 @@ _RECURRENT: tuple[type[RecurrentLayer], ...] = (
 _OTHERS: dict[type[nn.Module], tuple[str, str, str]] = {
     Transformer: ("attention", "full", "003"),
     CausalConvolution: ("convolution", "window", "002"),
+    TruncatedRNN: ("any", "window", "002"),
 }
 
 
@@ -37,9 +39,9 @@ class ModelInfo:
         name: of the class in :mod:`remanence.nn`.
         summary: the first line of its documentation.
         document: number of the document that describes it; ``"all"`` for the cells that all of them use.
-        cell: what makes one step: ``"rnn"``, ``"lstm"``, ``"gru"``, ``"goru"``, ...
+        cell: what makes one step: ``"rnn"``, ``"lstm"``, ``"gru"``, ``"goru"``, ...; ``"any"`` for a wrapper.
         memory: which past states may be attended: ``"none"``, ``"full"``, ``"strided"``, ``"screened"``; a Transformer
-            sees the past in full, a convolution through a window.
+            sees the past in full, convolutions and truncated layers through a window.
 
     Example:
         >>> info = next(info for info in list_models() if info.name == "RelLSTM")

@@ -6,7 +6,8 @@ from typing import Literal, Unpack
 
 from remanence.ops import Full, Nonlinearity, Screened
 
-from ._layer import Bias, MemoryOptions
+from ._layer import Bias
+from ._options import MemoryOptions
 from .recurrent import GRU, LSTM, RNN
 
 

@@ -7,7 +7,8 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
 from remanence.ops import Nonlinearity, Strided
 
-from ._layer import Bias, MemoryOptions
+from ._layer import Bias
+from ._options import MemoryOptions
 from .cuts import TruncatedBPTT
 from .recurrent import GRU, LSTM, RNN
 

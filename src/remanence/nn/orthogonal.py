@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from remanence._validate import message, one_of, positive_int
 from remanence.ops import Memory, Nonlinearity, Weights
 
-from ._layer import Bias, CommonOptions, RecurrentLayer
+from ._layer import Bias, RecurrentLayer
+from ._options import CommonOptions
 from .cuts import Cuts
 from .init import initial_skew
 from .recurrent import RNN
@@ -97,8 +98,6 @@ class ExpRNN(RNN):
         self._kept: dict[str, tuple[tuple[int, int, int], Tensor]] = {}
         shape = (input_size, hidden_size, num_layers, nonlinearity, bias, batch_first, dropout, bidirectional)
         super().__init__(*shape, recurrent_init=recurrent_init, memory=memory, cuts=cuts, **options)
-        if self.spec.combine == "concat" and self.spec.has_memory:
-            raise ValueError(message("combine", "be 'sum' or 'half': the recurrent matrix is square", "'concat'"))
 
     def parameter_shapes(self, layer: int) -> dict[str, tuple[int, ...]]:
         """As in :class:`RNN`, with ``weight_hh_skew`` in place of ``weight_hh``; its upper triangle counts."""
@@ -106,6 +105,8 @@ class ExpRNN(RNN):
         return {("weight_hh_skew" if name == "weight_hh" else name): shape for name, shape in shapes.items()}
 
     def _create_parameters(self, factory: dict[str, Any]) -> None:
+        if self.spec.macro_size(self.hidden_size) != self.hidden_size:
+            raise ValueError(message("combine", "be 'sum' or 'half': the recurrent matrix is square", "'concat'"))
         super()._create_parameters(factory)
         self.register_buffer("updates", torch.zeros((), dtype=torch.int64, device=factory["device"]))
         for _, suffix in self._suffixes():
@@ -136,8 +137,11 @@ class ExpRNN(RNN):
         return kept[1]
 
     def _exponential(self, suffix: str) -> Tensor:
-        upper = self._parameter("weight_hh_skew", suffix).triu(1)
-        return self._parameter("weight_hh_base", suffix) @ torch.linalg.matrix_exp(upper - upper.T)
+        """In float64: the error of a float32 exponential grows with the angles, and every step would pass it on."""
+        skew = self._parameter("weight_hh_skew", suffix)
+        upper = skew.double().triu(1)
+        base = self._parameter("weight_hh_base", suffix).double()
+        return (base @ torch.linalg.matrix_exp(upper - upper.T)).to(skew.dtype)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_kept": {}}
@@ -297,8 +301,8 @@ def rotate_pairs(matrix: Tensor, angles: Tensor, first: Tensor, second: Tensor) 
 
     Example:
         >>> quarter = torch.tensor([math.pi / 2])
-        >>> rotate_pairs(torch.eye(2), quarter, torch.tensor([0]), torch.tensor([1])).round().tolist()
-        [[0.0, -1.0], [1.0, 0.0]]
+        >>> rotate_pairs(torch.eye(2), quarter, torch.tensor([0]), torch.tensor([1])).round().int().tolist()
+        [[0, -1], [1, 0]]
     """
     a, b = matrix[first], matrix[second]
     cos, sin = angles.cos()[:, None], angles.sin()[:, None]

@@ -7,7 +7,8 @@ from typing import Unpack
 from remanence import ops
 from remanence.ops import Memory
 
-from ._layer import Bias, CommonOptions, MemoryOptions, RecurrentLayer
+from ._layer import Bias, RecurrentLayer
+from ._options import CommonOptions, MemoryOptions
 from .cuts import HDetach
 from .init import RecurrentInit
 

@@ -16,7 +16,8 @@ from remanence._validate import message, real
 from remanence.ops import Backend, Nonlinearity
 
 from ._certificate import Bound, LayerCertificate, NotCertifiedError, StabilityCertificate, certify
-from ._layer import Bias, RecurrentLayer, _refuse
+from ._layer import Bias, RecurrentLayer
+from ._options import refuse_unknown
 from ._projection import project_rows_, project_spectral_, row_sums, spectral_norm
 from .cuts import Cuts
 from .init import RecurrentInit
@@ -270,7 +271,7 @@ def _row_limits(contraction: float, forget: float) -> dict[str, float]:
 
 def _refuse_memory(layer: RecurrentLayer, options: Any) -> None:
     """Options of a memory do not exist here: what is read from the past would enter the recurrence uncertified."""
-    _refuse({name: value for name, value in options.items() if name in _NO_MEMORY}, type(layer).__name__)
+    refuse_unknown({name: value for name, value in options.items() if name in _NO_MEMORY}, type(layer).__name__)
 
 
 def _check_finite(layer: RecurrentLayer, error: type[ValueError]) -> None:

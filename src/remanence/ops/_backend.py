@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+import torch
 from torch import Tensor
 
+from remanence._require import is_required
 from remanence._validate import one_of
 
-from . import reference
+from . import fused, reference
+from ._library import library
 from ._types import Log, ScanSpec, State, Weights
 
 Backend: TypeAlias = Literal["auto", "reference", "fused"]
@@ -54,8 +57,8 @@ def scan(
         >>> output.shape, torch.equal(output[-1], state.s)
         (torch.Size([6, 2, 4]), True)
     """
-    choose_backend(backend)
-    return reference.scan(
+    run = fused.scan if choose_backend(backend, spec, x) == "fused" else reference.scan
+    return run(
         x,
         weights,
         state,
@@ -69,28 +72,49 @@ def scan(
     )
 
 
-def choose_backend(backend: Backend) -> str:
-    """The implementation that a request comes down to.
+def choose_backend(backend: Backend, spec: ScanSpec, x: Tensor) -> str:
+    """The implementation that a request comes down to: ``"fused"`` or ``"reference"``.
 
     Raises:
-        RuntimeError: if the fused kernel is asked for by name and is not there.
+        RuntimeError: if the kernel is not there but asked for by name or required, or if it is out of date.
+        ValueError: if the kernel is asked for by name and cannot run this scan.
+
+    Example:
+        >>> choose_backend("reference", ScanSpec("rnn"), torch.zeros(1, 1, 1))
+        'reference'
     """
     one_of("backend", backend, BACKENDS)
+    if backend == "reference":
+        return "reference"
+    found = library()
+    if found.problem is not None and (backend == "fused" or found.stale or is_required("kernel")):
+        raise RuntimeError(f"the fused kernel is not available: {found.problem}. {found.remedy}")
+    why_not = found.problem or fused.unsupported(spec, x.dtype, x.device)
+    if why_not is None and fused.transform_active():
+        why_not = "the fused kernel knows no functorch transform and no forward-mode AD"
+    if why_not is None:
+        return "fused"
     if backend == "fused":
-        report = backend_report()
-        raise RuntimeError(f"`backend='fused'` is not available: {report['reason']}. {report['how_to_fix']}")
+        raise ValueError(f"`backend='fused'` cannot run this scan: {why_not}. Use 'auto' or 'reference'.")
     return "reference"
 
 
 def backend_report() -> dict[str, str]:
-    """Which path ``backend="auto"`` takes, why, and how to change that.
+    """Which path ``backend="auto"`` takes where both can run, why, and how to change that.
 
     Example:
-        >>> backend_report()["active"]
-        'reference'
+        >>> backend_report()["active"] in ("fused", "reference")
+        True
     """
-    return {
-        "active": "reference",
-        "reason": "this version has no fused kernel",
-        "how_to_fix": "Use backend='auto' or backend='reference'.",
+    found = library()
+    report = {
+        "active": "fused" if found.problem is None else "reference",
+        "reason": found.problem or "the compiled kernel is loaded and matches its sources",
+        "how_to_fix": found.remedy or "nothing to fix",
+        "library": "" if found.path is None else str(found.path),
+        "compiler": str(found.build.get("compiler", "")),
+        "threads": str(torch.get_num_threads()),
     }
+    if found.problem is None:
+        report["instruction_set"] = torch.ops.remanence.instruction_set()
+    return report

@@ -279,7 +279,7 @@ class Stride:
         absolute, values = scores + present, self.values
         if self.memory.sparse == "backward":
             best = scores >= self._threshold(scores, held)
-            weights = self._dense(scores if self.memory.normalise else absolute, held, best)
+            weights = self._dense(scores, present, held, best)
             values = torch.where(best[..., None], values, values.detach())
         else:
             weights = self._sparse(scores, held)
@@ -353,10 +353,10 @@ class Stride:
             weights / (weights.sum(dim=1, keepdim=True) + self.normaliser_floor) if self.memory.normalise else weights
         )
 
-    def _dense(self, scores: Tensor, held: Tensor, best: Tensor) -> Tensor:
+    def _dense(self, scores: Tensor, present: Tensor, held: Tensor, best: Tensor) -> Tensor:
         scores = torch.where(best, scores, scores.detach())
         if not self.memory.normalise:
-            return scores.masked_fill(~held, 0.0)
+            return (scores + present).masked_fill(~held, 0.0)
         # A finite stand-in for -inf: a row that holds nothing yet must not become NaN.
         weights = scores.masked_fill(~held, torch.finfo(scores.dtype).min).softmax(dim=1)
         return weights.masked_fill(~held, 0.0)

@@ -20,8 +20,8 @@ def modrelu(z: Tensor, bias: Tensor) -> Tensor:
         bias: ``(n,)``.
 
     Example:
-        >>> modrelu(torch.tensor([2.0, -2.0, 0.5]), torch.tensor(-1.0))
-        tensor([1., -1., 0.])
+        >>> modrelu(torch.tensor([2.0, -2.0, 0.5]), torch.tensor(-1.0)).tolist()
+        [1.0, -1.0, 0.0]
     """
     return z.sign() * F.relu(z.abs() + bias)
 

@@ -72,10 +72,9 @@ def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
         output = _output(spec, h, s, read, memory)
         outputs.append(output if frozen is None else torch.where(frozen[:, None], 0.0, output))
         if memory is not None:
+            readings.append((memory.weights, memory.held_steps(position), memory.scores))
             memory.store(chains[-1].latest, position, live, forced)
             log.append((memory.slot, memory.displaced))
-            if trace is not None:
-                readings.append((memory.weights, memory.held_steps(position), memory.scores))
     made = _make_log(log, positions)
     if trace is not None:
         trace.append(_make_trace(readings, made, positions, spec))

@@ -17,7 +17,7 @@ def pair_information(correlation: Tensor) -> Tensor:
     """Gives the mutual information of two balanced binary symbols.
 
     With u the correlation of the symbols written as -1 and +1, they are equal with probability (1 + u) / 2 and
-    I = u artanh u + ln(1 - u^2) / 2, a form that loses no digits where u is small.
+    I = u artanh u + ln(1 - u^2) / 2, computed so that no digits are lost where u is near 0 or 1.
 
     Args:
         correlation: u between -1 and 1, float64, any shape.
@@ -31,7 +31,10 @@ def pair_information(correlation: Tensor) -> Tensor:
     """
     certain = correlation.abs() >= 1
     inside = torch.where(certain, torch.zeros_like(correlation), correlation)
-    value = inside * inside.atanh() + 0.5 * torch.log1p(-inside.square())
+    weak = inside * inside.atanh() + 0.5 * torch.log1p(-inside.square())
+    # The square rounds away how far a strong correlation is from 1.
+    strong = 0.5 * ((1 + inside) * torch.log1p(inside) + (1 - inside) * torch.log1p(-inside))
+    value = torch.where(inside.abs() < 0.5, weak, strong)
     return torch.where(certain, torch.full_like(value, math.log(2)), value)
 
 

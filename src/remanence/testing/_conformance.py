@@ -507,7 +507,7 @@ def compiles(subject: Subject) -> None:
         state = layer.initial_state(BATCH)
     x, state = subject.data(SHORT), state.detach()
     torch._dynamo.reset()
-    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    compiled: Any = torch.compile(layer, fullgraph=True, backend="aot_eager")
     assert_matches(collect(compiled, x, state), _renamed(collect(layer, x, state)))
 
 

@@ -98,7 +98,7 @@ def collect(
     if isinstance(start, State):
         sources |= {f"state.{name}": field for name, field in start._asdict().items() if field.requires_grad}
     results = [output, *(field for field in final if field.is_floating_point())]
-    loss = sum((a * b).sum() for a, b in zip(results, random_like(results, seed), strict=True))
+    loss = torch.stack([(a * b).sum() for a, b in zip(results, random_like(results, seed), strict=True)]).sum()
     gradients = torch.autograd.grad(loss, list(sources.values()), allow_unused=True, materialize_grads=True)
     found = {"output": output.detach()} | {f"state.{name}": field.detach() for name, field in final._asdict().items()}
     return found | {f"grad.{name}": grad for name, grad in zip(sources, gradients, strict=True)}

@@ -1,0 +1,106 @@
+"""Builds the fused kernel beside the package. Whatever goes wrong is recorded and leaves a working package behind.
+
+``REMANENCE_REQUIRE=kernel`` makes a failed build fatal. The record, ``_build.json``, is read by ``remanence doctor``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+HERE = Path(__file__).resolve().parent
+SOURCES = Path("src/remanence/csrc")
+# Contraction into fused multiply-add is the compiler's default; bits may differ between instruction sets, never
+# between calls. -ffast-math would break the treatment of NaN.
+FLAGS = ["-std=c++20", "-O3", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"]
+ABI_FLOOR = "-DTORCH_TARGET_VERSION=0x020a000000000000"  # torch 2.10
+
+
+def source_hash(folder: Path) -> str:
+    """As in ``remanence.ops._library``, which compares."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.glob("*")):
+        digest.update(file.name.encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class BuildKernel(build_ext):
+    """Compiles the files side by side; catches a missing compiler, missing torch and compile errors alike."""
+
+    def build_extension(self, ext: Extension) -> None:
+        """Build, record, and fail only where the kernel is required."""
+        record: dict[str, str] = {"machine": platform.machine()}
+        try:
+            self._build(Path(self.get_ext_fullpath(ext.name)), record)
+        except (ImportError, OSError, subprocess.CalledProcessError) as error:
+            record["error"] = _say(error)
+            if "kernel" in os.environ.get("REMANENCE_REQUIRE", "").split(","):
+                raise SystemExit(f"REMANENCE_REQUIRE names the kernel, but: {record['error']}") from error
+            print(f"remanence: the fused kernel was not built: {record['error']}", file=sys.stderr)
+        place = Path(self.get_ext_fullpath(ext.name)).parent
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "_build.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+    def copy_extensions_to_source(self) -> None:
+        """Only what exists: a build that failed has nothing to copy. The record goes along."""
+        build_py = self.get_finalized_command("build_py")
+        for ext in self.extensions:
+            built = Path(self.build_lib, self.get_ext_filename(ext.name))
+            package = Path(build_py.get_package_dir(ext.name.rpartition(".")[0]))  # type: ignore[attr-defined]
+            for file in (built, built.parent / "_build.json"):
+                if file.exists():
+                    self.copy_file(str(file), str(package / file.name))
+
+    def _build(self, library: Path, record: dict[str, str]) -> None:
+        import torch
+
+        compiler = os.environ.get("CXX", "c++")
+        version = subprocess.run([compiler, "--version"], check=True, capture_output=True, text=True).stdout
+        record |= {"compiler": version.splitlines()[0], "torch": torch.__version__, "sources": source_hash(SOURCES)}
+        home = Path(torch.__file__).parent
+        files = sorted(SOURCES.glob("*.cpp"))
+        library.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            objects = [Path(folder, file.stem + ".o") for file in files]
+            list(pool.map(lambda pair: self._compile(compiler, home, *pair), zip(files, objects, strict=True)))
+            libraries = [f"-L{home / 'lib'}", "-ltorch_cpu", "-ltorch", "-lc10"]
+            _run([compiler, "-shared", "-o", str(library), *map(str, objects), *libraries])
+
+    def _compile(self, compiler: str, home: Path, source: Path, target: Path) -> None:
+        flags = list(FLAGS)
+        if source.name == "binding.cpp":
+            flags += [ABI_FLOOR, f'-DREMANENCE_SOURCE_HASH="{source_hash(SOURCES)}"', f"-I{home / 'include'}"]
+        _run([compiler, *flags, "-c", str(source), "-o", str(target)])
+
+
+def _run(command: list[str]) -> None:
+    subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+def _say(error: Exception) -> str:
+    if isinstance(error, ImportError):
+        return f"torch is not in the build environment ({error}); install with --no-build-isolation"
+    if isinstance(error, FileNotFoundError):
+        return f"no C++ compiler: {error.filename!r} was not found; install g++ or clang++, or set CXX"
+    if isinstance(error, subprocess.CalledProcessError):
+        last = [line for line in (error.stderr or "").splitlines() if "error" in line][:3] or ["no message"]
+        return f"{Path(error.cmd[0]).name} failed: {' | '.join(last)}"
+    return str(error)
+
+
+os.chdir(HERE)
+setup(
+    ext_modules=[Extension("remanence._kernel", sources=[], py_limited_api=True)],
+    cmdclass={"build_ext": BuildKernel},
+)

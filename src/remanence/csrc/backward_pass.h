@@ -1,0 +1,116 @@
+// Work space of the backward pass over a block of rows, and where the forward pass left what it needs.
+
+template <class T> struct BackwardPass {
+  const Scan<T> *a;
+  const Gradients<T> *g;
+  const Plan<T> *plan;
+  Index first, rows, group_rows;
+  Sums<T> *sums;                        // one per group of this block
+  Replay<T> replay;
+  Index chunk, pitch;                   // steps per chunk; numbers per row of d: planes, then dq and dk if it reads
+  T *d;                                 // (chunk, rows, pitch)
+  T *gates, *queries;                   // LEAN: (chunk, rows, planes, np) (chunk, rows, np)
+  T *ds, *dc, *dleak, *dh, *through;    // (rows, np); through: result of a matrix product
+  T *s_init, *c_init, *h_init, *zero;   // (rows, np) (np)
+  T *eq, *dr;                           // (np)
+  // BUFFER. Every held state has a sum (2, np) of the gradients of its value and its key; slots hold sums by number.
+  Index entries;                        // sums per row: capacity + relevant
+  T *held_sums;                         // (rows, entries, 2, np)
+  int32_t *ring_sum, *set_sum;          // (rows, capacity) (rows, relevant)
+  T *old_value, *old_key;               // (rows, held + relevant, np): initial state
+  uint8_t *old_wide;
+  const T **list_key, **list_value;
+  T **list_sum;
+  uint8_t *list_wide;
+  T *bent, *z, *de;                     // scratch of one read: (entries + 3, np) (entries) (entries)
+  // STRIDE
+  T *stored_values, *stored_keys, *sum_values, *sum_keys;  // (rows, slots, np) (rows, slots) and their gradients
+  int64_t *stored_steps;
+  // Factors of the weight gradients of one chunk
+  const T **left_rows, **right_rows;
+  T *left, *right, *dx;
+
+  Sums<T> &sums_of(Index row) const { return sums[row / group_rows]; }
+  T *d_row(Index t, Index row) const { return d + (t % chunk * rows + row) * pitch; }
+  Index at(Index t, Index row) const { return t * a->batch + first + row; }
+  const T *before(const T *history, const T *init, Index t, Index row) const {  // state that step t started from
+    if (a->at(a->reset, t, first + row)) return zero;
+    return t ? history + at(t - 1, row) * a->np : init + row * a->np;
+  }
+  const T *s_before(Index t, Index row) const { return before(a->s_hist, s_init, t, row); }
+  const T *leak(Index t, Index row) const {
+    return a->spec.leaks_h() ? before(a->h_hist, h_init, t, row) : s_before(t, row);
+  }
+  const T *planes(Index t, Index row) const {
+    if (a->spec.cell == RNN && !a->gates) return a->h_hist + at(t, row) * a->np;
+    Index size = a->spec.planes() * a->np;
+    return gates ? gates + (t % chunk * rows + row) * size : a->gates + at(t, row) * size;
+  }
+  const T *query(Index t, Index row) const {
+    return queries ? queries + (t % chunk * rows + row) * a->np : a->q_hist + at(t, row) * a->np;
+  }
+  T *held_sum(Index row, Index number) const { return held_sums + (row * entries + number) * 2 * a->np; }
+  Stored<T> stored(Index row) const {
+    Index slots = a->spec.relevant;
+    return {slots, stored_values + row * slots * a->np, stored_keys + row * slots, stored_steps + row * slots};
+  }
+  StrideSums<T> stride_sums(Index row) const {
+    Index slots = a->spec.relevant;
+    Sums<T> &s = sums_of(row);
+    return {sum_values + row * slots * a->np, sum_keys + row * slots, s.key_row, s.query_row, s.score_bias};
+  }
+};
+
+// Steps per chunk: enough rows per product of weight gradients, a function of the batch alone.
+static inline Index chunk_steps(Index rows_of_group, Index steps) {
+  Index chunk = 256 / rows_of_group;
+  chunk = chunk < 4 ? 4 : chunk;
+  return chunk < steps ? chunk : steps;
+}
+
+template <class T> static void lay_reads(BackwardPass<T> &p, Arena &arena) {
+  const Scan<T> &a = *p.a;
+  Index slots = a.spec.relevant, np = a.np, rows = p.rows;
+  p.entries = a.capacity + slots;
+  p.held_sums = arena.take<T>(rows * p.entries * 2 * np);
+  p.ring_sum = arena.take<int32_t>(rows * a.capacity), p.set_sum = arena.take<int32_t>(rows * slots);
+  Index initial = rows * (a.held + slots);
+  p.old_value = arena.take<T>(initial * np), p.old_key = arena.take<T>(initial * np);
+  p.old_wide = arena.take<uint8_t>(initial);
+  p.list_key = arena.take<const T *>(p.entries), p.list_value = arena.take<const T *>(p.entries);
+  p.list_sum = arena.take<T *>(p.entries), p.list_wide = arena.take<uint8_t>(p.entries);
+  p.bent = arena.take<T>((p.entries + 3) * np);
+  p.z = arena.take<T>(p.entries + ALIGN), p.de = arena.take<T>(p.entries + ALIGN);
+}
+
+template <class T> static void lay_stored(BackwardPass<T> &p, Arena &arena) {
+  Index count = p.rows * p.a->spec.relevant, np = p.a->np;
+  p.stored_values = arena.take<T>(count * np), p.stored_keys = arena.take<T>(count);
+  p.sum_values = arena.take<T>(count * np), p.sum_keys = arena.take<T>(count);
+  p.stored_steps = arena.take<int64_t>(count);
+}
+
+template <class T>
+static BackwardPass<T> lay_backward(const Scan<T> &a, const Gradients<T> &g, Index first, Index last, Index group_rows,
+                                    Arena &arena) {
+  BackwardPass<T> p{};
+  bool reads = a.spec.memory == BUFFER;
+  Index rows = last - first, np = a.np, planes = a.spec.planes();
+  p.a = &a, p.g = &g, p.first = first, p.rows = rows, p.group_rows = group_rows;
+  p.sums = arena.take<Sums<T>>((rows + group_rows - 1) / group_rows);
+  p.replay = lay_replay(a, first, last, arena);
+  p.chunk = chunk_steps(group_rows, a.steps), p.pitch = (planes + 2 * reads) * np;
+  p.d = arena.take<T>(p.chunk * rows * p.pitch);
+  if (a.spec.save == SAVE_LEAN && a.spec.cell != RNN) p.gates = arena.take<T>(p.chunk * rows * planes * np);
+  if (a.spec.save == SAVE_LEAN && reads) p.queries = arena.take<T>(p.chunk * rows * np);
+  for (T **row : {&p.ds, &p.dc, &p.dleak, &p.dh, &p.through, &p.s_init, &p.c_init, &p.h_init})
+    *row = arena.take<T>(rows * np);
+  p.zero = arena.take<T>(np), p.eq = arena.take<T>(np), p.dr = arena.take<T>(np);
+  if (reads) lay_reads(p, arena);
+  if (a.spec.memory == STRIDE) lay_stored(p, arena);
+  Index depth = p.chunk * group_rows, width = np > round_up(a.inputs + 1) ? np : round_up(a.inputs + 1);
+  p.left_rows = arena.take<const T *>(depth), p.right_rows = arena.take<const T *>(depth);
+  p.left = arena.take<T>(depth * p.pitch), p.right = arena.take<T>(depth * width);
+  p.dx = arena.take<T>(p.chunk * rows * round_up(a.inputs));
+  return p;
+}

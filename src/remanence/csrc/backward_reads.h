@@ -1,0 +1,146 @@
+// Backward pass of the ring and the relevant set: gradients gather in one sum per held state; walking back in time, a
+// state's sum is complete when the step that made it is reached.
+
+template <class T> static void take_initial_reads(const BackwardPass<T> &p) {
+  const Scan<T> &a = *p.a;
+  Index slots = a.spec.relevant, each = a.held + slots;
+  for (Index row = 0; row < p.rows; ++row)
+    for (Index i = 0; i < each; ++i) {
+      Index b = p.first + row;
+      const T *from = i < a.held ? a.recent0 + (b * a.held + i) * a.n : a.relevant0 + (b * slots + i - a.held) * a.n;
+      T *to = p.old_value + (row * each + i) * a.np;
+      a.at(a.reset, 0, b) ? fill(to, a.np, T(0)) : widen(to, from, a.n, a.np);  // a NaN must not teach the keys
+    }
+  make_keys(a, *p.plan, p.old_value, p.rows * each, p.old_key, p.old_wide);
+}
+
+// The sums start from the gradients of the final state.
+template <class T> static void start_reads(const BackwardPass<T> &p) {
+  const Scan<T> &a = *p.a;
+  Index slots = a.spec.relevant;
+  take_initial_reads(p);
+  fill(p.held_sums, p.rows * p.entries * 2 * a.np, T(0));
+  for (Index row = 0; row < p.rows; ++row) {
+    for (Index i = 0; i < a.capacity; ++i) p.ring_sum[row * a.capacity + i] = int32_t(i);
+    for (Index j = 0; j < slots; ++j) p.set_sum[row * slots + j] = int32_t(a.capacity + j);
+    Index b = p.first + row, last = a.length(b) - 1;
+    int64_t position = p.replay.position[last * p.rows + row];
+    Index most = a.spec.recent >= 0 ? a.spec.recent : a.held + last + 1;
+    Index count = position + 1 < most ? Index(position + 1) : most;
+    for (Index age = 0; p.g->recent1 && age < count; ++age) {
+      Index slot = (position - age) % a.capacity;
+      copy(p.held_sum(row, slot), p.g->recent1 + (b * a.capacity + slot) * a.n, a.n);
+    }
+    for (Index j = 0; p.g->relevant1 && j < slots; ++j)
+      copy(p.held_sum(row, a.capacity + j), p.g->relevant1 + (b * slots + j) * a.n, a.n);
+  }
+}
+
+template <class T> static void list_held(const BackwardPass<T> &p, Index i, Index row, Index source, int32_t number) {
+  const Scan<T> &a = *p.a;
+  if (source >= 0) {
+    Index at = p.at(source, row);
+    p.list_key[i] = a.k_hist + at * a.np, p.list_value[i] = a.h_hist + at * a.np, p.list_wide[i] = a.wide[at];
+  } else {
+    Index place = row * (a.held + a.spec.relevant) + initial_slot(source);
+    p.list_key[i] = p.old_key + place * a.np, p.list_value[i] = p.old_value + place * a.np;
+    p.list_wide[i] = p.old_wide[place];
+  }
+  p.list_sum[i] = p.held_sum(row, number);
+}
+
+// Lists what row holds after its step at time t, in the order of the forward pass.
+template <class T> static Index list_back(const BackwardPass<T> &p, Index t, Index row, int64_t position) {
+  const Scan<T> &a = *p.a;
+  Index most = a.spec.recent >= 0 ? a.spec.recent : a.held + t + 1;
+  Index ring = position + 1 < most ? Index(position + 1) : most, count = 0;
+  Index slot = (position - (ring - 1)) % a.capacity;
+  for (Index age = ring - 1; age >= 0; --age, slot = slot + 1 == a.capacity ? 0 : slot + 1) {
+    Index source = t >= age ? t - age : from_initial((position - age) % a.held);
+    list_held(p, count++, row, source, p.ring_sum[row * a.capacity + slot]);
+  }
+  for (Index j = 0; j < a.spec.relevant; ++j) {
+    Index source = p.replay.source[row * a.spec.relevant + j];
+    if (source != NOWHERE) list_held(p, count++, row, source, p.set_sum[row * a.spec.relevant + j]);
+  }
+  return count;
+}
+
+// dr is the gradient of the read of step t; dq goes into the row's d.
+template <class T> static void attend_back(const BackwardPass<T> &p, Index t, Index row, int64_t position, T *dq) {
+  const Scan<T> &a = *p.a;
+  Index at = p.at(t, row), np = a.np;
+  const T *q = p.query(t, row);
+  if (a.spec.score == ADDITIVE) query_exponential(p.eq, q, np);
+  fill(dq, np, T(0));
+  Index count = list_back(p, t, row, position);
+  Read<T> read{count, np, p.list_key, p.list_value, p.list_wide, q, p.eq, p.plan->score, a.spec.score,
+               T(1 / __builtin_sqrt(double(a.n)))};
+  read_backward<T>(read, {p.dr, {a.norm[2 * at], a.norm[2 * at + 1]}, p.list_sum, dq, p.sums_of(row).recent_score,
+                           p.bent, p.z, p.de});
+}
+
+// The state made at step t: its sums are complete. Then the entry into the relevant set is taken back.
+template <class T>
+static void undo_entry(const BackwardPass<T> &p, Index t, Index row, int64_t position, T *dh, T *dk) {
+  const Scan<T> &a = *p.a;
+  Index np = a.np, slots = a.spec.relevant;
+  int32_t &newest = p.ring_sum[row * a.capacity + position % a.capacity];
+  T *sums = p.held_sum(row, newest);
+  for (Index j = 0; j < np; j += WIDTH<T>) store(dh + j, load(dh + j) + load(sums + j));
+  copy(dk, sums + np, np);
+  fill(sums, 2 * np, T(0));
+  Index j = Index(a.log_slot[p.at(t, row)]);
+  if (j < 0) return;
+  int32_t &taken = p.set_sum[row * slots + j], left = newest;
+  newest = taken, taken = left;  // what entered is back in the ring, and its sums with it
+  p.replay.source[row * slots + j] = p.replay.displaced[t * p.rows + row];
+}
+
+// key sums of the row's group += outer products of key gradients and values.
+template <class T> static void add_keys(const BackwardPass<T> &p, Index row, Index count) {
+  Index np = p.a->np, most = p.chunk * p.group_rows;
+  for (Index i = 0; i < count; i += most) {
+    Index depth = count - i < most ? count - i : most;
+    for (Index k = 0; k < depth; ++k) p.left_rows[k] = p.list_sum[i + k] + np;
+    pack_rows(p.left, p.left_rows, np, depth);
+    pack_columns(p.right, p.list_value + i, np, np, depth);
+    add_outer(p.sums_of(row).key, np, np, p.left, p.right, depth);
+  }
+}
+
+// A cut of the reads before step t: what was held then gets no gradient; its keys still teach the key matrix.
+template <class T> static void cut_held(const BackwardPass<T> &p, Index t, Index row, int64_t position) {
+  Index count = list_back(p, t - 1, row, position - 1);
+  add_keys(p, row, count);
+  for (Index i = 0; i < count; ++i) fill(p.list_sum[i], 2 * p.a->np, T(0));
+}
+
+// Gradient of one initial slot: value sums and, through the key, key sums.
+template <class T> static void give_initial(const BackwardPass<T> &p, const T *sums, T *out) {
+  const Scan<T> &a = *p.a;
+  multiply<T>(p.through, a.np, 1, nullptr, {sums + a.np, a.np, a.np}, {nullptr, 0, 0}, p.plan->key_back);
+  for (Index j = 0; j < a.n; ++j) out[j] = sums[j] + p.through[j];
+}
+
+template <class T> static void finish_reads(const BackwardPass<T> &p) {
+  const Scan<T> &a = *p.a;
+  Index slots = a.spec.relevant, each = a.held + slots;
+  for (Index row = 0; row < p.rows; ++row) {
+    Index b = p.first + row, count = 0;
+    int64_t step = a.step0[b];
+    auto give = [&](Index place, T *sums, T *out) {
+      p.list_value[count] = p.old_value + (row * each + place) * a.np, p.list_sum[count++] = sums;
+      if (out) give_initial(p, sums, out);
+    };
+    if (p.g->recent0) fill(p.g->recent0 + b * a.held * a.n, a.held * a.n, T(0));
+    for (int64_t age = 1; age <= step && age <= a.held; ++age) {
+      Index slot = (step - age) % a.held, number = p.ring_sum[row * a.capacity + (step - age) % a.capacity];
+      give(slot, p.held_sum(row, number), p.g->recent0 ? p.g->recent0 + (b * a.held + slot) * a.n : nullptr);
+    }
+    for (Index j = 0; j < slots; ++j)
+      give(a.held + j, p.held_sum(row, p.set_sum[row * slots + j]),
+           p.g->relevant0 ? p.g->relevant0 + (b * slots + j) * a.n : nullptr);
+    add_keys(p, row, count);
+  }
+}

@@ -1,0 +1,196 @@
+// The short-term ring and the relevant set of some rows (Screened, Full): who is held, who enters, what is read.
+//
+// The ring needs no pointers: after step t the row holds its steps p = position - age, age = 0 .. count - 1, and they
+// were made at time t - age of this call, or stand in slot p mod `held` of the initial state.
+
+// Slot that a candidate takes: the first free one, else the least score if strictly beaten, the youngest of equals; or -1.
+template <class T>
+static Index choose_slot(T candidate, const T *scores, const int64_t *steps, Index slots) {
+  Index least = 0;
+  for (Index j = 0; j < slots; ++j) {
+    if (steps[j] == EMPTY) return j;
+    if (scores[j] < scores[least] || (scores[j] == scores[least] && steps[j] > steps[least])) least = j;
+  }
+  return slots && candidate > scores[least] ? least : -1;
+}
+
+template <class T> struct Window {  // states or keys by time: (times, rows, np), used in turns if there are fewer than steps
+  T *data;
+  Index times, time_stride, np;
+  Index turn(Index t) const { return t < times ? t : t % times; }
+  T *at(Index t, Index row) const { return data + turn(t) * time_stride + row * np; }
+};
+
+template <class T> struct Buffer {
+  const Scan<T> *a;
+  Index first, rows;
+  Window<T> values, keys;       // rows counted from `first`
+  uint8_t *wide;                // (times, rows)
+  Index wide_stride;
+  T *old_value, *old_key;       // (rows, held, np): the initial ring
+  uint8_t *old_wide;            // (rows, held)
+  T *set_value, *set_key;       // (rows, relevant, np)
+  uint8_t *set_wide;            // (rows, relevant)
+  T *set_score, *relevance;     // (rows, relevant) (rows, recent)
+  int64_t *set_step;            // (rows, relevant)
+  const T **list_key, **list_value;  // what one row reads, oldest first, then the relevant set
+  uint8_t *list_wide;
+  T *z;
+
+  uint8_t &wide_at(Index t, Index row) const { return wide[values.turn(t) * wide_stride + row]; }
+
+  // Ring entries that row holds once step t (its own step `position`) is in.
+  Index count(Index t, int64_t position) const {
+    Index most = a->spec.recent >= 0 ? a->spec.recent : a->held + t + 1;
+    return position + 1 < most ? Index(position + 1) : most;
+  }
+};
+
+template <class T> static Buffer<T> lay_buffer(const Scan<T> &a, Index first, Index rows, Arena &arena) {
+  Buffer<T> b{};
+  Index slots = a.spec.relevant, np = a.np;
+  b.a = &a, b.first = first, b.rows = rows;
+  if (a.spec.save != SAVE_NOTHING) {
+    b.values = {a.h_hist + first * np, a.steps, a.batch * np, np};
+    b.keys = {a.k_hist + first * np, a.steps, a.batch * np, np};
+    b.wide = a.wide + first, b.wide_stride = a.batch;
+  } else {
+    Index times = a.spec.recent >= 0 && a.spec.recent < a.steps ? a.spec.recent : a.steps;
+    b.values = {arena.take<T>(times * rows * np), times, rows * np, np};
+    b.keys = {arena.take<T>(times * rows * np), times, rows * np, np};
+    b.wide = arena.take<uint8_t>(times * rows), b.wide_stride = rows;
+  }
+  b.old_value = arena.take<T>(rows * a.held * np), b.old_key = arena.take<T>(rows * a.held * np);
+  b.old_wide = arena.take<uint8_t>(rows * a.held);
+  b.set_value = arena.take<T>(rows * slots * np), b.set_key = arena.take<T>(rows * slots * np);
+  b.set_wide = arena.take<uint8_t>(rows * slots);
+  b.set_score = arena.take<T>(rows * slots), b.set_step = arena.take<int64_t>(rows * slots);
+  b.relevance = a.recent_score0 ? arena.take<T>(rows * a.held) : nullptr;
+  Index most = a.capacity + slots;
+  b.list_key = arena.take<const T *>(most), b.list_value = arena.take<const T *>(most);
+  b.list_wide = arena.take<uint8_t>(most), b.z = arena.take<T>(most + ALIGN);
+  return b;
+}
+
+// Keys of `count` padded values, stored form.
+template <class T>
+static void make_keys(const Scan<T> &a, const Plan<T> &plan, const T *values, Index count, T *keys, uint8_t *wide) {
+  multiply<T>(keys, a.np, count, nullptr, {values, a.np, a.n}, {nullptr, 0, 0}, plan.key);
+  for (Index i = 0; i < count; ++i) wide[i] = a.spec.score == ADDITIVE && encode_key(keys + i * a.np, a.np);
+}
+
+template <class T> static void load_initial(const Buffer<T> &b, const Plan<T> &plan) {
+  const Scan<T> &a = *b.a;
+  Index slots = a.spec.relevant;
+  auto widen_all = [&](T *to, const T *from, Index each) {
+    for (Index i = 0; i < b.rows * each; ++i) widen(to + i * a.np, from + (b.first * each + i) * a.n, a.n, a.np);
+  };
+  widen_all(b.old_value, a.recent0, a.held);
+  make_keys(a, plan, b.old_value, b.rows * a.held, b.old_key, b.old_wide);
+  widen_all(b.set_value, a.relevant0, slots);
+  make_keys(a, plan, b.set_value, b.rows * slots, b.set_key, b.set_wide);
+}
+
+template <class T> static void start_buffer(const Buffer<T> &b, const Plan<T> &plan) {
+  const Scan<T> &a = *b.a;
+  load_initial(b, plan);
+  Index slots = b.rows * a.spec.relevant, from = b.first * a.spec.relevant;
+  copy(b.set_step, a.relevant_step0 + from, slots);
+  if (a.spec.relevant) copy(b.set_score, a.relevant_score0 + from, slots);
+  if (a.recent_score0) copy(b.relevance, a.recent_score0 + b.first * a.held, b.rows * a.held);
+}
+
+template <class T> static void forget_row(const Buffer<T> &b, Index row) {
+  Index slots = b.a->spec.relevant, np = b.a->np;
+  fill(b.set_value + row * slots * np, slots * np, T(0));
+  fill(b.set_score + row * slots, slots, T(0));
+  fill(b.set_step + row * slots, slots, EMPTY);
+  if (b.relevance) fill(b.relevance + row * b.a->held, b.a->held, T(0));
+}
+
+// The oldest ring entry leaves and may enter the relevant set; writes the log. Before step t is in.
+template <class T> static void screen_oldest(const Buffer<T> &b, Index t, Index row, int64_t position) {
+  const Scan<T> &a = *b.a;
+  Index slots = a.spec.relevant, np = a.np, log = t * a.batch + b.first + row;
+  a.log_slot[log] = a.log_displaced[log] = EMPTY;
+  int64_t step = position - a.spec.recent;
+  if (!slots || a.spec.recent < 0 || step < 0) return;
+  T relevance = b.relevance[row * a.held + step % a.held];
+  T *scores = b.set_score + row * slots;
+  int64_t *steps = b.set_step + row * slots;
+  Index j = a.forced ? Index(a.forced[log]) : choose_slot(relevance, scores, steps, slots);
+  if (j < 0 || j >= slots) return;
+  a.log_slot[log] = j, a.log_displaced[log] = steps[j];
+  Index made = t - a.spec.recent, place = row * a.held + step % a.held, to = (row * slots + j) * np;
+  copy(b.set_value + to, made >= 0 ? b.values.at(made, row) : b.old_value + place * np, np);
+  copy(b.set_key + to, made >= 0 ? b.keys.at(made, row) : b.old_key + place * np, np);
+  b.set_wide[row * slots + j] = made >= 0 ? b.wide_at(made, row) : b.old_wide[place];
+  scores[j] = relevance, steps[j] = step;
+}
+
+// Lists the ring entries of a row, oldest first; `count` of them.
+template <class T> static void list_ring(const Buffer<T> &b, Index t, Index row, int64_t position, Index count) {
+  Index held = b.a->held, np = b.a->np, made = t - count + 1, i = 0;
+  for (; made < 0; ++made, ++i) {
+    Index place = row * held + (position - (t - made)) % held;
+    b.list_key[i] = b.old_key + place * np, b.list_value[i] = b.old_value + place * np;
+    b.list_wide[i] = b.old_wide[place];
+  }
+  Index turn = b.values.turn(made);
+  for (; i < count; ++i, turn = turn + 1 == b.values.times ? 0 : turn + 1) {
+    b.list_key[i] = b.keys.data + turn * b.keys.time_stride + row * np;
+    b.list_value[i] = b.values.data + turn * b.values.time_stride + row * np;
+    b.list_wide[i] = b.wide[turn * b.wide_stride + row];
+  }
+}
+
+template <class T> static Index list_all(const Buffer<T> &b, Index t, Index row, int64_t position) {
+  Index count = b.count(t, position), slots = b.a->spec.relevant, np = b.a->np;
+  list_ring(b, t, row, position, count);
+  for (Index j = 0; j < slots; ++j) {
+    Index place = row * slots + j;
+    if (b.set_step[place] == EMPTY) continue;
+    b.list_key[count] = b.set_key + place * np, b.list_value[count] = b.set_value + place * np;
+    b.list_wide[count++] = b.set_wide[place];
+  }
+  return count;
+}
+
+// Reads the memory of a row for step t, whose state and key are in place.
+template <class T>
+static Softmax<T> attend(const Buffer<T> &b, const Plan<T> &plan, Index t, Index row, int64_t position, const T *q, T *eq,
+                T *result) {
+  const Scan<T> &a = *b.a;
+  if (a.spec.score == ADDITIVE) query_exponential(eq, q, a.np);
+  Index count = list_all(b, t, row, position), ring = b.count(t, position);
+  Read<T> read{count, a.np, b.list_key, b.list_value, b.list_wide, q, eq, plan.score, a.spec.score,
+               T(1 / __builtin_sqrt(double(a.n)))};
+  Softmax<T> norm = read_forward(read, b.z, result);
+  if (b.relevance) {
+    T *relevance = b.relevance + row * a.held;
+    Index slot = position % a.held;
+    relevance[slot] = T(0);
+    for (Index i = ring - 1; i >= 0; --i, slot = slot ? slot - 1 : a.held - 1) relevance[slot] += b.z[i];
+  }
+  return norm;
+}
+
+// Final state of a row whose last step was t.
+template <class T> static void finish_buffer(const Buffer<T> &b, Index t, Index row, int64_t position) {
+  const Scan<T> &a = *b.a;
+  Index count = b.count(t, position), slots = a.spec.relevant, out = b.first + row;
+  fill(a.recent1 + out * a.capacity * a.n, a.capacity * a.n, T(0));
+  if (b.relevance) fill(a.recent_score1 + out * a.capacity, a.capacity, T(0));
+  list_ring(b, t, row, position, count);
+  for (Index i = 0; i < count; ++i) {
+    int64_t step = position - (count - 1 - i);
+    Index place = out * a.capacity + step % a.capacity;
+    copy(a.recent1 + place * a.n, b.list_value[i], a.n);
+    if (b.relevance) a.recent_score1[place] = b.relevance[row * a.held + step % a.held];
+  }
+  for (Index j = 0; j < slots; ++j) {
+    copy(a.relevant1 + (out * slots + j) * a.n, b.set_value + (row * slots + j) * a.np, a.n);
+    a.relevant_score1[out * slots + j] = b.set_score[row * slots + j];
+    a.relevant_step1[out * slots + j] = b.set_step[row * slots + j];
+  }
+}

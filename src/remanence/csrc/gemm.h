@@ -1,0 +1,177 @@
+// Matrix products with few rows and weights packed once per call. Every element is one chain of sums over k in
+// ascending order, whatever the number of rows and the shape of the tile: a row's bits never depend on its neighbours.
+
+constexpr int ROWS_MOST = REGISTERS >= 32 ? 8 : 6;
+constexpr int COLUMNS_MOST = 8;
+constexpr int columns_for(int rows) {  // vectors per tile so that sums and loads stay in registers
+  int c = (REGISTERS - 1) / (rows + 1);
+  return c > COLUMNS_MOST ? COLUMNS_MOST : c;
+}
+
+// A (depth, width) matrix in panels of one vector: data[width / W][depth][W].
+template <class T> struct Panels {
+  T *data;
+  Index depth, width;
+  T *panel(Index column) const { return data + column * depth; }
+};
+
+template <class T> struct Operand {  // (rows, depth), row stride
+  const T *data;
+  Index stride, depth;
+};
+
+// --- packing ---------------------------------------------------------------------------------------------------------
+
+// panels[k0 + k][column0 + i] = matrix[i][k], i < count, else 0 up to the padding: the weights of a product x -> W x.
+template <class T>
+static void pack_transposed(const Panels<T> &to, Index k0, Index column0, const T *matrix, Index count, Index depth) {
+  constexpr Index W = WIDTH<T>;
+  for (Index i = 0; i < (count + ALIGN - 1) / ALIGN * ALIGN; i += W) {
+    T *panel = to.panel(column0 + i) + k0 * W;
+    Index lanes = count - i < W ? count - i : W;
+    for (Index k = 0; k < depth; ++k)
+      for (Index lane = 0; lane < W; ++lane) panel[k * W + lane] = lane < lanes ? matrix[(i + lane) * depth + k] : T(0);
+  }
+}
+
+// panels[k0 + k][i] = matrix[k][i], k < depth, i < count: the weights of a product d -> W' d. Rest of the width: 0.
+template <class T>
+static void pack_straight(const Panels<T> &to, Index k0, const T *matrix, Index count, Index depth) {
+  constexpr Index W = WIDTH<T>;
+  for (Index i = 0; i < to.width; i += W) {
+    T *panel = to.panel(i) + k0 * W;
+    Index lanes = count - i < W ? count - i : W;
+    for (Index k = 0; k < depth; ++k)
+      for (Index lane = 0; lane < W; ++lane) panel[k * W + lane] = lane < lanes ? matrix[k * count + i + lane] : T(0);
+  }
+}
+
+// --- rows x panels ---------------------------------------------------------------------------------------------------
+
+template <class T, int R, int C>
+static inline __attribute__((always_inline)) void accumulate(Vec<T> (&total)[R][C], const Operand<T> &a, const T *b,
+                                                             Index panel) {
+  constexpr Index W = WIDTH<T>;
+  const T *row[R];
+  for (int r = 0; r < R; ++r) row[r] = a.data + r * a.stride;
+#pragma GCC unroll 2
+  for (Index k = 0; k < a.depth; ++k) {
+    Vec<T> column[C];
+    for (int c = 0; c < C; ++c) column[c] = load(b + c * panel + k * W);
+    for (int r = 0; r < R; ++r)
+      for (int c = 0; c < C; ++c) total[r][c] += row[r][k] * column[c];
+  }
+}
+
+template <class T, int R, int C>
+static void tile(T *out, Index stride, const T *bias, const Operand<T> &a1, const Operand<T> &a2, const T *b,
+                 Index panel) {
+  constexpr Index W = WIDTH<T>;
+  Vec<T> total[R][C];
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c) total[r][c] = bias ? load(bias + c * W) : Vec<T>{};
+  accumulate<T, R, C>(total, a1, b, panel);
+  if (a2.depth) accumulate<T, R, C>(total, a2, b + a1.depth * W, panel);
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c) store(out + r * stride + c * W, total[r][c]);
+}
+
+template <class T>
+using Tile = void (*)(T *, Index, const T *, const Operand<T> &, const Operand<T> &, const T *, Index);
+
+template <class T, int R, int C> static constexpr Tile<T> pick_columns(int c) {
+  if constexpr (C > 0)
+    return c == C ? tile<T, R, C> : pick_columns<T, R, C - 1>(c);
+  else
+    return nullptr;
+}
+
+template <class T, int R> static Tile<T> pick(int r, int c) {
+  if constexpr (R > 0)
+    return r == R ? pick_columns<T, R, columns_for(R)>(c) : pick<T, R - 1>(r, c);
+  else
+    return nullptr;
+}
+
+// out (rows, b.width) = bias + [a1 | a2] b, bias (b.width) or null.
+template <class T>
+static void multiply(T *out, Index stride, Index rows, const T *bias, const Operand<T> &a1, const Operand<T> &a2,
+                     const Panels<T> &b) {
+  constexpr Index W = WIDTH<T>;
+  if (!rows) return;
+  Index tiles = (rows + ROWS_MOST - 1) / ROWS_MOST, tall = (rows + tiles - 1) / tiles;
+  Index columns = columns_for(int(tall)), vectors = b.width / W;
+  for (Index v = 0; v < vectors; v += columns) {
+    int c = int(vectors - v < columns ? vectors - v : columns);
+    const T *panel = b.panel(v * W), *bias_here = bias ? bias + v * W : nullptr;
+    for (Index r = 0; r < rows;) {
+      int height = int(rows - r < tall ? rows - r : tall);
+      Operand<T> part1{a1.data + r * a1.stride, a1.stride, a1.depth}, part2{a2.data, a2.stride, a2.depth};
+      if (a2.depth) part2.data += r * a2.stride;
+      pick<T, ROWS_MOST>(height, c)(out + r * stride + v * W, stride, bias_here, part1, part2, panel, b.depth * W);
+      r += height;
+    }
+  }
+}
+
+// --- sums of outer products ------------------------------------------------------------------------------------------
+
+constexpr int OUTER_ROWS = REGISTERS >= 32 ? 8 : 4;  // divides ALIGN
+constexpr int OUTER_COLUMNS = 3;
+
+template <class T, int C>
+static void outer_tile(T *sums, Index stride, const T *a, const T *b, Index panel, Index depth, int rows) {
+  constexpr Index W = WIDTH<T>;
+  constexpr int R = OUTER_ROWS;
+  Vec<T> total[R][C] = {};
+#pragma GCC unroll 2
+  for (Index k = 0; k < depth; ++k) {
+    Vec<T> column[C];
+    for (int c = 0; c < C; ++c) column[c] = load(b + c * panel + k * W);
+    for (int r = 0; r < R; ++r)
+      for (int c = 0; c < C; ++c) total[r][c] += a[k * R + r] * column[c];
+  }
+  for (int r = 0; r < R && r < rows; ++r)
+    for (int c = 0; c < C; ++c) store(sums + r * stride + c * W, load(sums + r * stride + c * W) + total[r][c]);
+}
+
+// Row panels of the left factor, data[width / R][depth][R]; width is a multiple of ALIGN. A cache line at a time.
+template <class T> static void pack_rows(T *to, const T *const *rows, Index width, Index depth) {
+  constexpr Index R = OUTER_ROWS;
+  for (Index i = 0; i < width; i += ALIGN)
+    for (Index k = 0; k < depth; ++k)
+      for (Index part = 0; part < ALIGN; part += R)
+        __builtin_memcpy(to + (i + part) * depth + k * R, rows[k] + i + part, R * sizeof(T));
+}
+
+// Column panels of the right factor: data[width / W][depth][W]; entries from `count` on are zero.
+template <class T> static void pack_columns(T *to, const T *const *rows, Index count, Index width, Index depth) {
+  constexpr Index W = WIDTH<T>;
+  for (Index i = 0; i < width; i += W) {
+    T *panel = to + i * depth;
+    Index lanes = count - i < W ? count - i : W;
+    if (lanes == W)
+      for (Index k = 0; k < depth; ++k) store(panel + k * W, load(rows[k] + i));
+    else
+      for (Index k = 0; k < depth; ++k)
+        for (Index lane = 0; lane < W; ++lane) panel[k * W + lane] = lane < lanes ? rows[k][i + lane] : T(0);
+  }
+}
+
+// sums (height, width) += left' right, from packed factors of `depth` rows; width is a multiple of the vector.
+template <class T>
+static void add_outer(T *sums, Index height, Index width, const T *left, const T *right, Index depth) {
+  constexpr Index W = WIDTH<T>;
+  Index vectors = width / W;
+  for (Index i = 0; i < height; i += OUTER_ROWS) {
+    int rows = int(height - i < OUTER_ROWS ? height - i : OUTER_ROWS);
+    for (Index v = 0; v < vectors; v += OUTER_COLUMNS) {
+      int c = int(vectors - v < OUTER_COLUMNS ? vectors - v : OUTER_COLUMNS);
+      T *corner = sums + i * width + v * W;
+      const T *a = left + i * depth, *b = right + v * W * depth;
+      if (c == 1) outer_tile<T, 1>(corner, width, a, b, depth * W, depth, rows);
+      if (c == 2) outer_tile<T, 2>(corner, width, a, b, depth * W, depth, rows);
+      if (c == 3) outer_tile<T, 3>(corner, width, a, b, depth * W, depth, rows);
+    }
+  }
+}

@@ -1,0 +1,15 @@
+// Any processor: 16-byte vectors, which SSE2 and NEON have.
+#include <initializer_list>
+
+#include "scan.h"
+
+#define VECTOR_BYTES 16
+#define REGISTERS 16
+
+namespace remanence {
+namespace portable {
+#include "kernel_body.h"
+}  // namespace portable
+const KernelSet portable_kernels{"portable", portable::make_kernel<float>(), portable::make_kernel<double>()};
+}  // namespace remanence
+

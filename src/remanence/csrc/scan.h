@@ -1,0 +1,109 @@
+// What the binding hands to the kernels: sizes, choices and raw pointers. No torch, no arithmetic.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace remanence {
+
+using Index = std::ptrdiff_t;
+
+enum Cell { RNN, LSTM, GRU, GORU };
+enum Nonlinearity { TANH, RELU, MODRELU, IDENTITY };
+enum Memory { NONE, BUFFER, STRIDE };            // BUFFER: recent ring and relevant set; STRIDE: sparse top-k
+enum Score { ADDITIVE, DOT, AFFINE, TANH_AFFINE };
+enum Output { MACRO, HIDDEN, SUMMARY };
+enum Save { SAVE_NOTHING, SAVE_ALL, SAVE_LEAN }; // LEAN: gates and queries are computed again by the backward pass
+
+constexpr Index ALIGN = 16;                      // rows of work buffers are padded to a multiple of this many numbers
+constexpr int64_t EMPTY = -1;                    // relevant_step of a free slot
+constexpr int64_t BEFORE_START = -2;             // relevant_step of the all-zero entry that STRIDE may start with
+
+struct Spec {
+  int cell, nonlinearity, memory, score, output;
+  Index recent;     // size of the ring; -1: unbounded
+  Index relevant;   // slots of the relevant set, or of the stored states of STRIDE
+  bool half;        // s = (h + r) / 2 instead of h + r
+  bool cut_reads;   // a cut through s also cuts the gradient into what the memory holds then
+  int every, top_k; // STRIDE
+  bool normalise, raw_underfull, start_zero;
+  int save;
+
+  bool leaks_h() const { return memory != NONE && (cell == GRU || cell == GORU); }
+  int planes() const { return cell == RNN ? 1 : 4; }       // blocks of n numbers that a step of the cell computes
+  int blocks() const { return cell == RNN ? 1 : cell == LSTM ? 4 : 3; } // blocks of rows in the weight matrices
+};
+
+// n: hidden size, np: n rounded up to ALIGN. Null pointers mark what is absent.
+template <class T>
+struct Scan {
+  Spec spec;
+  Index steps, batch, inputs, n, np;
+  Index held;      // ring entries of the initial state (its `recent` dimension)
+  Index capacity;  // ring entries of the final state
+
+  const T *x;                                              // (steps, batch, inputs)
+  const T *w_ih, *w_hh, *b_ih, *b_hh;                      // (G, inputs) (G, n) (G) (G)
+  const T *query, *key, *score, *modrelu;                  // (n, n) (n, n) (n) (n); STRIDE: (n) (n) (1)
+  const T *s0, *c0, *h0;                                   // (batch, n)
+  const T *recent0, *recent_score0;                        // (batch, held, n) (batch, held)
+  const T *relevant0, *relevant_score0;                    // (batch, relevant, n) (batch, relevant)
+  const int64_t *relevant_step0, *step0;                   // (batch, relevant) (batch)
+  const bool *reset, *cut_h, *cut_c;                       // (steps, batch)
+  const int64_t *lengths, *forced;                         // (batch) (steps, batch)
+  const T *offset;                                         // (steps, batch, n)
+
+  T *output;                                               // (steps, batch, n or 2 n)
+  T *s1, *c1, *h1, *recent1, *recent_score1, *relevant1, *relevant_score1; // final state, shapes as above
+  int64_t *relevant_step1, *step1, *log_slot, *log_displaced;              // logs (steps, batch)
+
+  // History for the backward pass, rows padded to np: (steps, batch, np), gates (steps, batch, planes, np).
+  T *h_hist, *s_hist, *c_hist, *gates, *q_hist, *k_hist, *norm; // norm (steps, batch, 2)
+  uint8_t *wide;                                               // (steps, batch): this key is stored as it is
+
+  Index length(Index row) const { return lengths ? lengths[row] : steps; }
+  bool at(const bool *mask, Index t, Index row) const { return mask && mask[t * batch + row]; }
+};
+
+// Cotangents in, gradients out; shapes as in Scan. Null where there is none, or none is wanted.
+template <class T>
+struct Gradients {
+  const T *output, *s1, *c1, *h1, *recent1, *relevant1;
+  T *x, *w_ih, *w_hh, *b_ih, *b_hh, *query, *key, *score, *modrelu;
+  T *s0, *c0, *h0, *recent0, *relevant0, *offset;
+};
+
+// One implementation per instruction set and type; see kernel_*.cpp.
+// The caller allocates `scratch` bytes per call of `run`; a plan (packed weights) is shared by all rows.
+template <class T>
+struct Kernel {
+  std::size_t (*plan_size)(const Scan<T> &, bool backward);
+  void (*make_plan)(const Scan<T> &, bool backward, void *plan);
+  std::size_t (*forward_scratch)(const Scan<T> &, Index rows);
+  void (*forward)(const Scan<T> &, const void *plan, Index first, Index last, void *scratch);
+  // Rows are grouped; each group has its own sums of weight gradients, zero at first, so that no sum depends on the
+  // threads. One call takes rows of whole groups (`sums` of the first group on), or a part of one group.
+  std::size_t (*sums_size)(const Scan<T> &);
+  std::size_t (*backward_scratch)(const Scan<T> &, const Gradients<T> &, Index first, Index last, Index group_rows);
+  void (*backward)(const Scan<T> &, const Gradients<T> &, const void *plan, Index first, Index last, Index group_rows,
+                   void *const *sums, void *scratch);
+  void (*finish)(const Scan<T> &, const Gradients<T> &, void *const *sums, Index groups);
+};
+
+struct KernelSet {
+  const char *name;
+  Kernel<float> f32;
+  Kernel<double> f64;
+};
+
+extern const KernelSet portable_kernels, avx2_kernels, avx512_kernels;
+
+constexpr Index BLOCK_ROWS = 16;  // rows that are scanned together: enough for the products, few enough for the cache
+
+// Rows of one group of weight-gradient sums: a function of the batch alone.
+inline Index group_rows(Index batch) {
+  Index groups = (batch + 4) / 5;
+  groups = groups > 8 ? 8 : groups < 1 ? 1 : groups;
+  return (batch + groups - 1) / groups;
+}
+
+}  // namespace remanence

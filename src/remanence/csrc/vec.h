@@ -1,0 +1,133 @@
+// Vectors of one register and the functions of them that the cells need. Included inside a namespace per instruction
+// set, with VECTOR_BYTES and REGISTERS defined there.
+
+template <class T> struct Simd;
+
+template <> struct Simd<float> {
+  typedef float V __attribute__((vector_size(VECTOR_BYTES)));
+  typedef float U __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+  typedef int I __attribute__((vector_size(VECTOR_BYTES)));
+  static constexpr int shift = 23, one = 127;
+  static constexpr float magic = 12582912.0f;  // adding it rounds to an integer in the low bits
+  static constexpr float log2e = 1.44269504088896341f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
+  static constexpr float least = -87.0f, most = 88.0f;          // range of exp
+  static constexpr float tanh_most = 40.0f;                     // tanh(x) rounds to 1 from 2 x = 40 on
+  static constexpr float key_most = 30.0f, query_most = 40.0f;  // see buffer.h
+  static constexpr float product_most = 1073741824.0f;          // 2^30
+};
+
+template <> struct Simd<double> {
+  typedef double V __attribute__((vector_size(VECTOR_BYTES)));
+  typedef double U __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
+  typedef long long I __attribute__((vector_size(VECTOR_BYTES)));
+  static constexpr int shift = 52;
+  static constexpr long long one = 1023;
+  static constexpr double magic = 6755399441055744.0;
+  static constexpr double log2e = 1.44269504088896340736, ln2_high = 6.93145751953125e-1,
+                          ln2_low = 1.42860682030941723212e-6;
+  static constexpr double least = -708.0, most = 709.0;
+  static constexpr double tanh_most = 80.0;
+  static constexpr double key_most = 100.0, query_most = 150.0;
+  static constexpr double product_most = 1.0e60;
+};
+
+template <class T> using Vec = typename Simd<T>::V;
+template <class T> constexpr Index WIDTH = VECTOR_BYTES / sizeof(T);
+
+template <class T> static inline Vec<T> load(const T *p) { return *reinterpret_cast<const typename Simd<T>::U *>(p); }
+template <class T> static inline void store(T *p, Vec<T> v) { *reinterpret_cast<typename Simd<T>::U *>(p) = v; }
+template <class T> static inline Vec<T> all(T x) { return x - Vec<T>{}; }
+
+template <class T> static inline Vec<T> lower(Vec<T> a, Vec<T> b) { return b < a ? b : a; }   // a NaN in a stays
+template <class T> static inline Vec<T> higher(Vec<T> a, Vec<T> b) { return b > a ? b : a; }
+
+// Sum of the lanes, always in the same order: halves are added until 16 bytes are left.
+template <class T, int BYTES> static inline T sum_lanes(const T *lane) {
+  typedef T Half __attribute__((vector_size(BYTES / 2)));
+  Half low, high;
+  __builtin_memcpy(&low, lane, sizeof low);
+  __builtin_memcpy(&high, lane + BYTES / 2 / sizeof(T), sizeof high);
+  low += high;
+  if constexpr (BYTES / 2 > sizeof(T)) {
+    T rest[BYTES / 2 / sizeof(T)];
+    __builtin_memcpy(rest, &low, sizeof low);
+    return sum_lanes<T, BYTES / 2>(rest);
+  } else {
+    return low[0];
+  }
+}
+
+template <class T> static inline T sum(Vec<T> v) {
+  T lane[WIDTH<T>];
+  store(lane, v);
+  return sum_lanes<T, VECTOR_BYTES>(lane);
+}
+
+// exp(r) - 1 for |r| <= ln(2) / 2.
+static inline Vec<float> exp_core(Vec<float> r) {
+  Vec<float> p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  return p * (r * r) + r;
+}
+
+static inline Vec<double> exp_core(Vec<double> r) {
+  constexpr double inverse_factorial[] = {1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
+                                          1.0 / 720,      1.0 / 120,     1.0 / 24,     1.0 / 6,     1.0 / 2};
+  Vec<double> p = r * (1.0 / 6227020800) + 1.0 / 479001600;
+  for (double c : inverse_factorial) p = p * r + c;
+  return p * (r * r) + r;
+}
+
+// x = k ln 2 + r: gives exp(r) - 1 and 2^k.
+template <class T> static inline Vec<T> exp_parts(Vec<T> x, Vec<T> &power) {
+  using S = Simd<T>;
+  Vec<T> rounded = x * S::log2e + S::magic;
+  Vec<T> k = rounded - S::magic;
+  Vec<T> r = (x - k * S::ln2_high) - k * S::ln2_low;
+  power = (Vec<T>)(((typename S::I)rounded << S::shift) + (S::one << S::shift));
+  return exp_core(r);
+}
+
+template <class T> static inline Vec<T> exp(Vec<T> x) {
+  Vec<T> power, p = exp_parts<T>(lower<T>(higher<T>(x, all<T>(Simd<T>::least)), all<T>(Simd<T>::most)), power);
+  return power * p + power;
+}
+
+template <class T> static inline Vec<T> sigmoid(Vec<T> x) { return T(1) / (T(1) + exp<T>(-x)); }
+
+// Through exp(2 x) - 1, so that small arguments keep their relative precision.
+template <class T> static inline Vec<T> tanh(Vec<T> x) {
+  constexpr T most = Simd<T>::tanh_most;
+  Vec<T> power, p = exp_parts<T>(lower<T>(higher<T>(x + x, all<T>(-most)), all<T>(most)), power);
+  Vec<T> e = power * p + (power - T(1));
+  return e / (e + T(2));
+}
+
+template <class T> static inline Vec<T> modrelu(Vec<T> z, Vec<T> bias) {
+  Vec<T> size = (z < 0 ? -z : z) + bias;
+  size = size < 0 ? Vec<T>{} : size;
+  return z < 0 ? -size : z > 0 ? size : z;  // 0 and NaN stay what they are
+}
+
+template <class T> static inline T dot(const T *a, const T *b, Index n) {
+  Vec<T> total{};
+  for (Index j = 0; j < n; j += WIDTH<T>) total += load(a + j) * load(b + j);
+  return sum<T>(total);
+}
+
+template <class T> static inline void fill(T *p, Index count, T value) {
+  for (Index i = 0; i < count; ++i) p[i] = value;
+}
+
+template <class T> static inline void copy(T *to, const T *from, Index count) {
+  for (Index i = 0; i < count; ++i) to[i] = from[i];
+}
+
+// A row of n numbers into one padded to np, and back.
+template <class T> static inline void widen(T *to, const T *from, Index n, Index np) {
+  copy(to, from, n);
+  fill(to + n, np - n, T(0));
+}

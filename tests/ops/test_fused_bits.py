@@ -1,0 +1,126 @@
+"""On the fused path a row's bits depend on no other row, on chunking, on step or whole, on batch size or threads."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+
+from remanence.ops import Full, ScanSpec, Screened, State, Strided, Weights, fused
+
+SPECS = [
+    ScanSpec("lstm"),
+    ScanSpec("lstm", Screened(4, 5)),
+    ScanSpec("rnn", Screened(3, 4, score="dot"), "relu", combine="half"),
+    ScanSpec("gru", Full()),
+    ScanSpec("gru", Full(limit=5)),
+    ScanSpec("lstm", Strided(3, 2), combine="half"),
+    ScanSpec("goru", Strided(2, 1, score="tanh", underfull="raw", start="zero"), combine="half"),
+]
+HIDDEN = (5, 72)
+
+
+def name_of(spec: ScanSpec) -> str:
+    return f"{spec.cell}-{type(spec.memory).__name__}"
+
+
+@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
+def dtype(request) -> torch.dtype:
+    return request.param
+
+
+@pytest.fixture(params=SPECS, ids=name_of)
+def spec(request) -> ScanSpec:
+    return request.param
+
+
+def draw(scans, spec, dtype, hidden, steps=45, batch=29, inputs=6) -> tuple[torch.Tensor, Weights]:
+    weights = scans.weights(spec, hidden, inputs)
+    cast = Weights._make(None if weight is None else weight.to(dtype) for weight in weights)
+    return torch.randn(steps, batch, inputs, dtype=dtype), cast
+
+
+def same(first: State, second: State) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_bits_do_not_depend_on_other_rows(scans, spec, dtype, hidden):
+    x, weights = draw(scans, spec, dtype, hidden)
+    output, state, log = fused.scan(x, weights, None, spec=spec)
+    for rows in (slice(0, 1), slice(3, 10), slice(11, 28)):
+        alone, alone_state, alone_log = fused.scan(x[:, rows], weights, None, spec=spec)
+        assert torch.equal(output[:, rows], alone)
+        assert torch.equal(log.slot[:, rows], alone_log.slot)
+        assert same(State._make(field[rows] for field in state), alone_state)
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_bits_do_not_depend_on_chunks_or_steps(scans, spec, dtype, hidden):
+    x, weights = draw(scans, spec, dtype, hidden, batch=5)
+    output, final, _ = fused.scan(x, weights, None, spec=spec)
+    for cuts in ([45], [20, 25], [1, 1, 13, 30], [1] * 45):
+        state, parts = None, []
+        for part in x.split(cuts):
+            out, state, _ = fused.scan(part, weights, state, spec=spec)
+            parts.append(out)
+        assert torch.equal(output, torch.cat(parts))
+        assert state is not None
+        assert same(final, state)
+
+
+def test_bits_do_not_depend_on_saving(scans, spec, dtype):
+    x, weights = draw(scans, spec, dtype, 24)
+    plain = fused.scan(x, weights, None, spec=spec)[0]
+    for lean in (False, True):
+        learning = fused.scan(x.clone().requires_grad_(), weights, None, spec=spec, lean=lean)[0]
+        assert torch.equal(plain, learning)
+
+
+@pytest.mark.parametrize("batch", [1, 10, 64, 131])
+def test_gradients_do_not_depend_on_threads_or_mode(scans, spec, dtype, batch):
+    x, weights = draw(scans, spec, dtype, 20, batch=batch)
+
+    def gradients(threads: int, lean: bool) -> list[torch.Tensor]:
+        leaves = [tensor.clone().requires_grad_() for tensor in (x, *weights) if tensor is not None]
+        given = iter(leaves[1:])
+        used = Weights._make(None if weight is None else next(given) for weight in weights)
+        torch.set_num_threads(threads)
+        try:
+            fused.scan(leaves[0], used, None, spec=spec, lean=lean)[0].square().sum().backward()
+        finally:
+            torch.set_num_threads(1)
+        return [leaf.grad for leaf in leaves if leaf.grad is not None]
+
+    first = gradients(1, False)
+    for threads, lean in ((2, False), (5, False), (2, True)):
+        assert all(torch.equal(a, b) for a, b in zip(first, gradients(threads, lean), strict=True))
+
+
+def test_concurrent_calls_do_not_disturb_each_other(scans):
+    spec = ScanSpec("lstm", Screened(4, 5))
+    cases = [draw(scans, spec, torch.float32, 32, batch=size) for size in (3, 17, 8, 40)]
+    alone = [fused.scan(x, weights, None, spec=spec)[0] for x, weights in cases]
+    wrong: list[int] = []
+
+    def work(i: int) -> None:
+        for _ in range(10):
+            if not torch.equal(fused.scan(*cases[i], None, spec=spec)[0], alone[i]):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(cases))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", ["portable", "avx2", "avx512"])
+def test_every_instruction_set_agrees_with_the_specification(scans, spec, name, monkeypatch):
+    monkeypatch.setenv("REMANENCE_KERNEL", name)
+    if torch.ops.remanence.instruction_set() != name:
+        pytest.skip(f"this processor has no {name}")
+    scans.compare(scans.make_case(spec, steps=25, started=True, events=True))
+    scans.compare(scans.make_case(ScanSpec("lstm", Screened(3, 4)), steps=20, hidden=24, sharp=4.0), torch.float32)

@@ -1,0 +1,150 @@
+"""The kernel as a torch operator: registration, tracing, saving, and what it hands to the reference or refuses."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.autograd import forward_ad
+
+from remanence.ops import Full, ScanSpec, Screened, Strided, Weights, _backend, backend_report, fused, reference, scan
+from remanence.testing import assert_matches
+
+REL = ScanSpec("lstm", Screened(3, 4))
+
+
+def arguments(scans, spec, save=fused.SAVE_ALL, **sizes):
+    case = scans.make_case(spec, **{"steps": 6, "batch": 3, "hidden": 5, "inputs": 2, **sizes}, started=True)
+    state = case.state
+    learning = [w if w is None else w.clone().requires_grad_() for w in case.weights]
+    carried = (state.s, state.c, state.h, state.recent, state.recent_score, state.relevant)
+    tensors = (case.x.clone().requires_grad_(), *learning, *carried, state.relevant_score, state.relevant_step)
+    return (*tensors, state.step, *[None] * 6, fused.encode(spec, save))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [REL, ScanSpec("gru"), ScanSpec("rnn", Full(), output="hidden"), ScanSpec("lstm", Strided(3, 2), combine="half")],
+    ids=str,
+)
+@pytest.mark.parametrize("save", [fused.SAVE_ALL, fused.SAVE_LEAN])
+@pytest.mark.parametrize("hidden", [5, 16])
+def test_opcheck(scans, spec, save, hidden):
+    torch.library.opcheck(torch.ops.remanence.scan_forward.default, arguments(scans, spec, save, hidden=hidden))
+
+
+@pytest.mark.parametrize("spec", [REL, ScanSpec("rnn"), ScanSpec("gru", Full())], ids=str)
+def test_compiles_without_a_graph_break(scans, spec):
+    case = scans.make_case(spec, steps=8, batch=2)
+
+    def loss(x, hh):
+        output, state, _ = scan(x, case.weights._replace(hh=hh), spec=spec, backend="fused")
+        return output.square().sum() + state.s.sum()
+
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    results = []
+    for function in (loss, compiled):
+        x, hh = case.x.clone().requires_grad_(), case.weights.hh.clone().requires_grad_()
+        value = function(x, hh)
+        results.append((value.detach(), *torch.autograd.grad(value, (x, hh))))
+    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
+
+
+def test_double_backward_is_refused_by_name(scans):
+    case = scans.make_case(REL, steps=4)
+    x = case.x.clone().requires_grad_()
+    output = scan(x, case.weights, spec=REL, backend="fused")[0]
+    (first,) = torch.autograd.grad(output.square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="backend='reference'"):
+        first.sum().backward()
+
+
+def test_functorch_goes_to_the_reference_and_is_right(scans):
+    case = scans.make_case(REL, steps=5, batch=2, hidden=4)
+
+    def loss(x):
+        return scan(x, case.weights, spec=REL)[0].square().sum()
+
+    x = case.x.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(reference.scan(x, case.weights, None, spec=REL)[0].square().sum(), x)
+    assert_matches({"grad": torch.func.grad(loss)(case.x)}, {"grad": expected})
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_forward_mode_goes_to_the_reference_and_is_right(scans):
+    case = scans.make_case(REL, steps=5, batch=2, hidden=4)
+    direction = torch.randn_like(case.x)
+    x = case.x.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(scan(x, case.weights, spec=REL)[0].sum(), x)
+    with forward_ad.dual_level():
+        output = scan(forward_ad.make_dual(case.x, direction), case.weights, spec=REL)[0]
+        tangent = forward_ad.unpack_dual(output).tangent
+    assert tangent is not None
+    assert_matches({"jvp": tangent.sum()}, {"jvp": (gradient * direction).sum()})
+    with forward_ad.dual_level(), pytest.raises(ValueError, match="forward-mode"):
+        scan(case.x, case.weights, spec=REL, backend="fused")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        ScanSpec("rnn", Screened(2, 2), combine="concat"),
+        ScanSpec("rnn", Strided(2, 1, score="mlp")),
+        ScanSpec("rnn", Strided(2, 1, sparse="backward")),
+        ScanSpec("rnn", Strided(2, 1, hops="one")),
+        ScanSpec("rnn", Strided(2, 1), output="weights", max_steps=9),
+        ScanSpec("rnn", Strided(64, 1, keep="k")),
+    ],
+    ids=str,
+)
+def test_what_the_kernel_lacks_goes_to_the_reference(spec):
+    x = torch.zeros(3, 2, 4)
+    assert _backend.choose_backend("auto", spec, x) == "reference"
+    with pytest.raises(ValueError, match="cannot run this scan"):
+        _backend.choose_backend("fused", spec, x)
+
+
+def test_other_dtypes_and_devices_go_to_the_reference():
+    spec = ScanSpec("rnn")
+    assert _backend.choose_backend("auto", spec, torch.zeros(1, 1, 1, dtype=torch.bfloat16)) == "reference"
+    assert _backend.choose_backend("auto", spec, torch.zeros(1, 1, 1, device="meta")) == "reference"
+    assert _backend.choose_backend("auto", spec, torch.zeros(1, 1, 1)) == "fused"
+
+
+def test_a_graph_can_be_kept_and_used_twice(scans):
+    case = scans.make_case(REL, steps=6)
+    x = case.x.clone().requires_grad_()
+    value = scan(x, case.weights, spec=REL, backend="fused")[0].square().sum()
+    first = torch.autograd.grad(value, x, retain_graph=True)
+    assert torch.equal(first[0], torch.autograd.grad(value, x)[0])
+
+
+def test_changing_the_output_in_place_is_noticed(scans):
+    case = scans.make_case(REL, steps=6, hidden=16)
+    x = case.x.clone().requires_grad_()
+    output = scan(x, case.weights, spec=REL, backend="fused")[0]
+    value = output.square().sum()
+    output.detach().zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        value.backward()
+
+
+def test_strided_inputs_are_taken(scans):
+    case = scans.make_case(REL, steps=6)
+    turned = case.x.transpose(0, 1).contiguous().transpose(0, 1)
+    expected = scan(case.x, case.weights, spec=REL, backend="fused")[0]
+    assert torch.equal(expected, scan(turned, case.weights, spec=REL, backend="fused")[0])
+
+
+def test_the_report_names_library_and_instruction_set():
+    report = backend_report()
+    assert report["active"] == "fused"
+    assert report["library"].endswith(".so")
+    assert report["instruction_set"] in ("portable", "avx2", "avx512")
+
+
+def test_only_wanted_gradients_are_given(scans):
+    case = scans.make_case(REL, steps=6)
+    weights = Weights._make(w if w is None else w.clone().requires_grad_() for w in case.weights)
+    scan(case.x, weights, spec=REL, backend="fused")[0].sum().backward()
+    assert case.x.grad is None
+    assert all(w.grad is not None for w in weights if w is not None)

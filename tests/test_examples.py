@@ -1,0 +1,56 @@
+"""Every script under examples/ runs, for a few steps, and does what it says."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def main_of(name: str) -> Callable:
+    return runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"]
+
+
+def test_no_example_is_left_out():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {
+        "swap_lstm",
+        "stream_forever",
+        "recurrent_reset",
+        "look_at_memory",
+    }
+
+
+def test_swap_lstm_trains(capsys):
+    assert main_of("swap_lstm")(steps=3, length=8, hidden_size=8) > 0
+    assert capsys.readouterr().out.count("loss") == 3
+
+
+def test_stream_forever_keeps_the_size_of_its_state():
+    sizes = main_of("stream_forever")(steps=50)
+    assert len(sizes) == 6
+    assert len(set(sizes)) == 1
+
+
+def test_recurrent_reset_equals_the_loop_that_it_replaces():
+    torch.testing.assert_close(*main_of("recurrent_reset")(rollouts=2, steps=10))
+
+
+def test_look_at_memory_draws_one_line_per_step(capsys):
+    lines = main_of("look_at_memory")(steps=25)
+    assert [len(line) for line in lines] == [25] * 25
+    assert all(line[step + 1 :].strip() == "" for step, line in enumerate(lines))  # nobody attends to what comes
+    assert "in place of" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["recurrent_reset", "look_at_memory"])
+def test_an_example_runs_as_a_script(name):
+    done = subprocess.run([sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
