@@ -181,7 +181,7 @@ def best_law(lags: np.ndarray, logs: np.ndarray, errors: np.ndarray) -> Informat
         return None
     lags = lags.astype(float)
     fits = {law: fit_one(law, lags, logs, errors) for law in LAWS}
-    deviance = {law: _deviance(law, fit[0], fit[2], (lags, logs, errors)) for law, fit in fits.items()}
+    deviance = {law: _deviance(law, fits[law][0], fits[law][2], (lags, logs, errors)) for law in LAWS}
     size = {law: 2 if law == "constant" else 3 for law in LAWS}  # the scatter is one
     aic = {law: deviance[law] + 2 * size[law] for law in LAWS}
     bic = {law: deviance[law] + math.log(len(lags)) * size[law] for law in LAWS}

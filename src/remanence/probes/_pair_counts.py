@@ -97,10 +97,11 @@ def _counted(symbols: Symbols, lags: np.ndarray, edges: np.ndarray) -> Iterator[
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The given buffer is not writable")  # and nobody will write
         values = torch.frombuffer(symbols.values.data, dtype=torch.uint8)
-    places = {"starts": torch.from_numpy(symbols.starts), "groups": torch.from_numpy(edges)}
+    starts, groups = torch.from_numpy(symbols.starts), torch.from_numpy(edges)
     step = max(2, _TABLE_CELLS // (size * size * (len(edges) - 1)))
     for at in range(0, len(lags), step):
-        for table in count_pairs(values, torch.from_numpy(lags[at : at + step]), size, **places).numpy():
+        tables = count_pairs(values, torch.from_numpy(lags[at : at + step]), size, starts=starts, groups=groups)
+        for table in tables.numpy():
             flat = table.reshape(len(edges) - 1, -1)
             codes = np.flatnonzero(flat.any(0))
             yield PairCounts(*np.divmod(codes, size), flat[:, codes])
