@@ -80,6 +80,28 @@ def verify(
         raise typer.Exit(1)
 
 
+@app.command()
+def mi(
+    files: Annotated[list[str], typer.Argument(help="Files of symbols; - for the standard input.")],
+    kind: Annotated[str, typer.Option(help="auto, bytes, characters, words, dna or npy.")] = "auto",
+    longest: Annotated[int | None, typer.Option(help="Greatest lag; a tenth of the longest sequence if unset.")] = None,
+    count: Annotated[int, typer.Option(help="How many lags, logarithmically spaced.")] = 40,
+    estimator: Annotated[
+        str, typer.Option(help="grassberger, grassberger-g, plug-in or miller-madow.")
+    ] = "grassberger",
+    threshold: Annotated[float | None, typer.Option(help="Fit only estimates above this, not above the floor.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Also draw the curves into this file; needs plotly.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure how mutual information falls with distance in files of symbols, and fit its law."""
+    from remanence.cli._information import run_information
+
+    try:
+        run_information(files, kind, longest, count, estimator, threshold, json, html)
+    except (ValueError, OSError, ImportError) as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 def main() -> None:
     """Runs the command line; the entry point of the installed command.
 
