@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from remanence import tasks as tasks
     from remanence import testing as testing
     from remanence import theory as theory
+    from remanence import train as train
 
 __version__ = "0.1.0"
-__all__ = ["nn", "ops", "tasks", "data", "probes", "theory", "claims", "testing"]
+__all__ = ["nn", "ops", "tasks", "data", "train", "probes", "theory", "claims", "testing"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -38,7 +38,7 @@ def test_several_files_and_a_picture(bits, tmp_path):
     pytest.importorskip("plotly")
     (tmp_path / "text.txt").write_text("the cat sat on the mat " * 50)
     for files in ([bits], [bits, tmp_path / "text.txt"]):
-        result = run(*files, "--html", tmp_path / "curve.html", "--json", "--count", 6, "--longest", 20)
+        result = run(*files, "--output", tmp_path / "curve.html", "--json", "--count", 6, "--longest", 20)
         assert result.exit_code == 0
         assert len(json.loads(result.stdout)) == len(files)
         assert "lag" in (tmp_path / "curve.html").read_text()

@@ -97,6 +97,7 @@ def test_unreachable_host_is_an_error_of_ours(target):
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(web, target, monkeypatch, capsys):
     fetch(form(web, "good"), target)
     assert capsys.readouterr().err == ""
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("FORCE_COLOR", "1")
     fetch(form(web, "good"), target.with_name("again.bin"))
     assert "again.bin" in capsys.readouterr().err

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from rich.progress import track
 
+from remanence import ops
 from remanence.testing import check_names, check_recurrent_layer
 
 HERE = Path(__file__).parent
@@ -39,7 +40,8 @@ def write_table() -> int:
         checks = check_recurrent_layer(factory, grows=layer in suite.GROWS, without=suite.WITHOUT.get(layer, ()))
         rows[layer] = {check.name: _verdict(check) for check in checks}
     layers = list(rows)
-    lines = [f"Made with torch {torch.__version__} on the reference path. {LEGEND}", ""]
+    path = ops.backend_report()["active"]
+    lines = [f"Made with torch {torch.__version__} on the {path} path. {LEGEND}", ""]
     lines += ["| check | " + " | ".join(layers) + " |", "|---|" + ":-:|" * len(layers)]
     lines += [f"| {name} | " + " | ".join(rows[layer].get(name, "–") for layer in layers) + " |" for name in names]
     TABLE.parent.mkdir(exist_ok=True)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import remanence
+from remanence.cli._training import add_training_commands
 
 app = typer.Typer(
     name="remanence",
@@ -63,7 +64,7 @@ def demo(
 
 @app.command()
 def verify(
-    document: Annotated[str | None, typer.Option(help="Only this document: 000, 001, 002 or 004.")] = None,
+    document: Annotated[str | None, typer.Option(help="Only this document: 000 to 004.")] = None,
     only: Annotated[str | None, typer.Option(help="Only the claim of this id.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller instances: under a minute.")] = False,
     page: Annotated[Path | None, typer.Option(help="Also write the results into this Markdown file.")] = None,
@@ -90,16 +91,36 @@ def mi(
         str, typer.Option(help="grassberger, grassberger-g, plug-in or miller-madow.")
     ] = "grassberger",
     threshold: Annotated[float | None, typer.Option(help="Fit only estimates above this, not above the floor.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Also draw the curves into this file; needs plotly.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Draw the curves into this HTML file (needs plotly).")] = None,
     json: Json = False,
 ) -> None:
     """Measure how mutual information falls with distance in files of symbols, and fit its law."""
     from remanence.cli._information import run_information
 
     try:
-        run_information(files, kind, longest, count, estimator, threshold, json, html)
+        run_information(files, kind, longest, count, estimator, threshold, json, output)
     except (ValueError, OSError, ImportError) as error:
         raise typer.BadParameter(str(error)) from error
+
+
+@app.command()
+def probe(
+    target: Annotated[str, typer.Argument(help="What makes the model: package.module:factory.")],
+    shape: Annotated[str, typer.Option(help="Shape of a random input, such as 100,2,3 for (T, B, features).")],
+    tokens: Annotated[int | None, typer.Option(help="Draw int64 tokens below this instead of numbers.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write all pictures into this HTML file (needs plotly).")] = None,
+    json: Json = False,
+) -> None:
+    """Measure how far a model's memory reaches and what it costs."""
+    from remanence.cli.probe import run_probe
+
+    try:
+        run_probe(target, shape, tokens, output, json)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+add_training_commands(app)
 
 
 def main() -> None:

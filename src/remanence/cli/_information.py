@@ -29,7 +29,7 @@ def run_information(
     estimator: str,
     threshold: float | None,
     as_json: bool,
-    html: Path | None,
+    output: Path | None,
 ) -> None:
     """Measures one curve for each file and prints all.
 
@@ -42,8 +42,8 @@ def run_information(
         file: measure(file, cast(Kind, kind), longest, count, cast(Estimator, estimator))
         for file in dict.fromkeys(files)
     }
-    if html is not None:
-        draw(curves).write_html(html)
+    if output is not None:
+        draw(curves).write_html(output)
     if as_json:
         entries = json.dumps([_entry(file, curve, threshold) for file, curve in curves.items()])
         print(json.dumps(json.loads(entries, parse_constant=lambda _: None), indent=2))  # JSON knows no NaN

@@ -21,7 +21,11 @@ def run_verify(document: str | None, only: str | None, quick: bool, as_json: boo
     """Measures, prints, and says whether every verdict is the expected one.
 
     Example:
-        >>> run_verify(None, "004.4.1", quick=True, as_json=False, page=None)  # doctest: +SKIP
+        >>> run_verify(None, "004.4.1", quick=True, as_json=True, page=None)
+        [
+          {
+            "id": "004.4.1",
+        ...
         True
     """
     results = claims.verify(document, only, quick)

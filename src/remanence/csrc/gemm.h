@@ -20,6 +20,12 @@ template <class T> struct Operand {  // (rows, depth), row stride
   Index stride, depth;
 };
 
+// Tiles of nearly equal width: four vectors in tiles of three are two and two.
+static inline Index even_share(Index vectors, Index most) {
+  Index tiles = (vectors + most - 1) / most;
+  return tiles ? (vectors + tiles - 1) / tiles : 1;
+}
+
 // --- packing ---------------------------------------------------------------------------------------------------------
 
 // panels[k0 + k][column0 + i] = matrix[i][k], i < count, else 0 up to the padding: the weights of a product x -> W x.
@@ -100,7 +106,7 @@ static void multiply(T *out, Index stride, Index rows, const T *bias, const Oper
   constexpr Index W = WIDTH<T>;
   if (!rows) return;
   Index tiles = (rows + ROWS_MOST - 1) / ROWS_MOST, tall = (rows + tiles - 1) / tiles;
-  Index columns = columns_for(int(tall)), vectors = b.width / W;
+  Index vectors = b.width / W, columns = even_share(vectors, columns_for(int(tall)));
   for (Index v = 0; v < vectors; v += columns) {
     int c = int(vectors - v < columns ? vectors - v : columns);
     const T *panel = b.panel(v * W), *bias_here = bias ? bias + v * W : nullptr;
@@ -162,11 +168,11 @@ template <class T> static void pack_columns(T *to, const T *const *rows, Index c
 template <class T>
 static void add_outer(T *sums, Index height, Index width, const T *left, const T *right, Index depth) {
   constexpr Index W = WIDTH<T>;
-  Index vectors = width / W;
+  Index vectors = width / W, columns = even_share(vectors, OUTER_COLUMNS);
   for (Index i = 0; i < height; i += OUTER_ROWS) {
     int rows = int(height - i < OUTER_ROWS ? height - i : OUTER_ROWS);
-    for (Index v = 0; v < vectors; v += OUTER_COLUMNS) {
-      int c = int(vectors - v < OUTER_COLUMNS ? vectors - v : OUTER_COLUMNS);
+    for (Index v = 0; v < vectors; v += columns) {
+      int c = int(vectors - v < columns ? vectors - v : columns);
       T *corner = sums + i * width + v * W;
       const T *a = left + i * depth, *b = right + v * W * depth;
       if (c == 1) outer_tile<T, 1>(corner, width, a, b, depth * W, depth, rows);

@@ -38,8 +38,8 @@ template <class T> static Sums<T> open_sums(const Scan<T> &a, void *memory) {
 template <class T, class Part>
 static void add_groups(T *to, Index rows, Index columns, Index stride, Index groups, Part part) {
   if (!to) return;
-  for (Index i = 0; i < rows; ++i)
-    for (Index j = 0; j < columns; ++j) to[i * columns + j] = part(0)[i * stride + j];
+  const T *first = part(0);
+  for (Index i = 0; i < rows; ++i) copy(to + i * columns, first + i * stride, columns);
   for (Index g = 1; g < groups; ++g) {
     const T *from = part(g);
     for (Index i = 0; i < rows; ++i)

@@ -80,8 +80,8 @@ def attention_map(model: Callable[..., Any], batch: Any) -> AttentionMap:
                 stack.enter_context(_weights_asked(part, seen))
         stack.enter_context(_AttentionCalls(seen))
         model(inputs_of(batch))
-    columns = (seen.names, seen.maps, seen.occupancy, seen.replacements)
-    return AttentionMap(*(tuple(column) for column in columns), seen.kappa)
+    names, maps, occupancy = tuple(seen.names), tuple(seen.maps), tuple(seen.occupancy)
+    return AttentionMap(names, maps, occupancy, tuple(seen.replacements), seen.kappa)
 
 
 class _Seen:
@@ -150,6 +150,7 @@ def _weights_asked(part: nn.MultiheadAttention, seen: _Seen) -> Any:
         averaged = options.get("average_attn_weights", True)
         with torch._C.DisableTorchFunction():
             output, weights = original(*args, **{**options, "need_weights": True, "average_attn_weights": False})
+        assert weights is not None  # asked for just above
         seen.add("MultiheadAttention", weights)
         given = weights.mean(dim=-3) if averaged else weights
         return output, (given if wanted else None)

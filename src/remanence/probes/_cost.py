@@ -18,7 +18,7 @@ from remanence._validate import message, positive_int
 from . import _plots
 from ._fit import Growth, fit_growth
 from ._meter import peak_bytes
-from ._observe import inputs_of, is_batch_first, modules, output_of, torch_layers_on_scan, untouched
+from ._observe import inputs_of, is_batch_first, modules, output_of, products_visible, untouched
 from ._reach import GradientReach, Loss, gradient_reach
 from ._result import ProbeResult
 
@@ -133,8 +133,8 @@ def _measure(model: Callable[..., Any], x: Tensor, repeats: int) -> dict[str, An
             torch.autograd.grad(value, leaves, allow_unused=True) if leaves else None
 
     seconds = min(_timed(train) for _ in range(max(1, repeats)))
-    with torch.no_grad(), torch_layers_on_scan(model), FlopCounterMode(display=False) as counter:
-        result = model(x)  # torch's fused recurrent kernels hide their products from the counter
+    with torch.no_grad(), products_visible(model), FlopCounterMode(display=False) as counter:
+        result = model(x)
     state = result[1:] if isinstance(result, tuple) else ()
     held = [leaf for leaf in _pytree.tree_leaves(state) if isinstance(leaf, Tensor)]
     sizes = {"peak_bytes": peak_bytes(train), "state_bytes": sum(leaf.nbytes for leaf in held)}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
+Law: TypeAlias = Literal["exponential", "power"]
 RESAMPLES = 200
 CONFIDENCE = (2.5, 97.5)
 
@@ -20,7 +21,7 @@ class Decay:
         'exponential'
     """
 
-    law: Literal["exponential", "power"]
+    law: Law
     rate: float
     """Slope of the chosen law: change of the log norm per step, or per factor e of distance."""
     interval: tuple[float, float]
@@ -46,10 +47,10 @@ def fit_decay(distance: np.ndarray, log_norm: np.ndarray) -> Decay | None:
     d, y = distance[good].astype(float), log_norm[good].astype(float)
     if len(d) < 3:
         return None
-    laws: dict[Literal["exponential", "power"], np.ndarray] = {"exponential": d, "power": np.log(d)}
+    laws: dict[Law, np.ndarray] = {"exponential": d, "power": np.log(d)}
     lines = {law: _line(x, y) for law, x in laws.items()}
     criteria = {law: _criterion(y - fitted) for law, (_, fitted) in lines.items()}
-    law = min(criteria, key=lambda name: criteria[name])
+    law: Law = "exponential" if criteria["exponential"] <= criteria["power"] else "power"
     slope, fitted = lines[law]
     interval = _bootstrap(laws[law], fitted, y - fitted)
     return Decay(law, slope, interval, float(fitted[-1] - fitted[0]), float(max(criteria.values()) - criteria[law]))
@@ -115,7 +116,8 @@ def fit_growth(lengths: list[int], costs: list[float]) -> Growth:
     shares = best * np.array([1, t[-1], t[-1] ** 2]) / y[-1]
     order = "quadratic" if shares[2] >= 0.2 else "linear" if shares[1] >= 0.2 else "constant"
     exponent = float(np.log(y[-1] / y[-2]) / np.log(t[-1] / t[-2]))
-    return Growth(*(float(value) for value in best), exponent, order)
+    constant, linear, quadratic = (float(value) for value in best)
+    return Growth(constant, linear, quadratic, exponent, order)
 
 
 def _non_negative(terms: np.ndarray) -> np.ndarray:

@@ -141,6 +141,17 @@ def _scan_replaced(replacement: Callable[..., Any]) -> Iterator[None]:
 
 
 @contextmanager
+def products_visible(model: Any) -> Iterator[None]:
+    """Inside, no fused kernel hides matrix products: torch's recurrent layers and ours run on the plain scan."""
+
+    def plain(scan: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        return scan(*args, **{**options, "backend": "reference"})
+
+    with _scan_replaced(plain), torch_layers_on_scan(model):
+        yield
+
+
+@contextmanager
 def watched_scans(look: Callable[..., None]) -> Iterator[None]:
     """Inside, ``look(x, weights, state, log, options)`` sees every scan after it ran."""
 

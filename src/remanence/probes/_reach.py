@@ -30,6 +30,8 @@ from ._result import ProbeResult
 Loss = Callable[[Any, Any], Tensor]
 STABLE = math.log(1000.0)
 """Change of the log norm over the run, up or down, that still counts as stable."""
+UNDERFLOW = -80.0
+"""Log norm near the least number of float32; a zero after it has underflowed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,11 +59,16 @@ class GradientReach(ProbeResult):
     """The fitted law; ``None`` if fewer than three distances have a gradient."""
 
     @property
+    def underflows(self) -> bool:
+        """Whether zeros beyond the horizon are numbers too small for floats, not a gradient that was cut."""
+        return self.horizon >= 0 and bool(self.log_norm[self.horizon] < UNDERFLOW)
+
+    @property
     def kind(self) -> Literal["vanishing", "stable", "exploding", "cut off"]:
         """What the gradient does with distance; "cut off" if it is exactly zero beyond a horizon."""
-        if not np.isfinite(self.log_norm[np.isfinite(self.log_norm)]).all() or np.isposinf(self.log_norm).any():
+        if np.isnan(self.log_norm).any() or np.isposinf(self.log_norm).any():
             return "exploding"
-        if self.horizon < len(self.distance) - 1 or self.decay is None:
+        if self.decay is None or (self.horizon < len(self.distance) - 1 and not self.underflows):
             return "cut off"
         low, high = self.decay.interval
         if self.decay.change < -STABLE and high < 0:
@@ -72,13 +79,13 @@ class GradientReach(ProbeResult):
     def verdict(self) -> str:
         """Kind, law and rate."""
         what = "dL/dh" if self.source == "states" else "dL/dx"
-        if self.kind == "cut off" and self.decay is None:
-            return f"{what} is cut off: it reaches {self.horizon} steps back"
-        assert self.decay is not None
+        if self.decay is None:
+            return f"{what} is {self.kind}: it reaches {self.horizon} steps back"
         low, high = self.decay.interval
         unit = "a step" if self.decay.law == "exponential" else "as power of the distance"
-        ending = f"; exactly zero beyond {self.horizon} steps" if self.kind == "cut off" else ""
         rate = f"{self.decay.rate:+.4g} {unit} (95 %: {low:+.4g} to {high:+.4g})"
+        gone = "too small for floats" if self.underflows else "exactly zero"
+        ending = f"; {gone} beyond {self.horizon} steps" if self.horizon < len(self.distance) - 1 else ""
         return f"{what} is {self.kind}, {self.decay.law} law, log norm {rate}{ending}"
 
     def plot(self) -> Any:

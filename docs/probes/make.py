@@ -1,0 +1,251 @@
+"""Writes the pages of this folder: runs the code of each and puts its verdict and picture beside it.
+
+``python docs/probes/make.py`` (needs plotly). The pictures are drawn from the figures that ``plot()`` gives, as SVG.
+"""
+
+import math
+from pathlib import Path
+
+import torch
+
+HERE = Path(__file__).parent
+WIDTH, HEIGHT, MARGIN = 640, 320, 50
+COLOURS = ("#1f5f8b", "#c8553d", "#588157", "#7b5ea7", "#b08900")
+
+PAGES = {
+    "gradient_reach": (
+        "How far back does the gradient reach?",
+        """
+model = torch.nn.LSTM(4, 32)
+result = probes.gradient_reach(model, torch.randn(300, 8, 4))
+""",
+        """
+One run and one backward pass give the norm of dL/dh_t for every step. States are seen in the layers of this library
+(the fused kernel too), in torch's `RNN`, `LSTM` and `GRU`, in torch's cells, wherever they sit inside the model; in
+any other model the gradient with respect to the input is taken, or to the embedding for tokens (`through="inputs"`
+asks for it). The default loss is the sum of the last step's outputs; give your own as `loss(output, batch)`.
+
+Two laws are fitted to the log norms, exponential and power, and Akaike's criterion chooses. The interval comes from
+a block bootstrap, since neighbouring norms are not independent. The gradient counts as *stable* while its fitted
+change over the run is below a factor of 1,000; a gradient that is exactly zero beyond a distance is *cut off*, as
+by truncated backpropagation. Memory is that of an ordinary backward pass.
+""",
+    ),
+    "attention_map": (
+        "What does the model attend to?",
+        """
+from remanence.nn import RelLSTM
+
+model = RelLSTM(4, 16, recent=5, relevant=5)
+with torch.no_grad():
+    model.weight_score_l0 *= 30  # sharp attention, so that states are replaced
+result = probes.attention_map(model, torch.randn(60, 1, 4))
+""",
+        """
+Rows are readers, columns the steps they read; several rows of a batch and several heads are averaged. Seen are the
+memories of this library, torch's `MultiheadAttention`, and every call of `scaled_dot_product_attention`.
+`occupancy` says how full the relevant set was at every step, `replacements` how often a state displaced another,
+`kappa` how many states one step read at most. With `relevant=0` the map is a band.
+""",
+    ),
+    "dependency_depth": (
+        "How many reads and Jacobians lie between two steps?",
+        """
+from remanence.nn import RelRNN
+
+attention = probes.attention_map(RelRNN(4, 16, recent=5, relevant=5), torch.randn(80, 1, 4))
+result = probes.dependency_depth(attention, threshold=1e-3)
+""",
+        """
+The fewest Jacobians on any way from h_t to the last macro-state whose attention weights multiply to the threshold
+at least; recurrent edges weigh 1. The search is exact and settles steps in the order of their depth, so sparse
+attention takes near-linear time. `result.bound(eigenvalue)` gives `lambda^d kappa^-(d+1)`, the lower bound of
+Theorem 2 of document 000 with its constants, to show beside a measured gradient. It is proved for linear cells with
+even attention: for trained networks it proves nothing, and a lower bound never proves stability.
+""",
+    ),
+    "gradient_paths": (
+        "Which ways does the gradient take?",
+        """
+from remanence.nn import MemRNN
+
+result = probes.gradient_paths(MemRNN(4, 16), torch.randn(20, 1, 4), t=3, k=12)
+""",
+        """
+Proposition 1 of document 000 on a real layer: ds_{t+k}/dh_t is split by the number of Jacobians on the way, from
+closed forms of the partial derivatives, and the parts sum to what autograd gives, to rounding. RNN and GRU cells
+without a memory, or with a full or screened one and the additive score. A GRU leaks h beside s, so its macro-state
+is the pair.
+""",
+    ),
+    "cost": (
+        "What does it cost as sequences grow?",
+        """
+from remanence.nn import MemRNN
+
+result = probes.cost(MemRNN(4, 8, backend="reference"), [32, 64, 128, 256])
+""",
+        """
+Seconds of a forward and a backward pass, the most bytes of tensors alive at once, bytes of the state handed over,
+and floating-point operations of the matrix products, with `a + b T + c T^2` fitted to each (no term negative,
+relative errors). A log-log slope alone would take a small quadratic term for a linear one. `declared_holds`
+compares the state with what the layer's `initial_state` declares. Operations are counted on the plain path, where
+no fused kernel hides them.
+""",
+    ),
+    "tradeoff": (
+        "Which model keeps most gradient for its memory?",
+        """
+from remanence.nn import LSTM, MemLSTM, RelLSTM
+
+models = {"LSTM": LSTM(4, 16), "MemLSTM": MemLSTM(4, 16), "RelLSTM": RelLSTM(4, 16)}
+result = probes.tradeoff(models, [50, 100, 150], torch.randn(50, 2, 4))
+""",
+        """
+Mean log gradient norm against peak memory for several models and lengths, as figure 2 (right) of document 000.
+Norms that are exactly zero are left out of the mean, not counted as one.
+""",
+    ),
+    "stability": (
+        "Does the recurrence contract, and how fast does it forget?",
+        """
+from remanence.nn import StableRNN
+
+result = probes.stability(StableRNN(4, 16, contraction=0.9), torch.randn(200, 2, 4))
+""",
+        """
+A contraction factor is *proved* where the weights allow it: by the layer's own `certificate()`, or by the spectral
+norm of a tanh recurrence. The largest Lyapunov exponent is *estimated* along the given run, by power iteration with
+the recurrence's Jacobians, or from the decay of the gradient where they cannot be had (memories, stacks, foreign
+models). `window_by_lemma` is the truncation that keeps outputs within epsilon by Lemma 1 of document 002,
+`window_measured` the one that does on the run; the second is never longer than the first.
+""",
+    ),
+    "truncation_gap": (
+        "What is lost when the model sees only the last k steps?",
+        """
+windows = [1, 2, 4, 8, 16, 32, 64]
+result = probes.truncation_gap(torch.nn.LSTM(4, 16), torch.randn(200, 4, 4), windows, ends=4)
+""",
+        """
+The model runs on whole sequences and on windows from its empty state; outputs, losses and the parameters' gradients
+at the last step of every window are compared. With targets and a cross entropy as `loss(output_t, target_t)`,
+`loss` is loss against context length.
+""",
+    ),
+    "memory_demand": (
+        "Does this task need memory at all?",
+        """
+from remanence.tasks import Copy
+
+result = probes.memory_demand(Copy(20))
+""",
+        """
+The best predictor that sees the present input alone, beside chance and a model's accuracy. Where inputs and targets
+are classes it is counted on the task's own data (for every token its most frequent answer); otherwise what the task
+states.
+""",
+    ),
+}
+
+
+def ticks(low, high):
+    step = 10 ** math.floor(math.log10((high - low) or 1))
+    step *= next(f for f in (0.2, 0.5, 1, 2, 5) if (high - low) / (step * f) <= 8)
+    first = math.ceil(low / step)
+    return [round(step * i, 10) for i in range(first, math.floor(high / step) + 1)]
+
+
+def scaled(values, log):
+    return [math.log10(max(v, 1e-18)) if log else float(v) for v in values]
+
+
+def draw_lines(figure):
+    logs = figure.layout.xaxis.type == "log", figure.layout.yaxis.type == "log"
+    names = list(figure.data[0].x) if isinstance(figure.data[0].x[0], str) else None
+    curves = []
+    for trace in figure.data:
+        x = list(range(len(trace.x))) if names else scaled(trace.x, logs[0])
+        pairs = [(a, b) for a, b in zip(x, scaled(trace.y, logs[1]), strict=True) if math.isfinite(b)]
+        curves.append((trace.name, pairs))
+    spans = []
+    for axis in (0, 1):
+        values = [pair[axis] for _, pairs in curves for pair in pairs]
+        low, high = min(values), max(values)
+        spans.append((low, high if high > low else low + 1))
+
+    def place(pair):
+        (x0, x1), (y0, y1) = spans
+        x = MARGIN + (pair[0] - x0) / (x1 - x0) * (WIDTH - 2 * MARGIN)
+        return x, HEIGHT - MARGIN - (pair[1] - y0) / (y1 - y0) * (HEIGHT - 2 * MARGIN)
+
+    parts = []
+    for value in ticks(*spans[0]):
+        x, _ = place((value, spans[1][0]))
+        shown = names[int(value)] if names and value == int(value) else ("" if names else label(value, logs[0]))
+        parts.append(text(x, HEIGHT - MARGIN + 16, shown, "middle"))
+    for value in ticks(*spans[1]):
+        _, y = place((spans[0][0], value))
+        parts.append(f'<line x1="{MARGIN}" x2="{WIDTH - MARGIN}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>')
+        parts.append(text(MARGIN - 6, y + 4, label(value, logs[1]), "end"))
+    for (name, pairs), colour in zip(curves, COLOURS, strict=False):
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in map(place, pairs))
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.8"/>')
+        if len(pairs) < 20:
+            parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in map(place, pairs)]
+        if len(curves) > 1:
+            row = sum("polyline" in part for part in parts)
+            parts.append(text(WIDTH - MARGIN - 4, MARGIN + 16 * row, name, "end", colour))
+    parts.append(text(WIDTH / 2, HEIGHT - 8, figure.layout.xaxis.title.text or "", "middle"))
+    parts.append(text(MARGIN, MARGIN - 14, figure.layout.yaxis.title.text or "", "start"))
+    return svg(parts, WIDTH, HEIGHT)
+
+
+def draw_map(figure):
+    values = figure.data[0].z
+    rows, columns = len(values), len(values[0])
+    side, top = 6, max(max(row) for row in values)
+    parts = []
+    for i, row in enumerate(values):
+        for j, value in enumerate(row):
+            if value > 0:
+                shade = 245 - int(225 * (value / top) ** 0.5)
+                box = f'x="{MARGIN + j * side}" y="{MARGIN + i * side}" width="{side}" height="{side}"'
+                parts.append(f'<rect {box} fill="rgb({shade},{shade},245)"/>')
+    frame = f'x="{MARGIN}" y="{MARGIN}" width="{columns * side}" height="{rows * side}"'
+    parts.append(f'<rect {frame} fill="none" stroke="#888"/>')
+    parts.append(text(MARGIN, MARGIN - 10, "step read (right), reader (down)", "start"))
+    return svg(parts, 2 * MARGIN + columns * side, 2 * MARGIN + rows * side)
+
+
+def label(value, log):
+    return f"1e{value:g}" if log else f"{value:g}"
+
+
+def text(x, y, words, anchor, colour="#333"):
+    words = str(words).replace("&", "&amp;").replace("<", "&lt;")
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{words}</text>'
+
+
+def svg(parts, width, height):
+    look = f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {look}>'
+    return head + '<rect width="100%" height="100%" fill="white"/>' + "".join(parts) + "</svg>\n"
+
+
+def main():
+    for name, (question, code, words) in PAGES.items():
+        torch.manual_seed(0)
+        scope = {}
+        code = f"import torch\nfrom remanence import probes\n{code.rstrip()}"
+        exec(code, scope)
+        figure = scope["result"].plot()
+        draw = draw_map if figure.data[0].type == "heatmap" else draw_lines
+        (HERE / f"{name}.svg").write_text(draw(figure), encoding="utf-8")
+        shown = f"{code}\nprint(result.verdict)\n# {scope['result'].verdict}"
+        page = f"# {name}\n\n{question}\n\n```python\n{shown}\n```\n\n![{question}]({name}.svg)\n\n{words.strip()}\n"
+        (HERE / f"{name}.md").write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""``remanence compare``: several models, lengths and seeds side by side."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from remanence.cli._errors import exit_codes
+from remanence.cli._evaluate import numbers, show_rows, shown
+from remanence.cli._train import configuration
+from remanence.train import Cell, EvaluationConfig, best_run, carry_out, evaluate, plan_grid
+
+COLUMNS = ("model", "length", "seed", "status", "update", "loss", "accuracy", "best_accuracy", "updates_per_second")
+FAILED = 1
+INTERRUPTED = 130
+
+
+def compare_models(
+    task: str,
+    models: str,
+    lengths: str | None,
+    seeds: int,
+    settings: list[str],
+    folder: Path | None,
+    jobs: int | None,
+    transfer: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Does what ``remanence compare`` says."""
+    with exit_codes():
+        configs = {name: configuration(task, name, settings) for name in models.split(",")}
+        place = folder or Path("runs") / f"compare-{task}"
+        cells = plan_grid(configs, place, numbers("lengths", lengths) or [None], seeds)
+        transfer_lengths = numbers("transfer", transfer)
+    try:
+        with _live(as_json) as tick:
+            rows = carry_out(cells, jobs or available_cores(), tick)
+    except KeyboardInterrupt:
+        typer.echo(f"stopped; every run in {place} is saved. The same command goes on with them", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    report = {"runs": rows, "transfer": _transferred(cells, transfer_lengths)}
+    _show(report, as_json)
+    if any(row["status"] != "done" for row in rows):
+        typer.echo(f"some runs failed; see output.txt in their folders below {place}", err=True)
+        raise typer.Exit(FAILED)
+
+
+def available_cores() -> int:
+    """Cores that this process may use.
+
+    Example:
+        >>> available_cores() >= 1
+        True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _live(as_json: bool) -> Iterator[Any]:
+    """A table that changes on a terminal; elsewhere a line whenever a run changes its state."""
+    console = Console()
+    if as_json:
+        yield None
+    elif console.is_terminal:
+        with Live(console=console, refresh_per_second=2, transient=True) as live:
+            yield lambda rows: live.update(make_table(rows))
+    else:
+        yield _Changes()
+
+
+class _Changes:
+    """Prints what has changed since the last look."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, Any] = {}
+
+    def __call__(self, rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            state = (row["status"], row["best_accuracy"])
+            if self.seen.get(row["run"]) != state and row["status"] != "new":
+                typer.echo("  ".join(f"{name} {shown(row[name])}" for name in COLUMNS if row[name] is not None))
+            self.seen[row["run"]] = state
+
+
+def make_table(rows: list[dict[str, Any]]) -> Table:
+    """The runs of a comparison as a table.
+
+    Example:
+        >>> make_table([]).row_count
+        0
+    """
+    table = Table(*COLUMNS, box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for row in rows:
+        table.add_row(*(shown(row[name]) for name in COLUMNS))
+    return table
+
+
+def _transferred(cells: list[Cell], lengths: list[int]) -> list[dict[str, Any]]:
+    """The best run of every model and length by validation, measured at other lengths without more training."""
+    rows = []
+    for model, length in dict.fromkeys((cell.model, cell.length) for cell in cells):
+        best = best_run([cell.run for cell in cells if (cell.model, cell.length) == (model, length)])
+        if best is None or not lengths:
+            continue
+        network, task = best.load()
+        for other in lengths:
+            found = evaluate(network, task.with_length(other), EvaluationConfig(batches=1, batch_size=20), "test")
+            seed = best.config.seed
+            rows.append({"model": model, "trained_at": length, "seed": seed, "measured_at": other, **found})
+    return rows
+
+
+def _show(report: dict[str, list[dict[str, Any]]], as_json: bool) -> None:
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(report, indent=2))
+        return
+    Console().print(make_table(report["runs"]))
+    if report["transfer"]:
+        typer.echo("\nbest by validation, at other lengths without more training:")
+        show_rows(report["transfer"], as_json=False)

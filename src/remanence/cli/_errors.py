@@ -1,0 +1,35 @@
+"""From errors to exit codes: 0 done, 2 bad input, 3 not finite, 4 in use, 5 cannot write, 6 no checkpoint, 130, 143."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import typer
+
+from remanence.data import DataError
+from remanence.train import RunError
+
+BAD_INPUT = 2
+
+
+@contextlib.contextmanager
+def exit_codes() -> Iterator[None]:
+    """Turns what a user can mend into one line and an exit code.
+
+    Example:
+        >>> try:
+        ...     with exit_codes():
+        ...         raise ValueError("`seed` must be an int >= 0; got -1")
+        ... except typer.Exit as stop:
+        ...     stop.exit_code
+        2
+    """
+    try:
+        yield
+    except RunError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(error.exit_code) from error
+    except (ValueError, TypeError, DataError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(BAD_INPUT) from error

@@ -1,0 +1,84 @@
+"""A run as it goes: a live bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+Observer = Callable[[dict[str, Any]], None]
+
+
+@contextlib.contextmanager
+def watch(folder: Path, quiet: bool = False, console: Console | None = None) -> Iterator[Observer]:
+    """Gives an observer of a run that shows it.
+
+    Args:
+        folder: Of the run, to be named.
+        quiet: Show nothing but warnings, which go to standard error.
+        console: Where to; standard output unless told.
+
+    Example:
+        >>> with watch(Path("runs/mine"), quiet=True) as observer:
+        ...     observer({"kind": "train", "update": 1, "budget": 2})
+    """
+    console = console or Console()
+    if quiet:
+        yield _warn
+    elif console.is_terminal:
+        with _bar(console, folder) as observer:
+            yield observer
+    else:
+        typer.echo(f"run {folder}")
+        yield lambda line: _print(plain_line(line))
+
+
+def _warn(line: dict[str, Any]) -> None:
+    if line["kind"] == "message":
+        typer.echo(line["text"], err=True)
+
+
+def _print(text: str) -> None:
+    if text:
+        typer.echo(text)
+
+
+def plain_line(line: dict[str, Any]) -> str:
+    """One measurement or message as a line of text; nothing for what a reader need not know.
+
+    Example:
+        >>> plain_line({"kind": "train", "update": 50, "budget": 100, "loss": 0.25, "accuracy": 0.5})
+        'update 50/100  train loss 0.25  accuracy 0.5'
+    """
+    if line["kind"] == "message":
+        return line["text"]
+    if line["kind"] in ("saved", "end"):
+        return ""
+    place = f"update {line['update']}/{line['budget']}"
+    return f"{place}  {line['kind']} {_numbers(line)}".rstrip()
+
+
+def _numbers(line: dict[str, Any]) -> str:
+    shown = {key: value for key, value in line.items() if key not in ("kind", "update", "budget", "seconds", "best")}
+    return "  ".join(f"{key} {value:.4g}" for key, value in shown.items() if value is not None)
+
+
+@contextlib.contextmanager
+def _bar(console: Console, folder: Path) -> Iterator[Observer]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, refresh_per_second=4) as progress:
+        job = progress.add_task(folder.name, total=None)
+
+        def observe(line: dict[str, Any]) -> None:
+            if line["kind"] in ("message", "validation", "curriculum", "resumed"):
+                progress.console.print(plain_line(line), markup=False, highlight=False)
+            if line["kind"] == "train":
+                text = f"loss {line['loss']:.4f}  accuracy {line['accuracy']:.3f}  {line['updates_per_second']:.1f}/s"
+                progress.update(job, description=text, completed=line["update"], total=line["budget"])
+
+        yield observe

@@ -1,0 +1,105 @@
+"""``remanence train`` and ``remanence resume``."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from remanence.cli._errors import exit_codes
+from remanence.cli._progress import watch
+from remanence.train import (
+    Outcome,
+    Processes,
+    Run,
+    RunConfig,
+    join_processes,
+    read_config,
+    recipe,
+    resume,
+    run_name,
+    train,
+    with_settings,
+)
+
+
+def settings_of(given: dict[str, Any]) -> list[str]:
+    """Options of the command as settings; those that were not given are left out.
+
+    Example:
+        >>> settings_of({"seed": 3, "budget.updates": None})
+        ['seed=3']
+    """
+    return [f"{key}={value}" for key, value in given.items() if value is not None]
+
+
+def start_run(
+    task: str,
+    model: str,
+    settings: list[str],
+    config_file: Path | None,
+    folder: Path | None,
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Does what ``remanence train`` says."""
+    with exit_codes():
+        config = configuration(task, model, settings, config_file)
+        join_processes(config.loop.device)
+        place = folder or Path("runs") / run_name(config)
+        with watch(place, quiet or as_json or not Processes().writes) as observer:
+            outcome = train(config, place, observer)
+        finish(outcome, as_json)
+
+
+def configuration(task: str, model: str, settings: list[str], config_file: Path | None = None) -> RunConfig:
+    """The recipe of a task and a model, or a file, with single settings changed.
+
+    Example:
+        >>> configuration("copy", "LSTM", ["budget.updates=5"]).budget.updates
+        5
+    """
+    start = recipe(task, model)
+    if config_file is not None:
+        start = with_settings(read_config(config_file), [f"task.name={task}"])
+    return with_settings(start, settings)
+
+
+def resume_run(folder: Path, settings: list[str], *, quiet: bool, as_json: bool) -> None:
+    """Does what ``remanence resume`` says."""
+    with exit_codes():
+        run = Run.open(folder)
+        config = with_settings(run.config, settings) if settings else None
+        join_processes(run.config.loop.device)
+        with watch(folder, quiet or as_json or not Processes().writes) as observer:
+            outcome = resume(folder, observer, config)
+        finish(outcome, as_json)
+
+
+def finish(outcome: Outcome, as_json: bool) -> None:
+    """Prints how a run ended, and leaves with the exit code that says so."""
+    if Processes().writes:
+        typer.echo(json.dumps(_facts(outcome), indent=2) if as_json else _words(outcome))
+    if outcome.status == "interrupted":
+        raise typer.Exit(128 + (outcome.signal or signal.SIGINT))
+
+
+def _facts(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "run": str(outcome.run.folder),
+        "status": outcome.status,
+        "reason": outcome.reason,
+        "update": outcome.update,
+        "validation": outcome.validation,
+    }
+
+
+def _words(outcome: Outcome) -> str:
+    found = ", ".join(f"{name} {value:.4g}" for name, value in outcome.validation.items()) or "not evaluated yet"
+    if outcome.status == "interrupted":
+        return f"stopped at update {outcome.update}, saved. Go on with: remanence resume {outcome.run.folder}"
+    return f"done after {outcome.update} updates ({outcome.reason}): validation {found}. Run: {outcome.run.folder}"

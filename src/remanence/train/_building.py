@@ -1,0 +1,115 @@
+"""From a configuration to a task and a model."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+import inspect
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from remanence._validate import message, one_of
+from remanence.nn import HDetach, SequenceModel, TruncatedBPTT, get_model
+from remanence.tasks import Task, make_task
+from remanence.train._config import RunConfig
+
+_CUTS = {"truncate": TruncatedBPTT, "h_detach": HDetach}
+
+
+def resolved(config: RunConfig) -> RunConfig:
+    """The configuration with every size that its model needs: 128 hidden units unless told.
+
+    Args:
+        config: Of the run.
+
+    Example:
+        >>> resolved(RunConfig()).model.options
+        {'hidden_size': 128}
+    """
+    needed = inspect.signature(get_model(config.model.name)).parameters
+    if "hidden_size" not in needed or "hidden_size" in config.model.options:
+        return config
+    options = {"hidden_size": 128, **config.model.options}
+    return dataclasses.replace(config, model=dataclasses.replace(config.model, options=options))
+
+
+def build_task(config: RunConfig) -> Task:
+    """Makes the task of a configuration, after importing what registers it.
+
+    Args:
+        config: Of the run.
+
+    Example:
+        >>> build_task(RunConfig()).name
+        'copy'
+    """
+    for name in config.imports:
+        _import(name)
+    return make_task(config.task.name, **config.task.options)
+
+
+def _import(name: str) -> None:
+    if not name.endswith(".py"):
+        importlib.import_module(name)
+        return
+    spec = importlib.util.spec_from_file_location(Path(name).stem, name)
+    if spec is None or spec.loader is None or not Path(name).is_file():
+        raise ValueError(message("imports", "name modules or existing Python files", repr(name)))
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def build_model(config: RunConfig, task: Task) -> SequenceModel:
+    """Makes the model of a configuration; its weights come from torch's global generator.
+
+    Args:
+        config: Of the run.
+        task: Whose sizes it takes.
+
+    Example:
+        >>> config = RunConfig()
+        >>> build_model(config, build_task(config)).core.hidden_size
+        128
+    """
+    options = dict(resolved(config).model.options)
+    if isinstance(options.get("cuts"), dict):
+        options["cuts"] = _cuts(options["cuts"])
+    model = SequenceModel.for_task(task, config.model.name, **options)
+    return model.to(torch.float64) if config.loop.precision == "float64" else model
+
+
+def _cuts(table: dict[str, Any]) -> Any:
+    if len(table) != 1:
+        raise ValueError(message("model.options.cuts", "have one key, `truncate` or `h_detach`", repr(table)))
+    ((kind, value),) = table.items()
+    return _CUTS[one_of("key of model.options.cuts", kind, _CUTS)](value)
+
+
+def check_precision(precision: str, device: torch.device) -> None:
+    """Refuses mixed precision where the device has none.
+
+    Args:
+        precision: Of the loop.
+        device: Where the model is.
+
+    Example:
+        >>> check_precision("float32", torch.device("cpu"))
+    """
+    if precision == "bfloat16" and not _has_bfloat16(device):
+        expected = f"be one that the device has; {device} has no bfloat16 arithmetic"
+        raise ValueError(message("loop.precision", expected, "'bfloat16'", "Use 'float32'"))
+
+
+def _has_bfloat16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return device.type == "cpu" and "bf16" in _cpu_flags()
+
+
+def _cpu_flags() -> str:
+    try:
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,206 @@
+"""Checkpoints: whole or absent, checked when they are read, the last two kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from remanence.train._errors import CheckpointError
+from remanence.train._files import WRITING, replace_file, write_folder
+from remanence.train._states import pack, unpack
+
+KEPT = 2
+BEST = "best.safetensors"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Everything that a run needs to go on as if nothing had happened.
+
+    Args:
+        update: batches learnt from so far.
+        weights: the model's ``state_dict``.
+        training: optimiser, random states, carried layer state, progress: nested values of tensors and plain data.
+
+    Example:
+        >>> Checkpoint(3, {}, {"progress": {}}).update
+        3
+    """
+
+    update: int
+    weights: dict[str, Tensor]
+    training: dict[str, Any]
+
+
+def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
+    """Writes a checkpoint and forgets those before the last two.
+
+    Args:
+        folder: ``checkpoint`` of a run.
+        checkpoint: What to keep.
+
+    Returns:
+        Its own folder, named by the update.
+
+    Raises:
+        StorageError: If it cannot be written; the ones before are untouched.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = save_checkpoint(Path(folder), Checkpoint(7, {}, {"progress": {"best": None}}))
+        ...     load_checkpoint(Path(folder)).update
+        7
+    """
+    tensors: dict[str, Tensor] = {}
+    outline = pack(checkpoint.training, "training", tensors)
+    files = {
+        "weights.safetensors": _stored(checkpoint.weights),
+        "training.safetensors": _stored(tensors),
+        "training.json": json.dumps({"update": checkpoint.update, "training": outline}).encode(),
+    }
+    sums = {name: hashlib.sha256(contents).hexdigest() for name, contents in files.items()}
+    path = folder / f"{checkpoint.update:09d}"
+    write_folder(path, {**files, "sha256.json": json.dumps(sums, indent=1).encode()})
+    for old in list_checkpoints(folder)[:-KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+    return path
+
+
+def _stored(tensors: Mapping[str, Tensor]) -> bytes:
+    # Tied weights share their storage, which the format refuses: every name gets its own copy.
+    return safetensors.torch.save(
+        {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    )
+
+
+def list_checkpoints(folder: Path) -> list[Path]:
+    """Lists the checkpoints of a run, oldest first.
+
+    Example:
+        >>> list_checkpoints(Path("no such folder"))
+        []
+    """
+    return sorted(path for path in folder.glob("*") if re.fullmatch(r"\d{9,}", path.name))
+
+
+def load_checkpoint(folder: Path, warn: Callable[[str], None] = print, *, repair: bool = False) -> Checkpoint | None:
+    """Reads the newest checkpoint that is whole.
+
+    Args:
+        folder: ``checkpoint`` of a run.
+        warn: Is told of every one that is torn or corrupted.
+        repair: Whether to rename those; only for whoever holds the run's lock.
+
+    Returns:
+        The checkpoint, or None if the run never wrote one.
+
+    Raises:
+        CheckpointError: If there are some and none can be read.
+
+    Example:
+        >>> load_checkpoint(Path("no such folder")) is None
+        True
+    """
+    found = list_checkpoints(folder)
+    for path in reversed(found):
+        try:
+            return read_checkpoint(path)
+        except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
+            where = _set_aside(path) if repair else path
+            warn(f"checkpoint {where} is damaged ({error}); the one before is taken")
+    if found:
+        raise CheckpointError(f"none of the checkpoints in {folder} can be read; start the run again in another folder")
+    return None
+
+
+def _set_aside(path: Path) -> Path:
+    """Renames a damaged checkpoint: it no longer counts as one of the last two, and whoever asks why can look at it."""
+    aside = path.with_name(f"damaged-{path.name}")
+    shutil.rmtree(aside, ignore_errors=True)
+    return path.rename(aside)
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Reads one checkpoint and holds it against its checksums.
+
+    Args:
+        path: Its own folder.
+
+    Raises:
+        ValueError: If a file differs from its checksum.
+
+    Example:
+        >>> read_checkpoint(Path("no such folder"))
+        Traceback (most recent call last):
+        FileNotFoundError: ...
+    """
+    sums = json.loads((path / "sha256.json").read_bytes())
+    files = {name: (path / name).read_bytes() for name in sums}
+    for name, contents in files.items():
+        found = hashlib.sha256(contents).hexdigest()
+        if found != sums[name]:
+            raise ValueError(f"{name} has SHA-256 {found[:12]}..., not {sums[name][:12]}...")
+    outline = json.loads(files["training.json"])
+    training = unpack(outline["training"], safetensors.torch.load(files["training.safetensors"]))
+    return Checkpoint(outline["update"], safetensors.torch.load(files["weights.safetensors"]), training)
+
+
+def save_best(folder: Path, weights: Mapping[str, Tensor], **facts: Any) -> None:
+    """Keeps the weights that did best so far.
+
+    Args:
+        folder: ``checkpoint`` of a run.
+        weights: the model's ``state_dict``.
+        facts: What to know about them, for JSON.
+
+    Example:
+        >>> import tempfile, torch
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_best(Path(folder), {"a": torch.ones(1)}, update=3)
+        ...     load_best(Path(folder))
+        ({'a': tensor([1.])}, {'update': 3})
+    """
+    copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
+    replace_file(folder / BEST, safetensors.torch.save(copies, metadata={"facts": json.dumps(facts)}))
+
+
+def load_best(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """Reads the weights that did best, and what is known about them; None before the first evaluation.
+
+    Example:
+        >>> load_best(Path("no such folder")) is None
+        True
+    """
+    path = folder / BEST
+    if not path.is_file():
+        return None
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            facts = json.loads((file.metadata() or {})["facts"])
+            return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118 - not a dictionary
+    except (safetensors.SafetensorError, KeyError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}); evaluate the last weights instead") from error
+
+
+def forget_drafts(folder: Path) -> None:
+    """Removes what a killed process left half written.
+
+    Example:
+        >>> forget_drafts(Path("no such folder"))
+    """
+    for path in folder.glob(f"{WRITING}*"):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

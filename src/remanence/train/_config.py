@@ -1,0 +1,343 @@
+"""What a run is: typed, frozen, and complete. The resolved configuration lies beside every run."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from remanence._validate import boolean, message, one_of, positive_int, probability, real
+
+OptimiserName = Literal["sgd", "rmsprop", "adam", "adamw"]
+MomentumForm = Literal["sum", "average"]
+ScheduleName = Literal["constant", "inverse", "cosine", "plateau"]
+Precision = Literal["float32", "float64", "bfloat16"]
+Metric = Literal["loss", "accuracy"]
+
+
+@dataclass(frozen=True)
+class TaskConfig:
+    """The task by its name.
+
+    Args:
+        name: one of :func:`remanence.tasks.list_tasks`.
+        options: fields of the task's recipe.
+        batch_size: rows of a batch, B.
+
+    Example:
+        >>> TaskConfig("copy", {"length": 50}).batch_size
+        10
+    """
+
+    name: str = "copy"
+    options: dict[str, Any] = field(default_factory=dict)
+    batch_size: int = 10
+
+    def __post_init__(self) -> None:
+        positive_int("task.batch_size", self.batch_size)
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The model by its name.
+
+    Args:
+        name: one of :func:`remanence.nn.list_models`.
+        options: of :class:`remanence.nn.SequenceModel` and of the core, such as ``hidden_size``, which is 128 unless
+            told; ``cuts`` may be a table, ``{truncate = 10}`` or ``{h_detach = 0.25}``.
+
+    Example:
+        >>> ModelConfig("RelRNN", {"hidden_size": 64}).name
+        'RelRNN'
+    """
+
+    name: str = "LSTM"
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OptimiserConfig:
+    """How parameters move.
+
+    Two kinds of decay exist and are never mixed up: `l2` and `embedding_l2` add ``l2 * parameter`` to the gradient, so
+    an adaptive optimiser rescales them; `decoupled_decay` shrinks parameters by ``learning_rate * decoupled_decay``
+    beside the step, whatever their gradients are (AdamW).
+
+    Args:
+        name: ``"sgd"``, ``"rmsprop"``, ``"adam"`` (with `l2`) or ``"adamw"`` (with `decoupled_decay`).
+        learning_rate: of all parameters but the orthogonal ones.
+        orthogonal_learning_rate: of orthogonal parts (ExpRNN, GORU); None is a tenth of `learning_rate`.
+        momentum: of SGD.
+        momentum_form: ``"sum"``, ``v = momentum v + g``, or ``"average"``, ``v = momentum v + (1 - momentum) g``.
+        bias_correction: divide the running average by ``1 - momentum ** t``; for ``"average"`` only.
+        smoothing: of RMSprop's mean square.
+        betas: of Adam.
+        epsilon: what keeps RMSprop and Adam from dividing by zero.
+        l2: penalty on all parameters, added to the gradient.
+        embedding_l2: penalty on embeddings, in place of `l2` there; None takes `l2`.
+        decoupled_decay: decay beside the step.
+
+    Example:
+        >>> OptimiserConfig("adamw", l2=0.1)
+        Traceback (most recent call last):
+        ValueError: `optimiser.l2` must be 0 with 'adamw', which decays beside the step; got 0.1. Use ...
+    """
+
+    name: OptimiserName = "adam"
+    learning_rate: float = 1e-3
+    orthogonal_learning_rate: float | None = None
+    momentum: float = 0.0
+    momentum_form: MomentumForm = "sum"
+    bias_correction: bool = False
+    smoothing: float = 0.99
+    betas: tuple[float, float] = (0.9, 0.999)
+    epsilon: float = 1e-8
+    l2: float = 0.0
+    embedding_l2: float | None = None
+    decoupled_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        one_of("optimiser.name", self.name, ("sgd", "rmsprop", "adam", "adamw"))
+        one_of("optimiser.momentum_form", self.momentum_form, ("sum", "average"))
+        boolean("optimiser.bias_correction", self.bias_correction)
+        real("optimiser.learning_rate", self.learning_rate, above=0.0)
+        if self.orthogonal_learning_rate is not None:
+            real("optimiser.orthogonal_learning_rate", self.orthogonal_learning_rate, above=0.0)
+        for name in ("momentum", "smoothing"):
+            real(f"optimiser.{name}", getattr(self, name), least=0.0, below=1.0)
+        real("optimiser.epsilon", self.epsilon, above=0.0)
+        for name in ("l2", "embedding_l2", "decoupled_decay"):
+            real(f"optimiser.{name}", getattr(self, name) or 0.0, least=0.0)
+        if not isinstance(self.betas, tuple) or len(self.betas) != 2:
+            raise ValueError(message("optimiser.betas", "be two numbers", repr(self.betas)))
+        for beta in self.betas:
+            real("optimiser.betas", beta, least=0.0, below=1.0)
+        self._check_combinations()
+
+    def _check_combinations(self) -> None:
+        if self.name == "adamw" and (self.l2 or self.embedding_l2):
+            expected = "be 0 with 'adamw', which decays beside the step"
+            hint = "Use `decoupled_decay`, or 'adam' with `l2`"
+            raise ValueError(message("optimiser.l2", expected, self.l2 or self.embedding_l2, hint))
+        if self.name == "adam" and self.decoupled_decay:
+            hint = "Use 'adamw', or `l2`"
+            raise ValueError(message("optimiser.decoupled_decay", "be 0 with 'adam'", self.decoupled_decay, hint))
+        if self.momentum and self.name != "sgd":
+            raise ValueError(message("optimiser.momentum", f"be 0 with {self.name!r}", self.momentum, "Use 'sgd'"))
+        if self.bias_correction and self.momentum_form != "average":
+            expected = "be False unless momentum_form is 'average'"
+            raise ValueError(message("optimiser.bias_correction", expected, True))
+
+
+@dataclass(frozen=True)
+class ScheduleConfig:
+    """How the learning rates change; update t counts from 0.
+
+    Args:
+        name: ``"constant"``; ``"inverse"``, ``1 / (1 + t / period)``, which is 1/t with period 1; ``"cosine"``, half a
+            wave down to `fraction` over `period` updates; ``"plateau"``, times `factor` after `patience` evaluations
+            without gain.
+        period: in updates; None is 1 for ``"inverse"`` and the whole budget for ``"cosine"``.
+        fraction: what the cosine ends at.
+        factor: of a plateau.
+        patience: evaluations without gain that a plateau bears before it acts.
+
+    Example:
+        >>> ScheduleConfig("cosine", fraction=1 / 32).name
+        'cosine'
+    """
+
+    name: ScheduleName = "constant"
+    period: int | None = None
+    fraction: float = 0.0
+    factor: float = 0.25
+    patience: int = 0
+
+    def __post_init__(self) -> None:
+        one_of("schedule.name", self.name, ("constant", "inverse", "cosine", "plateau"))
+        if self.period is not None:
+            positive_int("schedule.period", self.period)
+        probability("schedule.fraction", self.fraction)
+        real("schedule.factor", self.factor, above=0.0, below=1.0)
+        positive_int("schedule.patience", self.patience, minimum=0)
+
+
+@dataclass(frozen=True)
+class BudgetConfig:
+    """How long a run may take, and when it may stop earlier.
+
+    Args:
+        updates: batches to learn from; None is decided by `epochs`.
+        epochs: passes over the data, for tasks that end.
+        accuracy: stop once the validation accuracy has reached this; None never does.
+        patience: stop after so many evaluations without gain; None never does.
+
+    Example:
+        >>> BudgetConfig(updates=100, accuracy=0.99).updates
+        100
+    """
+
+    updates: int | None = 1000
+    epochs: int | None = None
+    accuracy: float | None = None
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.updates is None) == (self.epochs is None):
+            expected = 'be given, or `budget.epochs`, and not both (updates = "none" makes room for epochs)'
+            raise ValueError(message("budget.updates", expected, f"{self.updates} and epochs {self.epochs}"))
+        if self.updates is not None:
+            positive_int("budget.updates", self.updates)
+        if self.epochs is not None:
+            positive_int("budget.epochs", self.epochs)
+        if self.accuracy is not None:
+            probability("budget.accuracy", self.accuracy)
+        if self.patience is not None:
+            positive_int("budget.patience", self.patience)
+
+
+@dataclass(frozen=True)
+class LoopConfig:
+    """How batches become updates.
+
+    Args:
+        clip_norm: greatest norm of the whole gradient; None does not clip.
+        clip_value: greatest absolute value of any part of it; None does not clip.
+        accumulate: parts that a batch is worked through in; the memory of a part, the gradient of the whole.
+        truncate: an update after every so many steps of a batch, the state carried on without its gradient (truncated
+            back-propagation); None takes the whole sequence.
+        precision: ``"float32"``, ``"float64"``, or ``"bfloat16"`` for mixed precision where the device has it.
+        device: where the model runs, as torch names it.
+        threads: of torch.
+        log_every: updates between two lines of training metrics.
+        save_every: updates between two checkpoints.
+
+    Example:
+        >>> LoopConfig(clip_norm=1.0).accumulate
+        1
+    """
+
+    clip_norm: float | None = 1.0
+    clip_value: float | None = None
+    accumulate: int = 1
+    truncate: int | None = None
+    precision: Precision = "float32"
+    device: str = "cpu"
+    threads: int = 1
+    log_every: int = 50
+    save_every: int = 500
+
+    def __post_init__(self) -> None:
+        for name in ("clip_norm", "clip_value"):
+            if getattr(self, name) is not None:
+                real(f"loop.{name}", getattr(self, name), above=0.0)
+        if self.clip_norm is not None and self.clip_value is not None:
+            expected = "be absent with `loop.clip_norm`"
+            raise ValueError(message("loop.clip_value", expected, self.clip_value, 'Set loop.clip_norm = "none"'))
+        for name in ("accumulate", "threads", "log_every", "save_every"):
+            positive_int(f"loop.{name}", getattr(self, name))
+        if self.truncate is not None:
+            positive_int("loop.truncate", self.truncate)
+        one_of("loop.precision", self.precision, ("float32", "float64", "bfloat16"))
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """How a model is judged while it learns, always on the same batches.
+
+    Args:
+        every: updates between two evaluations.
+        batches: batches of an evaluation; 0 is a whole pass, for tasks that end.
+        batch_size: rows of an evaluation batch.
+        seed: of the evaluation's batches, whatever the seed of the run.
+        metric: what decides which weights are the best ones: ``"loss"`` or ``"accuracy"``.
+
+    Example:
+        >>> EvaluationConfig(batches=0).metric
+        'loss'
+    """
+
+    every: int = 500
+    batches: int = 10
+    batch_size: int = 100
+    seed: int = 0
+    metric: Metric = "loss"
+
+    def __post_init__(self) -> None:
+        positive_int("evaluation.every", self.every)
+        positive_int("evaluation.batches", self.batches, minimum=0)
+        positive_int("evaluation.batch_size", self.batch_size)
+        positive_int("evaluation.seed", self.seed, minimum=0)
+        one_of("evaluation.metric", self.metric, ("loss", "accuracy"))
+
+
+@dataclass(frozen=True)
+class CurriculumConfig:
+    """Short sequences first, longer ones as accuracy allows.
+
+    Args:
+        start: length to begin with; None trains at the task's own length throughout.
+        growth: factor to the next length, up to the task's own.
+        accuracy: mean training accuracy over `window` batches that allows the next length.
+        window: batches that this mean is taken over; every length gets at least so many.
+
+    Example:
+        >>> CurriculumConfig(start=10).growth
+        1.5
+    """
+
+    start: int | None = None
+    growth: float = 1.5
+    accuracy: float = 0.95
+    window: int = 50
+
+    def __post_init__(self) -> None:
+        if self.start is not None:
+            positive_int("curriculum.start", self.start)
+        real("curriculum.growth", self.growth, above=1.0)
+        probability("curriculum.accuracy", self.accuracy)
+        positive_int("curriculum.window", self.window)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides a run; two runs of one configuration end with the same weights.
+
+    Args:
+        task: what is learnt.
+        model: what learns.
+        optimiser: how parameters move.
+        schedule: how learning rates change.
+        budget: how long it takes.
+        loop: how batches become updates.
+        evaluation: how the model is judged.
+        curriculum: how the length grows.
+        seed: of weights, batches and dropout.
+        imports: modules, or paths of Python files, that are imported first; users' own tasks are registered there.
+
+    Example:
+        >>> RunConfig(task=TaskConfig("denoise"), seed=3).task.name
+        'denoise'
+    """
+
+    task: TaskConfig = field(default_factory=TaskConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
+    loop: LoopConfig = field(default_factory=LoopConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
+    seed: int = 0
+    imports: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        positive_int("seed", self.seed, minimum=0)
+
+    @property
+    def digest(self) -> str:
+        """Eight hexadecimal digits that name this configuration, so that the same command finds the same run again."""
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -1,0 +1,63 @@
+"""How a run may end before its time. Every error has an exit code of its own, so that scripts can tell them apart."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class RunError(RuntimeError):
+    """A run could not go on; what was reached is in its folder.
+
+    Attributes:
+        exit_code: what the command line ends with.
+
+    Example:
+        >>> RunError.exit_code, RunLockedError.exit_code
+        (1, 4)
+    """
+
+    exit_code: ClassVar[int] = 1
+
+
+class NonFiniteError(RunError):
+    """The loss, a gradient or a weight is NaN or infinite; the last good state and the batch are kept.
+
+    Example:
+        >>> NonFiniteError.exit_code
+        3
+    """
+
+    exit_code = 3
+
+
+class RunLockedError(RunError):
+    """Another process works on this run.
+
+    Example:
+        >>> RunLockedError.exit_code
+        4
+    """
+
+    exit_code = 4
+
+
+class StorageError(RunError):
+    """The run folder cannot be written, as on a full disk; the last checkpoint is whole.
+
+    Example:
+        >>> StorageError.exit_code
+        5
+    """
+
+    exit_code = 5
+
+
+class CheckpointError(RunError):
+    """There is no checkpoint that could be read, or what lies in the folder does not fit.
+
+    Example:
+        >>> CheckpointError.exit_code
+        6
+    """
+
+    exit_code = 6

@@ -1,0 +1,165 @@
+"""Writing that cannot leave half a file, and a lock that ends with its process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from remanence.train._errors import RunLockedError, StorageError
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - not on Windows, where two processes on one folder go unnoticed
+    fcntl = None
+
+WRITING = ".writing-"
+
+
+def write_bytes(path: Path, contents: bytes) -> None:
+    """Writes a file and waits until the disk has it.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_bytes(Path(folder) / "a", b"abc")
+        ...     (Path(folder) / "a").read_bytes()
+        b'abc'
+    """
+    with path.open("wb") as file:
+        file.write(contents)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace_file(path: Path, contents: bytes) -> None:
+    """Puts a whole file in place of another in one step; a reader sees the old one or the new one.
+
+    Args:
+        path: The file.
+        contents: What it shall hold.
+
+    Raises:
+        StorageError: If it cannot be written; the old file is still there.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     replace_file(Path(folder) / "a", b"abc")
+        ...     [path.name for path in Path(folder).iterdir()]
+        ['a']
+    """
+    draft = path.with_name(f"{WRITING}{path.name}")
+    try:
+        write_bytes(draft, contents)
+        os.replace(draft, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise storage_error(path, error) from error
+
+
+def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
+    """Makes a folder of files appear in one step, whole or not at all.
+
+    Args:
+        path: The folder, which may exist already and is then replaced.
+        files: Contents by name.
+
+    Raises:
+        StorageError: If it cannot be written; nothing of it is left then.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_folder(Path(folder) / "made", {"a": b"1", "b": b"2"})
+        ...     sorted(path.name for path in (Path(folder) / "made").iterdir())
+        ['a', 'b']
+    """
+    draft = path.with_name(f"{WRITING}{path.name}")
+    try:
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        for name, contents in files.items():
+            write_bytes(draft / name, contents)
+        sync_folder(draft)
+        if path.exists():
+            shutil.rmtree(path)
+        os.replace(draft, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise storage_error(path, error) from error
+
+
+def sync_folder(path: Path) -> None:
+    """Waits until the disk knows the names in a folder: a renamed file is safe only then.
+
+    Example:
+        >>> sync_folder(Path("."))
+    """
+    if os.name != "posix":  # pragma: no cover - elsewhere folders cannot be opened
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def storage_error(path: Path, error: OSError) -> StorageError:
+    """Words a failed write.
+
+    Example:
+        >>> print(storage_error(Path("run/a"), OSError(28, "No space left on device")))
+        run/a could not be written: No space left on device. What was saved before is whole; ...
+    """
+    return StorageError(
+        f"{path} could not be written: {error.strerror or error}. What was saved before is whole; make room and resume"
+    )
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Holds a run folder for this process; the system lets go of it when the process ends, however it ends.
+
+    Args:
+        folder: The run folder, which exists.
+
+    Raises:
+        RunLockedError: If another process holds it.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, locked(Path(folder)):
+        ...     is_locked(Path(folder))
+        True
+    """
+    with (folder / "lock").open("a+b") as file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise RunLockedError(f"{folder} is in use by another process; wait for it, or stop it first") from error
+        yield
+
+
+def is_locked(folder: Path) -> bool:
+    """Tells whether a process works on a run folder now.
+
+    Example:
+        >>> is_locked(Path("no such folder"))
+        False
+    """
+    try:
+        with (folder / "lock").open("rb") as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

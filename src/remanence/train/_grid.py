@@ -1,0 +1,191 @@
+"""Many runs side by side: each a process and a folder of its own, so that the whole can be stopped and gone on with."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from remanence._validate import positive_int
+from remanence.train._building import resolved
+from remanence.train._config import RunConfig
+from remanence.train._run import Run
+
+Tick = Callable[[list[dict[str, Any]]], None]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a comparison.
+
+    Args:
+        model: its name.
+        length: of the task, None for the task's own.
+        seed: of the run.
+        run: its folder.
+
+    Example:
+        >>> Cell("LSTM", 100, 0, Run(Path("runs/x"))).label
+        'LSTM T=100 seed 0'
+    """
+
+    model: str
+    length: int | None
+    seed: int
+    run: Run
+
+    @property
+    def label(self) -> str:
+        """Model, length and seed in words."""
+        return f"{self.model}{'' if self.length is None else f' T={self.length}'} seed {self.seed}"
+
+
+def plan_grid(
+    configs: dict[str, RunConfig], folder: str | Path, lengths: Sequence[int | None] = (None,), seeds: int = 1
+) -> list[Cell]:
+    """Lays out a comparison and makes its run folders; those that exist are found again.
+
+    Args:
+        configs: By the model's name.
+        folder: Where the runs go.
+        lengths: Of the task.
+        seeds: How many, from the configuration's own upwards.
+
+    Returns:
+        The cells, the first seed of everything first, so that a whole picture appears early.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     [cell.label for cell in plan_grid({"LSTM": RunConfig()}, folder, lengths=[5, 9], seeds=2)]
+        ['LSTM T=5 seed 0', 'LSTM T=9 seed 0', 'LSTM T=5 seed 1', 'LSTM T=9 seed 1']
+    """
+    positive_int("seeds", seeds)
+    cells = []
+    for extra in range(seeds):
+        for model, config in configs.items():
+            for length in lengths:
+                cells.append(_cell(model, config, Path(folder), length, config.seed + extra))
+    return cells
+
+
+def _cell(model: str, config: RunConfig, folder: Path, length: int | None, seed: int) -> Cell:
+    options = config.task.options if length is None else {**config.task.options, "length": length}
+    config = resolved(replace(config, task=replace(config.task, options=options), seed=seed))
+    return Cell(model, length, seed, Run.create(folder / run_name(config), config))
+
+
+def run_name(config: RunConfig) -> str:
+    """The folder name of a run: what it is about, and a digest, so that the same command finds the same run.
+
+    Example:
+        >>> run_name(RunConfig()).startswith("copy-LSTM-s0-")
+        True
+    """
+    config = resolved(config)
+    return f"{config.task.name}-{config.model.name}-s{config.seed}-{config.digest}"
+
+
+def carry_out(cells: Sequence[Cell], jobs: int, tick: Tick | None = None, pause: float = 0.3) -> list[dict[str, Any]]:
+    """Carries all runs to their end, at most `jobs` at a time; those that are done are left alone.
+
+    Args:
+        cells: Of :func:`plan_grid`.
+        jobs: Processes at a time.
+        tick: Is shown the table now and then.
+        pause: Seconds between two looks.
+
+    Returns:
+        The table: one dictionary per run.
+
+    Raises:
+        KeyboardInterrupt: If interrupted; every run has then been asked to save, and has.
+
+    Example:
+        >>> carry_out([], jobs=1)
+        []
+    """
+    positive_int("jobs", jobs)
+    waiting = [cell for cell in cells if not cell.run.is_done]
+    working: dict[str, subprocess.Popen[bytes]] = {}
+    before = _interrupt_on_terminate()
+    try:
+        while waiting or working:
+            while waiting and len(working) < jobs:
+                cell = waiting.pop(0)
+                working[str(cell.run.folder)] = _start(cell.run)
+            working = {name: process for name, process in working.items() if process.poll() is None}
+            if tick is not None:
+                tick(summarise(cells))
+            time.sleep(pause)
+    finally:
+        _stop(list(working.values()))
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+    return summarise(cells)
+
+
+def _interrupt_on_terminate() -> Any:
+    """Makes SIGTERM end the comparison as Ctrl-C does; only the main thread may."""
+    with contextlib.suppress(ValueError):
+        return signal.signal(signal.SIGTERM, signal.default_int_handler)
+    return None
+
+
+def _start(run: Run) -> subprocess.Popen[bytes]:
+    threads = str(run.config.loop.threads)
+    environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
+    with (run.folder / "output.txt").open("ab") as output:
+        command = [sys.executable, "-m", "remanence.train._worker", str(run.folder)]
+        # A session of its own: Ctrl-C reaches the comparison alone, which then asks every run to save.
+        return subprocess.Popen(command, stdout=output, stderr=output, env=environment, start_new_session=True)
+
+
+def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.wait()
+
+
+def summarise(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """Where every run stands, read from its folder.
+
+    Args:
+        cells: Of :func:`plan_grid`.
+
+    Returns:
+        One dictionary per run, for a table or for JSON.
+
+    Example:
+        >>> summarise([])
+        []
+    """
+    return [_row(cell) for cell in cells]
+
+
+def _row(cell: Cell) -> dict[str, Any]:
+    lines = cell.run.metrics.read()
+    trained = next((line for line in reversed(lines) if line["kind"] == "train"), {})
+    judged = [line for line in lines if line["kind"] == "validation"]
+    return {
+        "model": cell.model,
+        "length": cell.length,
+        "seed": cell.seed,
+        "status": cell.run.status["status"],
+        "update": lines[-1]["update"] if lines else 0,
+        "budget": cell.run.config.budget.updates,
+        "loss": judged[-1]["loss"] if judged else trained.get("loss"),
+        "accuracy": judged[-1]["accuracy"] if judged else trained.get("accuracy"),
+        "best_accuracy": max((line["accuracy"] for line in judged), default=None),
+        "updates_per_second": trained.get("updates_per_second"),
+        "seconds": trained.get("seconds"),
+        "run": str(cell.run.folder),
+    }

@@ -1,0 +1,196 @@
+"""One update: forward, backward, clip, step, project. It knows batches and no files."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from remanence.nn import SequenceModel
+from remanence.tasks import Batch, Task
+from remanence.train._building import check_precision
+from remanence.train._config import RunConfig
+from remanence.train._distributed import Processes
+from remanence.train._evaluation import fitted, start
+from remanence.train._optimisers import decay_, make_optimiser, rate_factor
+from remanence.train._random import seed_torch, update_seed
+from remanence.train._states import detach
+
+
+class Learnt(NamedTuple):
+    """What one batch showed: loss and accuracy before the update, and the norm of the gradient before clipping."""
+
+    loss: float
+    accuracy: float
+    norm: float
+
+
+class BadNumberError(ArithmeticError):
+    """The loss or the gradient is not finite; no parameter has been moved by it.
+
+    Args:
+        words: What was found.
+        stepped: Whether an earlier piece of the same batch has moved the parameters.
+    """
+
+    def __init__(self, words: str, stepped: bool) -> None:
+        super().__init__(words)
+        self.stepped = stepped
+
+
+class Learner:
+    """A model and its optimiser.
+
+    Args:
+        config: Of the run.
+        model: What learns.
+        processes: Who shares the batch.
+
+    Example:
+        >>> from remanence.tasks import Copy
+        >>> model = SequenceModel.for_task(Copy(length=3), "LSTM", hidden_size=4)
+        >>> learner = Learner(RunConfig(), model, Processes())
+        >>> learner.learn(Copy(length=3), update=0, budget=1, plateau_drops=0).loss > 1
+        True
+    """
+
+    def __init__(self, config: RunConfig, model: SequenceModel, processes: Processes) -> None:
+        self.config, self.processes = config, processes
+        self.device = torch.device(config.loop.device)
+        check_precision(config.loop.precision, self.device)
+        self.model = model.to(self.device)
+        self.shared_model = processes.wrap(self.model)
+        self.optimiser = make_optimiser(self.model, config.optimiser)
+        self.base_rates = [group["lr"] for group in self.optimiser.param_groups]
+        self.rows = processes.rows(config.task.batch_size, config.loop.accumulate)
+        self.carried: list[Any] = [None] * len(self.rows)
+
+    def learn(self, task: Task, update: int, budget: int, plateau_drops: int) -> Learnt:
+        """Learns from batch number `update`: once, or once per piece of `truncate` steps.
+
+        Args:
+            task: At its present length.
+            update: Number of the batch, from 0.
+            budget: Updates of the whole run, for the schedule.
+            plateau_drops: How often the plateau has acted.
+
+        Raises:
+            BadNumberError: If loss or gradient is not finite.
+        """
+        self._set_rates(rate_factor(self.config.schedule, update, budget, plateau_drops))
+        batch = self.batch(task, update)
+        self.model.train()
+        states = list(self.carried)
+        sums, norm, stepped = [0.0, 0.0, 0.0, 0.0], 0.0, False
+        for number, piece in enumerate(_pieces(batch, self.config.loop.truncate or batch.steps)):
+            found = self._backward(task, piece, states, (update, number))
+            sums = [old + new for old, new in zip(sums, found, strict=True)]
+            if found[1]:
+                norm = max(norm, self._step(found[0], stepped))
+                stepped = True
+        self.carried = states if task.stateful else [None] * len(states)
+        return Learnt(sums[0] / max(sums[1], 1.0), sums[2] / max(sums[3], 1.0), norm)
+
+    def batch(self, task: Task, update: int) -> Batch:
+        """Batch number `update`, all rows of it: every process draws the whole and takes its share."""
+        drawn = task.batch(update, self.config.task.batch_size, seed=self.config.seed)
+        return fitted(drawn, self.model)
+
+    def _seed(self, update: int, piece: int, place: int) -> None:
+        """Parts need dropout masks of their own; gradient cuts are drawn for the whole batch, so parts must agree."""
+        part = self.processes.rank * len(self.rows) + place
+        noise = part if self.config.model.options.get("dropout") else 0
+        seed_torch(update_seed(self.config.seed, update, piece, noise))
+
+    def _set_rates(self, factor: float) -> None:
+        for group, rate in zip(self.optimiser.param_groups, self.base_rates, strict=True):
+            group["lr"] = rate * factor
+
+    def _backward(self, task: Task, piece: Batch, states: list[Any], when: tuple[int, int]) -> list[float]:
+        """Gradient of the whole piece, part by part; sums of loss, counted steps, right answers and questions."""
+        self.optimiser.zero_grad(set_to_none=True)
+        total, sums = _counted(task, piece), [0.0, 0.0, 0.0, 0.0]
+        for place, (first, stop) in enumerate(self.rows):
+            part = piece.rows(first, stop)
+            origin = {"state": states[place]} if when[1] > 0 else start(task, part, states[place])
+            self._seed(*when, place)
+            with self._synchronised(place, total):
+                output, state = (self.shared_model if total else self.model)(part.inputs, **origin)
+                states[place] = detach(state)
+                found = self._part_backward(task, part, output, total) if total else [0.0] * 4
+            sums = [old + new for old, new in zip(sums, found, strict=True)]
+        return self.processes.sums(sums)
+
+    def _part_backward(self, task: Task, part: Batch, output: Tensor, total: int) -> list[float]:
+        """Gradient of a part, weighted by its share of what counts in the whole piece, over all processes."""
+        share, answers = _counted(task, part), int(part.mask.sum())
+        if not share:
+            (output.sum() * 0.0).backward()
+            return [0.0] * 4
+        loss = task.loss(output.float() if output.dtype == torch.bfloat16 else output, part)
+        (loss * (share * self.processes.size / total)).backward()
+        right = task.accuracy(output, part).item() * answers if answers else 0.0
+        return [loss.item() * share, float(share), right, float(answers)]
+
+    @contextlib.contextmanager
+    def _synchronised(self, place: int, total: int) -> Any:
+        """Mixed precision, no graph where nothing counts, and gradients exchanged after the last part only."""
+        mixed = self.config.loop.precision == "bfloat16"
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(torch.autocast(self.device.type, torch.bfloat16, enabled=mixed))
+            stack.enter_context(torch.set_grad_enabled(bool(total)))
+            if self.processes.size > 1 and place < len(self.rows) - 1:
+                stack.enter_context(self.shared_model.no_sync())  # pyright: ignore[reportCallIssue]
+            yield
+
+    def _step(self, loss_sum: float, stepped: bool) -> float:
+        parameters, loop = list(self.model.parameters()), self.config.loop
+        if not math.isfinite(loss_sum):
+            raise BadNumberError("the loss is not finite", stepped)
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, loop.clip_norm or math.inf))
+        if not math.isfinite(norm):
+            raise BadNumberError("the gradient is not finite", stepped)
+        if loop.clip_value is not None:
+            torch.nn.utils.clip_grad_value_(parameters, loop.clip_value)
+        decay_(self.optimiser, self.config.optimiser.decoupled_decay)
+        self.optimiser.step()
+        for part in self.model.modules():
+            if hasattr(part, "project_"):
+                part.project_()  # pyright: ignore[reportCallIssue]
+        return norm
+
+    def bad_groups(self) -> dict[str, list[str]]:
+        """Parameters whose value, or else whose gradient, is not finite, by group."""
+        by_name = dict(self.model.named_parameters())
+        for part in ("value", "gradient"):
+            found = {
+                f"{group['name']} ({part})": [name for name in group["names"] if _bad(by_name[name], part)]
+                for group in self.optimiser.param_groups
+            }
+            if any(found.values()):
+                return {group: names for group, names in found.items() if names}
+        return {}
+
+    def weights_are_finite(self) -> bool:
+        """Whether every parameter is; only then may they be saved."""
+        return all(bool(parameter.isfinite().all()) for parameter in self.model.parameters())
+
+
+def _bad(parameter: Tensor, part: str) -> bool:
+    values = parameter if part == "value" else parameter.grad
+    return values is not None and not bool(values.isfinite().all())
+
+
+def _counted(task: Task, batch: Batch) -> int:
+    """Steps that the loss counts."""
+    return batch.steps * batch.size if task.loss_on_all_steps else int(batch.mask.sum())
+
+
+def _pieces(batch: Batch, steps: int) -> Iterator[Batch]:
+    """The batch in pieces of so many steps."""
+    for first in range(0, batch.steps, steps):
+        yield Batch(*(part[first : first + steps] for part in batch[:3]), reset=batch.reset)

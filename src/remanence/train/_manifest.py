@@ -1,0 +1,97 @@
+"""Facts about where and how a run was made."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+
+import remanence
+from remanence import ops
+from remanence.train._config import RunConfig
+
+# What decides the last bits of a sum; a change of one of these is worth a warning on resuming.
+DECIDES_BITS = ("torch", "threads", "cpu_capability", "instruction_set", "machine", "backend", "world_size")
+
+
+def make_manifest(config: RunConfig, world_size: int = 1) -> dict[str, Any]:
+    """Collects versions, commit, seed, threads, backend, host facts and the command.
+
+    Args:
+        config: Of the run.
+        world_size: Number of processes.
+
+    Returns:
+        A dictionary for JSON.
+
+    Example:
+        >>> make_manifest(RunConfig(seed=3))["seed"]
+        3
+    """
+    backend = ops.backend_report()
+    return {
+        "remanence": remanence.__version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": numpy.__version__,
+        "git": git_commit(),
+        "config_digest": config.digest,
+        "seed": config.seed,
+        "threads": torch.get_num_threads(),
+        "world_size": world_size,
+        "backend": backend["active"],
+        "backend_reason": backend["reason"],
+        "instruction_set": backend.get("instruction_set", ""),
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "command": sys.argv,
+    }
+
+
+def git_commit() -> dict[str, Any] | None:
+    """The commit that the package's source stands at, and whether it was changed since; None outside a checkout.
+
+    Example:
+        >>> commit = git_commit()
+        >>> commit is None or sorted(commit) == ["changed", "commit"]
+        True
+    """
+    folder = Path(remanence.__file__).parent
+    try:
+        commit = _git(folder, "rev-parse", "HEAD")
+        changed = _git(folder, "status", "--porcelain", "--untracked-files=no", ".")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"commit": commit, "changed": bool(changed)}
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=True)
+    return done.stdout.strip()
+
+
+def changed_facts(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Words what has changed since a run began and may change its last bits.
+
+    Args:
+        before: Manifest of the run.
+        now: Manifest of this process.
+
+    Example:
+        >>> changed_facts({"torch": "1"}, {"torch": "2"})
+        ["torch was '1' and is '2'"]
+    """
+    return [
+        f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
+        for name in DECIDES_BITS
+        if before.get(name) != now.get(name)
+    ]

@@ -1,0 +1,134 @@
+"""One line of JSON per measurement, and TensorBoard events beside them if it is installed."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from remanence.train._files import replace_file, storage_error
+
+
+class MetricsFile:
+    """The measurements of a run, in the order in which they were made.
+
+    Args:
+        path: ``metrics.jsonl`` of the run.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = MetricsFile(Path(folder) / "metrics.jsonl")
+        ...     file.append({"kind": "train", "update": 5, "loss": 0.5})
+        ...     file.cut_after(4)
+        ...     file.read()
+        []
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, line: dict[str, Any]) -> None:
+        """Adds one measurement; numbers that are not finite become null, which JSON has a word for."""
+        text = json.dumps({key: _finite(value) for key, value in line.items()})
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(text + "\n")
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+
+    def sync(self) -> None:
+        """Waits until the disk has every line: called before a checkpoint, which must not be newer than they are."""
+        if not self.path.exists():
+            return
+        try:
+            with self.path.open("rb") as file:
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+
+    def read(self) -> list[dict[str, Any]]:
+        """All whole lines; a last one that a kill has torn is left out."""
+        return read_lines(self.path)
+
+    def cut_after(self, update: int) -> None:
+        """Drops what was measured after an update: a resumed run will measure it again."""
+        if self.path.exists():
+            kept = [line for line in self.read() if line["update"] <= update]
+            replace_file(self.path, "".join(json.dumps(line) + "\n" for line in kept).encode())
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Reads a metrics file, whole lines only.
+
+    Example:
+        >>> read_lines(Path("no such file"))
+        []
+    """
+    if not path.exists():
+        return []
+    found = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return found
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class TensorBoard:
+    """TensorBoard events beside the metrics; without the package it says so once and does nothing.
+
+    Args:
+        folder: Where events go.
+        update: Update that the run starts from; later events of a killed process are hidden.
+        say: Is told when TensorBoard is missing.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     TensorBoard(Path(folder), 0, say=lambda text: None).close()
+    """
+
+    def __init__(self, folder: Path, update: int, say: Callable[[str], None]) -> None:
+        self._writer: Any = None
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            say("no TensorBoard events: the package is not installed (pip install tensorboard); metrics.jsonl has all")
+            return
+        self._writer = SummaryWriter(str(folder), purge_step=update + 1)
+
+    def add(self, line: dict[str, Any]) -> None:
+        """Adds the numbers of one measurement."""
+        if self._writer is None:
+            return
+        for name, value in line.items():
+            if isinstance(value, float):
+                self._writer.add_scalar(f"{line['kind']}/{name}", value, line["update"])
+
+    def close(self) -> None:
+        """Writes out what is left."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+class NoEvents:
+    """What a process that owns no folder writes: nothing.
+
+    Example:
+        >>> NoEvents().add({"loss": 0.5})
+    """
+
+    def add(self, line: dict[str, Any]) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Does nothing."""

@@ -1,0 +1,116 @@
+"""The global generators of a process: seeded for a run, saved with it, and given back as they were."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+import torch
+
+from remanence.tasks._stream import stream
+
+
+def seed_all(seed: int) -> None:
+    """Seeds torch's, numpy's and Python's global generators.
+
+    Example:
+        >>> seed_all(0)
+    """
+    torch.manual_seed(seed)
+    numpy.random.seed(seed % 2**32)  # noqa: NPY002 - users' own tasks may draw from the global one
+    random.seed(seed)
+
+
+def seed_torch(seed: int) -> None:
+    """Seeds torch's generators; what ``torch.manual_seed`` does around that takes as long as a small update.
+
+    Example:
+        >>> seed_torch(3)
+        >>> torch.initial_seed()
+        3
+    """
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
+
+
+def update_seed(seed: int, update: int, piece: int, part: int) -> int:
+    """The seed of one forward pass's dropout and gradient cuts: a pure function, so a kill loses nothing of it.
+
+    Args:
+        seed: Of the run.
+        update: Number of the batch.
+        piece: Number of the piece of its steps.
+        part: Number of the part of its rows.
+
+    Example:
+        >>> update_seed(0, 1, 0, 0) == update_seed(0, 1, 0, 0), update_seed(0, 1, 0, 0) == update_seed(0, 2, 0, 0)
+        (True, False)
+    """
+    return stream("train", seed, update, salt=f"update:{piece}:{part}").initial_seed()
+
+
+def random_states() -> dict[str, Any]:
+    """Collects the states of all global generators.
+
+    Example:
+        >>> sorted(random_states())
+        ['cuda', 'numpy', 'python', 'torch']
+    """
+    name, keys, *rest = tuple(numpy.random.get_state())  # noqa: NPY002
+    return {
+        "torch": torch.get_rng_state(),
+        "cuda": list(torch.cuda.get_rng_state_all()) if torch.cuda.is_initialized() else [],
+        "numpy": [name, torch.from_numpy(numpy.asarray(keys).astype("int64")), *rest],
+        "python": _listed(random.getstate()),
+    }
+
+
+def set_random_states(states: dict[str, Any]) -> None:
+    """Puts the global generators back.
+
+    Args:
+        states: What :func:`random_states` gave.
+
+    Example:
+        >>> before = random_states()
+        >>> first = torch.rand(1)
+        >>> set_random_states(before)
+        >>> torch.equal(first, torch.rand(1))
+        True
+    """
+    torch.set_rng_state(states["torch"])
+    if len(states["cuda"]) == (torch.cuda.device_count() if torch.cuda.is_available() else 0) and states["cuda"]:
+        torch.cuda.set_rng_state_all(states["cuda"])
+    name, keys, *rest = states["numpy"]
+    numpy.random.set_state((name, keys.numpy().astype("uint32"), *rest))  # noqa: NPY002
+    version, inner, gauss = states["python"]
+    random.setstate((version, tuple(inner), gauss))
+
+
+def _listed(state: Any) -> list[Any]:
+    version, inner, gauss = state
+    return [version, list(inner), gauss]
+
+
+@contextlib.contextmanager
+def isolated(threads: int) -> Iterator[None]:
+    """Lets a run seed and set threads as it likes, and puts everything back for whoever called it.
+
+    Example:
+        >>> before = torch.get_rng_state()
+        >>> with isolated(threads=1):
+        ...     seed_all(5)
+        >>> torch.equal(before, torch.get_rng_state())
+        True
+    """
+    states, before = random_states(), torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        set_random_states(states)
+        torch.set_num_threads(before)

@@ -1,0 +1,102 @@
+"""Settings to start from, for a task and a model: those of the documents, or what did better here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from remanence._validate import one_of
+from remanence.nn import list_models
+from remanence.train._config import RunConfig
+from remanence.train._toml import config_from
+
+_RECALL: dict[str, Any] = {
+    "task": {"batch_size": 10},
+    "loop": {"clip_norm": 1.0},
+    "budget": {"updates": 20_000, "accuracy": 0.995},
+    "evaluation": {"every": 500, "batches": 2, "batch_size": 50},
+}
+_TEXT: dict[str, Any] = {
+    "task": {"batch_size": 32},
+    "model": {"options": {"encoder": "embedding", "embedding_size": 64}},
+    "optimiser": {"learning_rate": 2e-3},
+    "schedule": {"name": "plateau", "factor": 0.5},
+    "budget": {"updates": "none", "epochs": 1},
+    "evaluation": {"every": 1000, "batches": 50, "batch_size": 16},
+}
+_WORDS: dict[str, Any] = {
+    "task": {"batch_size": 20},
+    "model": {
+        "options": {"encoder": "embedding", "embedding_size": 200, "hidden_size": 200, "tied": True, "dropout": 0.4}
+    },
+    "optimiser": {"name": "sgd", "learning_rate": 20.0},
+    "schedule": {"name": "plateau", "factor": 0.25},
+    "loop": {"clip_norm": 0.25},
+    "budget": {"updates": "none", "epochs": 6},
+    "evaluation": {"every": 1000, "batches": 100, "batch_size": 10},
+}
+_BINARY: dict[str, Any] = {
+    "task": {"batch_size": 50},
+    "optimiser": {"name": "rmsprop", "learning_rate": 5e-3, "smoothing": 0.9},
+    "loop": {"clip_norm": 0.25},
+    "budget": {"updates": 5000, "patience": 5},
+    "evaluation": {"every": 200, "batches": 4, "batch_size": 100},
+}
+
+_TASKS: dict[str, dict[str, Any]] = {
+    "copy": _RECALL,
+    "denoise": _RECALL,
+    "adding": {"task": {"batch_size": 50}, "budget": {"updates": 10_000}},
+    "pixel-mnist": {
+        "task": {"batch_size": 100},
+        "model": {"options": {"hidden_size": 100}},
+        "budget": {"updates": "none", "epochs": 10},
+        "evaluation": {"every": 500, "batches": 20, "batch_size": 100, "metric": "accuracy"},
+    },
+    "ptb-char": _TEXT,
+    "text8": _TEXT,
+    "wikitext2-char": _TEXT,
+    "text": _TEXT,
+    "sequence": _TEXT,
+    "ptb-word": _WORDS,
+    "wikitext2-word": _WORDS,
+    "binary-power-law": _BINARY,
+    "repetitive": _BINARY,
+    "ising": _BINARY,
+    "hidden-markov": _BINARY,
+}
+
+# Tables 6 and 7 of document 000 where they worked; the orthogonal start of RelRNN and its rates were found here.
+_REL_RNN = {"options": {"nonlinearity": "tanh", "recurrent_init": "random"}}
+_MODELS: dict[tuple[str, str], dict[str, Any]] = {
+    ("copy", "RelRNN"): {"model": _REL_RNN, "optimiser": {"learning_rate": 5e-4}},
+    ("denoise", "RelRNN"): {"model": {"options": {**_REL_RNN["options"], "recent": 15, "relevant": 15}}},
+    ("denoise", "RelLSTM"): {"model": {"options": {"recent": 15, "relevant": 15}}},
+    ("copy", "OrthRNN"): {"optimiser": {"name": "rmsprop", "learning_rate": 2e-4}},
+    ("denoise", "OrthRNN"): {"optimiser": {"name": "rmsprop", "learning_rate": 2e-4}},
+    ("copy", "ExpRNN"): {"optimiser": {"name": "rmsprop", "learning_rate": 2e-4}},
+    ("denoise", "ExpRNN"): {"optimiser": {"name": "rmsprop", "learning_rate": 2e-4}},
+    ("denoise", "GORU"): {"optimiser": {"name": "rmsprop", "learning_rate": 1e-3, "smoothing": 0.9}},
+}
+
+
+def recipe(task: str, model: str) -> RunConfig:
+    """A configuration to start from.
+
+    Args:
+        task: any name; one that is not known here, such as a user's own, gets the general settings.
+        model: one of :func:`remanence.nn.list_models`.
+
+    Returns:
+        Settings that are known to be sensible for both.
+
+    Raises:
+        ValueError: If there is no such model; the nearest is proposed.
+
+    Example:
+        >>> recipe("denoise", "RelRNN").model.options["recent"]
+        15
+    """
+    one_of("model", model, [info.name for info in list_models()])
+    config = config_from({"task": {"name": task}, "model": {"name": model}})
+    config = config_from(_TASKS.get(task, {}), config)
+    return config_from(_MODELS.get((task, model), {}), config)

@@ -1,0 +1,185 @@
+"""Configurations as TOML, and single settings on the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import tomllib
+import typing
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from remanence._validate import message, one_of
+from remanence.train._config import RunConfig
+
+NONE = "none"
+"""What stands for None in TOML, which has no word for it."""
+
+
+def read_config(path: str | Path) -> RunConfig:
+    r"""Reads a configuration; what it does not name keeps its default.
+
+    Args:
+        path: The TOML file.
+
+    Raises:
+        ValueError: If a key is unknown (the nearest is proposed) or a value is of the wrong kind.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "config.toml"
+        ...     _ = path.write_text('[task]\nname = "denoise"')
+        ...     read_config(path).task.name
+        'denoise'
+    """
+    try:
+        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} is not valid TOML: {error}") from error
+    return config_from(table)
+
+
+def config_from(table: Mapping[str, Any], base: RunConfig | None = None) -> RunConfig:
+    """Makes a configuration out of nested tables.
+
+    Args:
+        table: Keys as in :class:`RunConfig`; ``"none"`` stands for None.
+        base: What to change; None changes the defaults.
+
+    Raises:
+        ValueError: If a key is unknown or a value is refused.
+
+    Example:
+        >>> config_from({"optimizer": {}})
+        Traceback (most recent call last):
+        ValueError: `key` must be one of 'task', ...; got 'optimizer'. Did you mean 'optimiser'?
+    """
+    return _replace(base or RunConfig(), table, "")
+
+
+def _replace(config: Any, table: Mapping[str, Any], prefix: str) -> Any:
+    hints = typing.get_type_hints(type(config))
+    changes = {}
+    for key, value in table.items():
+        one_of(f"key of [{prefix}]" if prefix else "key", key, hints)
+        name, now = f"{prefix}.{key}" if prefix else key, getattr(config, key)
+        if dataclasses.is_dataclass(now):
+            changes[key] = _replace(now, _table(name, value), name)
+        elif isinstance(now, dict):
+            changes[key] = {**now, **{option: _plain(item) for option, item in _table(name, value).items()}}
+        else:
+            changes[key] = _convert(name, value, hints[key])
+    return dataclasses.replace(config, **changes)
+
+
+def _table(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(message(name, "be a table", repr(value), f"Set one of its keys, as in {name}.key=value"))
+    return value
+
+
+def _plain(value: Any) -> Any:
+    return None if value == NONE else value
+
+
+def _convert(name: str, value: Any, hint: Any) -> Any:
+    """Brings a TOML value to the type of its field; whole numbers may stand for floats."""
+    value = _plain(value)
+    allowed = typing.get_args(hint) or (hint,)
+    if isinstance(value, list):
+        value = tuple(value)
+    if type(value) is int and float in allowed and int not in allowed:
+        return float(value)
+    kinds = tuple(kind for kind in allowed if isinstance(kind, type))
+    if kinds and type(value) not in kinds and not isinstance(value, tuple):
+        wanted = " or ".join("none" if kind is type(None) else kind.__name__ for kind in kinds)
+        raise ValueError(message(name, f"be of type {wanted}", repr(value)))
+    return value
+
+
+def with_settings(config: RunConfig, settings: Iterable[str]) -> RunConfig:
+    """Changes single keys, written as on the command line.
+
+    Args:
+        config: What to change.
+        settings: ``"section.key=value"``; the value is TOML, and a bare word is a string.
+
+    Raises:
+        ValueError: If a setting has no ``=``, names an unknown key, or has a wrong value.
+
+    Example:
+        >>> config = with_settings(RunConfig(), ["optimiser.learning_rate=0.01", "task.name=denoise"])
+        >>> config.optimiser.learning_rate, config.task.name
+        (0.01, 'denoise')
+        >>> with_settings(RunConfig(), ["optimiser.learning_rat=0.01"])
+        Traceback (most recent call last):
+        ValueError: `key of [optimiser]` must be one of ...; got 'learning_rat'. Did you mean 'learning_rate'?
+    """
+    table: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise ValueError(message("--set", "have the form key=value", repr(setting)))
+        inner = table
+        *sections, last = key.strip().split(".")
+        for section in sections:
+            inner = inner.setdefault(section, {})
+        inner[last] = parse_value(text.strip())
+    return config_from(table, config)
+
+
+def parse_value(text: str) -> Any:
+    """Reads one value as TOML writes it; what is no TOML is a string.
+
+    Example:
+        >>> parse_value("1e-3"), parse_value("true"), parse_value("[1, 2]"), parse_value("adam")
+        (0.001, True, [1, 2], 'adam')
+    """
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def to_toml(config: RunConfig) -> str:
+    """Writes a configuration out, every key of it, so that it reads back as the same one.
+
+    Example:
+        >>> print(to_toml(RunConfig()).splitlines()[0])
+        seed = 0
+    """
+    table = dataclasses.asdict(config)
+    plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    lines = [f"{key} = {_value(value)}" for key, value in plain.items()]
+    for section, entries in table.items():
+        if isinstance(entries, dict):
+            lines += ["", f"[{section}]"] + [f"{_key(key)} = {_value(value)}" for key, value in entries.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _key(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else _string(key)
+
+
+def _string(text: str) -> str:
+    """A string of JSON is one of TOML, but for the delete character, which TOML wants escaped."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return json.dumps(NONE)
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else str(value)
+    if isinstance(value, bool | int):
+        return str(value).lower()
+    if isinstance(value, str):
+        return _string(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items()) + "}"
+    raise TypeError(message("value", "be something that TOML can hold", f"{value!r} ({type(value).__name__})"))

@@ -1,0 +1,331 @@
+"""The loop: learn, log, evaluate, save, and be ready to be killed at any moment."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import safetensors.torch
+
+from remanence.tasks import Task
+from remanence.train._building import build_model, build_task, resolved
+from remanence.train._checkpoint import Checkpoint, forget_drafts, load_checkpoint, save_best, save_checkpoint
+from remanence.train._config import RunConfig
+from remanence.train._distributed import Processes
+from remanence.train._errors import NonFiniteError, RunError
+from remanence.train._evaluation import evaluate
+from remanence.train._files import locked, write_folder
+from remanence.train._learner import BadNumberError, Learner, Learnt
+from remanence.train._manifest import changed_facts, make_manifest
+from remanence.train._metrics import NoEvents, TensorBoard
+from remanence.train._outcome import Outcome
+from remanence.train._progress import Progress, stop_reason
+from remanence.train._random import isolated, random_states, seed_all, set_random_states
+from remanence.train._run import Run
+from remanence.train._signals import StopRequest, stop_requests
+from remanence.train._toml import to_toml
+
+Observer = Callable[[dict[str, Any]], None]
+
+
+def train(config: RunConfig, folder: str | Path, observer: Observer | None = None) -> Outcome:
+    """Runs a configuration in a folder; a run that is there already goes on, and one that is done is left alone.
+
+    Args:
+        config: What to run.
+        folder: The run folder.
+        observer: Is told every measurement and message, as dictionaries with a ``"kind"``.
+
+    Returns:
+        How it ended.
+
+    Raises:
+        RunError: If it could not go on; what was reached is in the folder.
+        ValueError: If the configuration is bad, or the folder holds another one.
+
+    Example:
+        >>> import tempfile
+        >>> from remanence.train import config_from
+        >>> config = config_from({"task": {"options": {"length": 3}}, "budget": {"updates": 2}})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     train(config, Path(folder) / "mine").reason
+        'budget used up'
+    """
+    processes = Processes()
+    run = Run(Path(folder))
+    if processes.writes:
+        run = Run.create(folder, config)
+    processes.shared(None)
+    return _Training(run, processes, observer).carry_out()
+
+
+def resume(folder: str | Path, observer: Observer | None = None, config: RunConfig | None = None) -> Outcome:
+    """Goes on with a run where its last checkpoint stands; it ends with the weights of a run that never stopped.
+
+    Args:
+        folder: The run folder.
+        observer: As in :func:`train`.
+        config: A changed configuration, for instance with a larger budget; None goes on with the old one.
+
+    Returns:
+        How it ended.
+
+    Raises:
+        RunError: As in :func:`train`.
+        ValueError: If the folder holds no run.
+
+    Example:
+        >>> resume("no such folder")
+        Traceback (most recent call last):
+        ValueError: `run` must be a run folder with a config.toml; got 'no such folder'
+    """
+    processes = Processes()
+    run = Run.open(folder)
+    return _Training(run, processes, observer, config).carry_out()
+
+
+class _Training:
+    """One process's work on one run."""
+
+    def __init__(
+        self, run: Run, processes: Processes, observer: Observer | None, config: RunConfig | None = None
+    ) -> None:
+        self.run, self.processes, self.observer = run, processes, observer
+        self.changed = config is not None and resolved(config) != run.config
+        self.config = resolved(config or run.config)
+        self.saved_update: int | None = None
+
+    def carry_out(self) -> Outcome:
+        """Does all that is left to do."""
+        with self._owned(), isolated(self.config.loop.threads), stop_requests() as request:
+            if self.run.is_done and not self.changed:
+                status = self.run.status
+                return Outcome("done", status["reason"], self.run, status["update"], status["validation"])
+            self._prepare()
+            try:
+                return self._loop(request)
+            except RunError as error:
+                self._note_failure(error)
+                raise
+            finally:
+                self.tensorboard.close()
+
+    @contextlib.contextmanager
+    def _owned(self) -> Iterator[None]:
+        if not self.processes.writes:
+            yield
+            return
+        with locked(self.run.folder):
+            yield
+
+    # ---- start ------------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        """Builds everything, or brings it back to where the last checkpoint stands."""
+        seed_all(self.config.seed)
+        self.task = build_task(self.config)
+        self.final_length = getattr(self.task, "length", 0)
+        self.budget = self._budget()
+        self.learner = Learner(self.config, build_model(self.config, self.task), self.processes)
+        self.progress, found = Progress(length=self.config.curriculum.start), None
+        if self.processes.writes:
+            forget_drafts(self.run.folder)
+            forget_drafts(self.run.checkpoints)
+            found = load_checkpoint(self.run.checkpoints, self._say, repair=True)
+        checkpoint = self.processes.shared(found)
+        if checkpoint is not None:
+            self._restore(checkpoint)
+        self._write_start(checkpoint is not None)
+
+    def _budget(self) -> int:
+        budget, size = self.config.budget, self.config.task.batch_size
+        if budget.updates is not None:
+            return budget.updates
+        per_epoch = self.task.batches_per_epoch(size)
+        if per_epoch is None:
+            raise ValueError(f"`budget.epochs` must be 'none' for task {self.task.name!r}, which never ends")
+        return (budget.epochs or 1) * per_epoch
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        training = checkpoint.training
+        self.learner.model.load_state_dict(checkpoint.weights)
+        self.learner.optimiser.load_state_dict(_matched(self.learner.optimiser.state_dict(), training["optimiser"]))
+        self.progress = Progress.from_dict(training["progress"])
+        set_random_states(training["random"])
+        self.saved_update = checkpoint.update
+        carried = training["carried"]
+        if len(carried) == self.processes.size and len(carried[0]) == len(self.learner.rows):
+            self.learner.carried = carried[self.processes.rank]
+        elif any(state is not None for states in carried for state in states):
+            self._say("the batch is shared out differently now; the carried layer state is dropped")
+
+    def _write_start(self, resumed: bool) -> None:
+        self.tensorboard = NoEvents()
+        if self.processes.writes:
+            self._write_facts()
+            self.tensorboard = TensorBoard(self.run.folder / "tensorboard", self.progress.update, self._say)
+        if resumed:
+            self._tell({"kind": "resumed", "update": self.progress.update})
+        else:
+            self._save()
+
+    def _write_facts(self) -> None:
+        manifest, before = make_manifest(self.config, self.processes.size), self.run.manifest
+        if self.changed:
+            self.run.write("config.toml", to_toml(self.config))
+        if before and (changes := changed_facts(before, manifest)):
+            self._say("bits may differ from an uninterrupted run: " + "; ".join(changes))
+            manifest["began_with"] = before.get("began_with", {name: before.get(name) for name in manifest})
+        self.run.write("manifest.json", json.dumps(manifest, indent=1))
+        self.run.metrics.cut_after(self.progress.update)
+        self.run.set_status("running", update=self.progress.update)
+
+    # ---- the loop ---------------------------------------------------------------------------------------------------
+
+    def _loop(self, request: StopRequest) -> Outcome:
+        reason = stop_reason(self.progress, self.config) if self.progress.validation and not self.changed else None
+        while reason is None and self.progress.update < self.budget:
+            learnt = self._learn()
+            self._after(learnt)
+            last = self.progress.update == self.budget
+            if last or self.progress.update % self.config.evaluation.every == 0:
+                reason = self._evaluate()
+            if reason is None and not last and (number := self._stop_signal(request)):
+                return self._interrupted(number)
+            if last or reason or self.progress.update % self.config.loop.save_every == 0:
+                self._save()
+        return self._done(reason or "budget used up")
+
+    def _learn(self) -> Learnt:
+        progress, began = self.progress, time.perf_counter()
+        task = self._present_task()
+        try:
+            learnt = self.learner.learn(task, progress.update, self.budget, progress.plateau_drops)
+        except BadNumberError as error:
+            raise self._bad_number(str(error), error.stepped) from error
+        progress.seconds += time.perf_counter() - began
+        progress.update += 1
+        return learnt
+
+    def _present_task(self) -> Task:
+        length = self.progress.length
+        return self.task if length is None else self.task.with_length(min(length, self.final_length))
+
+    def _after(self, learnt: Learnt) -> None:
+        progress = self.progress
+        progress.add(*learnt)
+        if progress.grow(learnt.accuracy, self.config.curriculum, self.final_length):
+            self._record({"kind": "curriculum", "update": progress.update, "length": progress.length})
+        if progress.update % self.config.loop.log_every == 0:
+            means = progress.take_means()
+            rate = self.learner.optimiser.param_groups[-1]["lr"]
+            clock = {"seconds": progress.seconds, "updates_per_second": progress.update / max(progress.seconds, 1e-9)}
+            self._record({"kind": "train", "update": progress.update, **means, "learning_rate": rate, **clock})
+
+    def _evaluate(self) -> str | None:
+        began, found = time.perf_counter(), None
+        if self.processes.writes:
+            found = evaluate(self.learner.model, self.task, self.config.evaluation)
+        validation = self.processes.shared(found)
+        gain = self.progress.judge(validation, self.config)
+        self._record({"kind": "validation", "update": self.progress.update, **validation, "best": gain})
+        if gain and self.processes.writes and self.learner.weights_are_finite():
+            save_best(self.run.checkpoints, self.learner.model.state_dict(), update=self.progress.update, **validation)
+        self.progress.seconds += time.perf_counter() - began
+        return stop_reason(self.progress, self.config)
+
+    def _stop_signal(self, request: StopRequest) -> int:
+        """The signal that reached any of the processes; all of them stop at the same update."""
+        return int(max(self.processes.gathered(request.signal or 0)))
+
+    # ---- saving and ending ------------------------------------------------------------------------------------------
+
+    def _save(self) -> None:
+        if self.saved_update == self.progress.update:
+            return
+        carried = self.processes.gathered(self.learner.carried)
+        if not self.learner.weights_are_finite():
+            raise self._bad_number("a weight is not finite", stepped=True)
+        if self.processes.writes:
+            training = {
+                "optimiser": self.learner.optimiser.state_dict(),
+                "progress": self.progress.to_dict(),
+                "random": random_states(),
+                "carried": carried,
+            }
+            self.run.metrics.sync()
+            checkpoint = Checkpoint(self.progress.update, dict(self.learner.model.state_dict()), training)
+            save_checkpoint(self.run.checkpoints, checkpoint)
+        self.saved_update = self.progress.update
+        self._tell({"kind": "saved", "update": self.progress.update})
+
+    def _interrupted(self, number: int) -> Outcome:
+        self._save()
+        return self._end("interrupted", f"signal {number}", number)
+
+    def _done(self, reason: str) -> Outcome:
+        self._save()
+        return self._end("done", reason)
+
+    def _end(self, status: Literal["done", "interrupted"], reason: str, number: int | None = None) -> Outcome:
+        progress = self.progress
+        if self.processes.writes:
+            facts = {"update": progress.update, "budget": self.budget, "seconds": progress.seconds}
+            best = {"best": progress.best, "best_update": progress.best_update, "validation": progress.validation}
+            self.run.set_status(status, reason=reason, **facts, **best)
+        self._tell({"kind": "end", "update": progress.update, "status": status, "reason": reason})
+        return Outcome(status, reason, self.run, progress.update, progress.validation, number)
+
+    def _bad_number(self, words: str, stepped: bool) -> NonFiniteError:
+        """Keeps the batch and the last good state, and names step and parameter group."""
+        update = self.progress.update
+        groups = self.learner.bad_groups()
+        if self.processes.writes:
+            batch = self.learner.batch(self._present_task(), update)
+            tensors = {name: part.contiguous() for name, part in batch._asdict().items() if part is not None}
+            report = {
+                "update": update,
+                "found": words,
+                "groups": groups,
+                "weights_finite": self.learner.weights_are_finite(),
+            }
+            files = {"batch.safetensors": safetensors.torch.save(tensors), "report.json": json.dumps(report).encode()}
+            write_folder(self.run.folder / "failure", files)
+        if not stepped and self.learner.weights_are_finite():
+            self._save()
+        named = "; ".join(f"group {group}: {', '.join(names)}" for group, names in groups.items()) or "no group"
+        return NonFiniteError(
+            f"update {update}: {words} ({named}). The last good state is the checkpoint of update {self.saved_update}, "
+            f"the batch is in {self.run.folder / 'failure'}. Resume with a smaller optimiser.learning_rate or clip_norm"
+        )
+
+    def _note_failure(self, error: RunError) -> None:
+        if self.processes.writes:
+            with contextlib.suppress(RunError):  # on a full disk not even this can be written
+                self.run.set_status("failed", update=self.progress.update, reason=str(error))
+
+    # ---- telling ----------------------------------------------------------------------------------------------------
+
+    def _record(self, line: dict[str, Any]) -> None:
+        if self.processes.writes:
+            self.run.metrics.append(line)
+            self.tensorboard.add(line)
+        self._tell(line)
+
+    def _say(self, text: str) -> None:
+        self._tell({"kind": "message", "text": text})
+
+    def _tell(self, line: dict[str, Any]) -> None:
+        if self.observer is not None and self.processes.writes:
+            self.observer({**line, "budget": getattr(self, "budget", 0)})
+
+
+def _matched(fresh: dict[str, Any], saved: dict[str, Any]) -> dict[str, Any]:
+    """The saved state of the optimiser; rates and penalties come from the configuration, which may have changed."""
+    if [group["names"] for group in fresh["param_groups"]] != [group["names"] for group in saved["param_groups"]]:
+        raise RunError("the model has other parameters than the checkpoint; undo the change of its options")
+    return {"state": saved["state"], "param_groups": fresh["param_groups"]}

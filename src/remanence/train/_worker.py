@@ -1,0 +1,37 @@
+"""``python -m remanence.train._worker RUN``: carries one run to its end in a process of its own."""
+
+from __future__ import annotations
+
+import sys
+
+from remanence.train._errors import RunError
+from remanence.train._trainer import resume
+
+
+def work(folder: str) -> int:
+    """Resumes a run.
+
+    Args:
+        folder: The run folder.
+
+    Returns:
+        The exit code: 0 if it is done, 128 + signal if it was interrupted, or that of the error.
+
+    Example:
+        >>> work("no such folder")
+        `run` must be a run folder with a config.toml; got 'no such folder'
+        2
+    """
+    try:
+        outcome = resume(folder)
+    except RunError as error:
+        print(error)
+        return error.exit_code
+    except ValueError as error:
+        print(error)
+        return 2
+    return 0 if outcome.status == "done" else 128 + (outcome.signal or 0)
+
+
+if __name__ == "__main__":
+    sys.exit(work(sys.argv[1]))

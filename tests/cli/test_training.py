@@ -1,0 +1,129 @@
+"""The commands about training, run as a user runs them."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from remanence.cli._app import app
+from remanence.train import Run
+from remanence.train import _files as files
+
+runner = CliRunner()
+SMALL = ["--length", "3", "--hidden", "4", "--set", "task.options.items=2", "--set", "task.options.symbols=2"]
+SMALL += ["--set", "evaluation.batches=1", "--set", "evaluation.batch_size=4", "--set", "loop.log_every=2"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str):
+    return runner.invoke(app, list(arguments))
+
+
+def test_train_then_the_same_command_again_finds_the_run_done(here):
+    first = run("train", "copy", "--model", "GRU", "--updates", "4", *SMALL)
+    assert first.exit_code == 0, first.output
+    assert "update 4/4  validation loss" in first.output
+    assert "done after 4 updates (budget used up)" in first.output
+    (folder,) = (here / "runs").iterdir()
+    assert {path.name for path in folder.iterdir()} >= {"config.toml", "manifest.json", "metrics.jsonl", "checkpoint"}
+    again = run("train", "copy", "--model", "GRU", "--updates", "4", *SMALL, "--json")
+    assert json.loads(again.stdout)["status"] == "done"
+    assert len(list((here / "runs").iterdir())) == 1
+
+
+def test_a_run_can_be_resumed_with_a_larger_budget_evaluated_and_listed(here):
+    assert run("train", "copy", "--model", "LSTM", "--updates", "2", "--run", "mine", *SMALL).exit_code == 0
+    longer = run("resume", "mine", "--set", "budget.updates=4", "--json")
+    assert json.loads(longer.stdout)["update"] == 4
+    assert Run(Path("mine")).config.budget.updates == 4
+    measured = run("evaluate", "mine", "--length", "3,6", "--batches", "1", "--batch-size", "5", "--json")
+    assert [row["length"] for row in json.loads(measured.stdout)] == [3, 6]
+    assert "accuracy" in run("evaluate", "mine", "--batches", "1", "--batch-size", "5").output
+    (row,) = json.loads(run("runs", ".", "--json").stdout)
+    assert (row["model"], row["status"], row["update"]) == ("LSTM", "done", 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["train", "cpy"], 2, "Did you mean 'copy'?"),
+        (["train", "copy", "--model", "RelRNM"], 2, "Did you mean 'RelRNN'?"),
+        (["train", "copy", "--set", "optimizer.name=adam"], 2, "Did you mean 'optimiser'?"),
+        (["train", "copy", "--set", "model.options.recnt=3"], 2, "recnt"),
+        (["resume", "nowhere"], 2, "must be a run folder"),
+        (["evaluate", "nowhere"], 2, "must be a run folder"),
+        (["evaluate", "nowhere", "--weights", "worst"], 2, "must be one of 'best', 'last'"),
+        (["compare", "copy", "--models", "LSTM", "--lengths", "five"], 2, "whole numbers separated by commas"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(here, arguments, code, words):
+    done = run(*arguments)
+    assert done.exit_code == code, done.output
+    assert words in done.output
+    assert not (here / "runs").exists()
+
+
+def test_a_run_in_use_has_its_own_exit_code(here):
+    run("train", "copy", "--model", "LSTM", "--updates", "2", "--run", "mine", *SMALL)
+    with files.locked(Path("mine")):
+        assert run("resume", "mine").exit_code == 4
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_leave_a_resumable_run_and_say_how(here, number, code):
+    command = [sys.executable, "-c", "from remanence.cli import main; main()", "train", "copy", "--model", "LSTM"]
+    process = subprocess.Popen(
+        [*command, "--updates", "1000000", "--run", "mine", *SMALL], stdout=subprocess.PIPE, text=True
+    )
+    while not any(line["kind"] == "train" for line in Run(here / "mine").metrics.read()):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(number)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == code
+    assert "Go on with: remanence resume mine" in output
+    assert Run(here / "mine").status["status"] == "interrupted"
+
+
+def test_a_text_model_writes(here):
+    Path("mine.txt").write_text("to be or not to be\n" * 60)
+    text = ["--set", "task.options.path=mine.txt", "--set", "task.options.length=5", "--set", "task.batch_size=4"]
+    limits = ["--set", "budget.epochs=none", "--updates", "3", "--hidden", "6", "--set", "evaluation.batches=1"]
+    trained = run(
+        "train", "text", "--model", "LSTM", "--run", "mine", *text, *limits, "--set", "evaluation.batch_size=2"
+    )
+    assert trained.exit_code == 0, trained.output
+    drawn = json.loads(run("generate", "mine", "--length", "9", "--prompt", "to be", "--json").stdout)
+    assert len(drawn["tokens"]) == len(drawn["text"]) == 9
+    assert drawn == json.loads(run("generate", "mine", "--length", "9", "--prompt", "to be", "--json").stdout)
+    assert len(run("generate", "mine", "--length", "9").output) == 10
+    assert run("generate", "mine", "--prompt", "ZZ").exit_code == 2
+
+
+def test_compare_trains_a_grid_and_measures_transfer(here):
+    arguments = ["compare", "copy", "--models", "LSTM,GRU", "--lengths", "3", "--updates", "2", "--jobs", "2"]
+    arguments += ["--set", "model.options.hidden_size=4", "--set", "task.options.items=2", *SMALL[-6:]]
+    done = run(*arguments, "--transfer", "3,5", "--json")
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert [(row["model"], row["status"]) for row in report["runs"]] == [("LSTM", "done"), ("GRU", "done")]
+    assert [row["measured_at"] for row in report["transfer"]] == [3, 5, 3, 5]
+    again = run(*arguments)
+    assert again.exit_code == 0
+    assert "LSTM" in again.output
+
+
+def test_tasks_are_listed_with_what_needs_no_memory(here):
+    rows = json.loads(run("tasks", "--json").stdout)
+    copy = next(row for row in rows if row["name"] == "copy")
+    assert copy["memory_free_accuracy"] == 1 / 8

@@ -1,0 +1,47 @@
+import json
+
+from typer.testing import CliRunner
+
+from remanence import claims
+from remanence.claims import _framework
+from remanence.cli._app import app
+
+runner = CliRunner()
+
+
+def test_a_table_with_numbers_and_a_summary():
+    result = runner.invoke(app, ["verify", "--only", "004.4.1", "--quick"])
+    assert result.exit_code == 0
+    assert "004.4.1" in result.output
+    assert "1 claims: 1 holds, all verdicts as expected" in result.output
+
+
+def test_json_holds_the_whole_result():
+    result = runner.invoke(app, ["verify", "--only", "004.2.3", "--quick", "--json"])
+    (entry,) = json.loads(result.output)
+    assert entry["verdict"] == entry["expected"] == "holds with correction"
+    assert entry["numbers"]["gap as printed"] > entry["numbers"]["gap corrected"]
+
+
+def test_a_verdict_that_is_not_the_expected_one_fails(monkeypatch):
+    import dataclasses
+
+    changed = dataclasses.replace(_framework._REGISTRY["004.4.1"], expected="fails as printed")
+    monkeypatch.setitem(_framework._REGISTRY, "004.4.1", changed)
+    result = runner.invoke(app, ["verify", "--only", "004.4.1", "--quick"])
+    assert result.exit_code == 1
+    assert "not as expected: 004.4.1" in result.output
+
+
+def test_an_unknown_claim_is_a_usage_error():
+    assert runner.invoke(app, ["verify", "--only", "004.9"]).exit_code == 2
+    assert runner.invoke(app, ["verify", "--document", "005"]).exit_code == 2
+
+
+def test_the_page_tells_what_is_wrong(tmp_path):
+    page = tmp_path / "papers.md"
+    runner.invoke(app, ["verify", "--document", "001", "--quick", "--page", str(page)])
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# What is wrong in the papers\n")
+    for claim in claims.list_claims("001"):
+        assert claim.id in text

@@ -1,0 +1,65 @@
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from remanence.train import RunConfig, best_run, carry_out, list_runs, plan_grid, recipe, run_name, summarise
+from remanence.train._toml import config_from
+
+
+def small(**changes) -> RunConfig:
+    table = {
+        "task": {"options": {"items": 2, "symbols": 2, "length": 3}, "batch_size": 4},
+        "model": {"options": {"hidden_size": 4}},
+        "budget": {"updates": 6},
+        "loop": {"log_every": 2, "save_every": 2},
+        "evaluation": {"every": 3, "batches": 1, "batch_size": 4},
+    }
+    return config_from(changes, config_from(table))
+
+
+def test_a_grid_runs_to_its_end_and_then_has_nothing_left_to_do(tmp_path):
+    cells = plan_grid({"LSTM": small(), "GRU": small(model={"name": "GRU"})}, tmp_path, lengths=[3])
+    seen = []
+    rows = carry_out(cells, jobs=2, tick=seen.append, pause=0.05)
+    assert [(row["model"], row["status"], row["update"]) for row in rows] == [("LSTM", "done", 6), ("GRU", "done", 6)]
+    assert seen
+    assert best_run([cell.run for cell in cells]) in [cell.run for cell in cells]
+    again = plan_grid({"LSTM": small(), "GRU": small(model={"name": "GRU"})}, tmp_path, lengths=[3])
+    began = time.monotonic()
+    assert carry_out(again, jobs=2) == rows
+    assert time.monotonic() - began < 1  # nothing was started
+    assert len(list_runs(tmp_path)) == 2
+
+
+def test_an_interrupted_grid_leaves_runs_that_go_on(tmp_path):
+    config = small(budget={"updates": 100_000}, loop={"save_every": 100_000, "log_every": 1})
+    cells = plan_grid({"LSTM": config}, tmp_path)
+
+    def interrupt(rows):
+        if rows[0]["update"] and not interrupted:
+            interrupted.append(True)
+            threading.Thread(target=lambda: os.kill(os.getpid(), signal.SIGTERM)).start()
+
+    interrupted = []
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(cells, jobs=1, tick=interrupt, pause=0.05)
+    (row,) = summarise(cells)
+    assert row["status"] == "interrupted"
+    assert cells[0].run.status["update"] > 0
+
+
+def test_names_say_what_a_run_is_about_and_differ_with_any_setting():
+    assert run_name(small()) == run_name(small())
+    assert run_name(small()) != run_name(small(loop={"clip_norm": 2.0}))
+    assert run_name(small(seed=4)).startswith("copy-LSTM-s4-")
+
+
+def test_recipes_know_tasks_and_models_and_start_from_general_settings():
+    assert recipe("denoise", "RelRNN").model.options["relevant"] == 15
+    assert recipe("wikitext2-word", "LSTM").optimiser.learning_rate == 20.0
+    assert recipe("somebody's own", "LSTM").task.name == "somebody's own"
+    with pytest.raises(ValueError, match="Did you mean 'RelLSTM'"):
+        recipe("copy", "RelLSTN")
