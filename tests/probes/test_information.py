@@ -211,3 +211,11 @@ def test_default_lags_reach_a_tenth():
     assert lags[0] == 1
     assert lags[-1] == 10_000
     assert all(a < b for a, b in itertools.pairwise(lags))
+
+
+def test_excess_takes_the_bias_of_small_samples_away():
+    noise = np.random.default_rng(0).integers(0, 200, 3000)
+    found = quiet(noise, [1, 2, 3], estimator="plug-in")
+    assert (found.bias > 1).all()
+    assert (np.abs(found.excess) < 0.05 * found.bias).all()
+    assert (found.bias < found.floor).all()

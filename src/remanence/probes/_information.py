@@ -45,6 +45,8 @@ class MutualInformation(ProbeResult):
     """``(K,)``: upper end."""
     error: np.ndarray
     """``(K,)``: standard error, of the same bootstrap."""
+    bias: np.ndarray
+    """``(K,)``: mean estimate from pairs without any dependence; grows as symbols grow many and pairs few."""
     floor: np.ndarray
     """``(K,)``: what pairs without any dependence reach, mean and two standard deviations."""
     pairs: np.ndarray
@@ -63,8 +65,18 @@ class MutualInformation(ProbeResult):
         """Where the estimate is above the floor: bool ``(K,)``."""
         return self.values > self.floor
 
+    @property
+    def excess(self) -> np.ndarray:
+        """Estimates less their bias: ``(K,)``, what to compare between samples of different size."""
+        return self.values - self.bias
+
     def fit(
-        self, shortest: int | None = None, longest: int | None = None, *, threshold: float | None = None
+        self,
+        shortest: int | None = None,
+        longest: int | None = None,
+        *,
+        threshold: float | None = None,
+        unbiased: bool = False,
     ) -> InformationLaw | None:
         """Fits an exponential, a power law and a constant to a range, and takes the best.
 
@@ -73,6 +85,7 @@ class MutualInformation(ProbeResult):
             longest: greatest lag that counts.
             threshold: estimates at or below it do not count; ``None`` for the floor of each lag. The document takes
                 0.001 for bits, 0.002 for WikiText-2.
+            unbiased: fit the excess over the bias, not the estimates themselves.
 
         Returns:
             The law, or ``None`` if fewer than four points are left.
@@ -84,7 +97,7 @@ class MutualInformation(ProbeResult):
             >>> mutual_information(bits, [1, 2, 4, 8, 16, 32]).fit().law
             'power'
         """
-        return best_law(*self._points(shortest, longest, threshold))
+        return best_law(*self._points(shortest, longest, threshold, unbiased))
 
     def regimes(self, most: int = 3, *, threshold: float | None = None) -> tuple[Regime, ...]:
         """Finds ranges of lags that follow different laws: as many as the data call for, at most ``most``.
@@ -103,13 +116,14 @@ class MutualInformation(ProbeResult):
         return find_regimes(*self._points(None, None, threshold), positive_int("most", most))
 
     def _points(
-        self, shortest: int | None, longest: int | None, threshold: float | None
+        self, shortest: int | None, longest: int | None, threshold: float | None, unbiased: bool = False
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Lags, ln I and its standard error, where they count."""
         bar = self.floor if threshold is None else threshold
-        kept = (self.values > bar) & (self.values > 0) & (self.lags >= (shortest or 1))
+        shown = self.excess if unbiased else self.values
+        kept = (self.values > bar) & (shown > 0) & (self.lags >= (shortest or 1))
         kept &= self.lags <= (longest or self.lags.max())
-        values = self.values[kept]
+        values = shown[kept]
         return self.lags[kept], np.log(values), np.nan_to_num(self.error[kept] / values)
 
     @property
@@ -184,16 +198,16 @@ def mutual_information(
         estimate = _estimate(counts, estimator, resamples, generator)
         if floor is None or symbols.values.dtype == np.uint8 or counts.total < floor[1] / 2:
             floor = (_floor(counts, estimator, draws, generator), counts.total)
-        rows.append([*estimate, floor[0], counts.total])
+        rows.append([*estimate, *floor[0], counts.total])
         thin |= counts.total < _THIN * len(counts.first)
         seen = max(seen, len(np.unique(counts.first)), len(np.unique(counts.second)))
-    values, low, high, error, bar, pairs = np.array(rows).T
+    values, low, high, error, bias, bar, pairs = np.array(rows).T
     remarks = _remarks(distances, values, bar, thin)
     for remark in remarks:
         warnings.warn(remark, stacklevel=2)
     sequences = len(symbols.starts) - 1
     return MutualInformation(
-        distances, values, low, high, error, bar, pairs.astype(np.int64), seen, sequences, estimator, remarks
+        distances, values, low, high, error, bias, bar, pairs.astype(np.int64), seen, sequences, estimator, remarks
     )
 
 
@@ -206,10 +220,10 @@ def _estimate(
     return value, value + low, value + high, float(spread.std())
 
 
-def _floor(counts: PairCounts, estimator: Estimator, draws: int, generator: np.random.Generator) -> float:
-    """Of a large alphabet, whose draws are slow, the next lags share one floor until the pairs are half as many."""
+def _floor(counts: PairCounts, estimator: Estimator, draws: int, generator: np.random.Generator) -> tuple[float, float]:
+    """Bias and floor; of a large alphabet, whose draws are slow, lags share them until the pairs are half as many."""
     noise = counts.independent(estimator, draws, generator)
-    return float(noise.mean() + 2 * noise.std(ddof=1)) + _ROUNDING
+    return float(noise.mean()), float(noise.mean() + 2 * noise.std(ddof=1)) + _ROUNDING
 
 
 def _remarks(lags: np.ndarray, values: np.ndarray, floor: np.ndarray, thin: bool) -> tuple[str, ...]:
