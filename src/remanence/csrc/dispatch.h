@@ -14,7 +14,7 @@ namespace remanence {
 inline const KernelSet &kernels() {
   const char *wanted = std::getenv("REMANENCE_KERNEL");
   auto want = [&](const KernelSet &set) { return !wanted || !*wanted || !std::strcmp(wanted, set.name); };
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(REMANENCE_PORTABLE_ONLY)
   bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
   bool middle = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");

@@ -28,15 +28,37 @@ static inline Index even_share(Index vectors, Index most) {
 
 // --- packing ---------------------------------------------------------------------------------------------------------
 
+// One stage of a transpose: exchanges the halves of 2 D x 2 D blocks between two rows.
+template <class T, int D, std::size_t... J>
+static inline void exchange(Vec<T> &a, Vec<T> &b, std::index_sequence<J...>) {
+  constexpr int W = WIDTH<T>;
+  Vec<T> low = __builtin_shufflevector(a, b, (int(J) & D ? W + int(J) - D : int(J))...);
+  b = __builtin_shufflevector(a, b, (int(J) & D ? W + int(J) : int(J) + D)...);
+  a = low;
+}
+
+template <class T, int D = WIDTH<T> / 2> static inline void transpose(Vec<T> (&rows)[WIDTH<T>]) {
+  for (int i = 0; i < WIDTH<T>; ++i)
+    if (!(i & D)) exchange<T, D>(rows[i], rows[i + D], std::make_index_sequence<WIDTH<T>>());
+  if constexpr (D > 1) transpose<T, D / 2>(rows);
+}
+
 // panels[k0 + k][column0 + i] = matrix[i][k], i < count, else 0 up to the padding: the weights of a product x -> W x.
 template <class T>
 static void pack_transposed(const Panels<T> &to, Index k0, Index column0, const T *matrix, Index count, Index depth) {
   constexpr Index W = WIDTH<T>;
   for (Index i = 0; i < (count + ALIGN - 1) / ALIGN * ALIGN; i += W) {
     T *panel = to.panel(column0 + i) + k0 * W;
-    Index lanes = count - i < W ? count - i : W;
-    for (Index k = 0; k < depth; ++k)
-      for (Index lane = 0; lane < W; ++lane) panel[k * W + lane] = lane < lanes ? matrix[(i + lane) * depth + k] : T(0);
+    Index k = 0;
+    for (; count - i >= W && k + W <= depth; k += W) {
+      Vec<T> rows[W];
+      for (Index lane = 0; lane < W; ++lane) rows[lane] = load(matrix + (i + lane) * depth + k);
+      transpose<T>(rows);
+      for (Index lane = 0; lane < W; ++lane) store(panel + (k + lane) * W, rows[lane]);
+    }
+    for (; k < depth; ++k)
+      for (Index lane = 0; lane < W; ++lane)
+        panel[k * W + lane] = i + lane < count ? matrix[(i + lane) * depth + k] : T(0);
   }
 }
 
@@ -46,9 +68,10 @@ static void pack_straight(const Panels<T> &to, Index k0, const T *matrix, Index 
   constexpr Index W = WIDTH<T>;
   for (Index i = 0; i < to.width; i += W) {
     T *panel = to.panel(i) + k0 * W;
-    Index lanes = count - i < W ? count - i : W;
-    for (Index k = 0; k < depth; ++k)
-      for (Index lane = 0; lane < W; ++lane) panel[k * W + lane] = lane < lanes ? matrix[k * count + i + lane] : T(0);
+    Index k = 0;
+    for (; count - i >= W && k < depth; ++k) store(panel + k * W, load(matrix + k * count + i));
+    for (; k < depth; ++k)
+      for (Index lane = 0; lane < W; ++lane) panel[k * W + lane] = i + lane < count ? matrix[k * count + i + lane] : T(0);
   }
 }
 

@@ -1,5 +1,6 @@
 // x86-64 with AVX2 and FMA: 32-byte vectors.
 #include <initializer_list>
+#include <utility>
 
 #include "scan.h"
 

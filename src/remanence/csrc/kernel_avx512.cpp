@@ -1,5 +1,6 @@
 // x86-64 with AVX-512: 64-byte vectors, 32 registers.
 #include <initializer_list>
+#include <utility>
 
 #include "scan.h"
 

@@ -1,5 +1,6 @@
 // Any processor: 16-byte vectors, which SSE2 and NEON have.
 #include <initializer_list>
+#include <utility>
 
 #include "scan.h"
 

@@ -1,6 +1,7 @@
 """The functional scans under all layers: one signature, several backends, the reference as the specification."""
 
 from ._backend import Backend, backend_report, scan
+from ._saving import saving
 from ._types import (
     Combine,
     Full,
@@ -37,5 +38,6 @@ __all__ = [
     "reverse_reset",
     "reverse_rows",
     "row_positions",
+    "saving",
     "scan",
 ]

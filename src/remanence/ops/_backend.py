@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, TypeAlias
 
 import torch
@@ -12,6 +13,7 @@ from remanence._validate import one_of
 
 from . import fused, reference
 from ._library import library
+from ._saving import present, scan_in_segments
 from ._types import Log, ScanSpec, State, Weights
 
 Backend: TypeAlias = Literal["auto", "reference", "fused"]
@@ -57,7 +59,15 @@ def scan(
         >>> output.shape, torch.equal(output[-1], state.s)
         (torch.Size([6, 2, 4]), True)
     """
-    run = fused.scan if choose_backend(backend, spec, x) == "fused" else reference.scan
+    kept = present()
+    run = reference.scan
+    if choose_backend(backend, spec, x) == "fused":
+        run = partial(fused.scan, lean=kept.lean)
+    segment = kept.segment
+    if segment is not None and lengths is None and torch.is_grad_enabled() and len(x) > segment:
+        start = reference.initial_state(spec, weights, x.shape[1]) if state is None else state
+        by_time = {"reset": reset, "cut_h": cut_h, "cut_c": cut_c, "h_offset": h_offset}
+        return scan_in_segments(run, segment, x, weights, start, spec, by_time, forced_log)
     return run(
         x,
         weights,

@@ -87,7 +87,7 @@ def scan(
 ) -> tuple[Tensor, State, Log]:
     """One layer, one direction, all steps. Arguments as in :func:`remanence.ops.scan`.
 
-    With ``lean`` less is saved for the backward pass, which computes gates and queries again.
+    With ``lean`` less is saved for the backward pass, see :func:`remanence.ops.saving`.
     """
     if state is None:
         state = initial_state(spec, weights, x.shape[1])

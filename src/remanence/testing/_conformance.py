@@ -272,7 +272,10 @@ def chunks(subject: Subject) -> None:
         assert_matches(collect(layer, x, layer.initial_state(BATCH), chunks=sizes), whole)
     pieces = _random_chunks(LENGTH)
     assert_matches(collect(layer, x, layer.initial_state(BATCH), chunks=pieces), whole)
-    assert_matches(_entries(layer, x, pieces), _entries(layer, x, [LENGTH]))
+    entries = _entries(layer, x, pieces)
+    assert_matches(entries, _entries(layer, x, [LENGTH]))
+    if is_screened(layer):
+        _same(_crosses_a_border(entries["displaced"], pieces, recent), True, "a state is replaced in a later chunk")
 
 
 def _entries(layer: Any, x: Tensor, sizes: list[int]) -> dict[str, Tensor]:
@@ -282,6 +285,13 @@ def _entries(layer: Any, x: Tensor, sizes: list[int]) -> dict[str, Tensor]:
         traces.append(layer.trace(piece, state)[0])
         state = layer(piece, state)[1]
     return {name: torch.cat([getattr(trace, name) for trace in traces]) for name in ("entered", "displaced")}
+
+
+def _crosses_a_border(displaced: Tensor, sizes: list[int], recent: int) -> bool:
+    """Whether some state entered in one chunk (``recent`` steps after its own) and was displaced in another."""
+    chunk_of = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    time, row = (displaced >= 0).nonzero(as_tuple=True)
+    return bool((chunk_of[time] > chunk_of[displaced[time, row] + recent]).any())
 
 
 @_check()
@@ -402,8 +412,9 @@ def float32(subject: Subject) -> None:
     x = x.float().double()
     output, state = rough(x.float())
     _same({field.dtype for field in state}, {torch.float32, torch.int64}, "dtypes of the state")
-    plain = type(rough).__call__(rough, x.float())[0]
-    assert_matches({"output": output}, {"output": exact(x)[0]}, {"output": plain})
+    plain = subject.layer(dtype=torch.float32, backend="reference")
+    plain.load_state_dict(rough.state_dict())
+    assert_matches({"output": output}, {"output": exact(x)[0]}, {"output": plain(x.float())[0]})
 
 
 @_check()

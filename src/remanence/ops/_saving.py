@@ -1,0 +1,106 @@
+"""How much a scan keeps for its backward pass: less memory for some time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from remanence._validate import positive_int
+
+from ._types import Log, ScanSpec, State, Weights
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What scans save: ``lean`` leaves gates and queries out, ``segment`` keeps only states at every so many steps."""
+
+    lean: bool = False
+    segment: int | None = None
+
+
+_present = Saving()
+
+
+def present() -> Saving:
+    """The choice that holds now."""
+    return _present
+
+
+@contextmanager
+def saving(*, lean: bool = False, segment: int | None = None) -> Iterator[None]:
+    """Let the scans inside save less for the backward pass; outputs and gradients stay the same.
+
+    The choice is made when the forward pass runs and holds for the whole process, not for one thread. Inside
+    ``torch.utils.checkpoint`` the backward pass must be inside the block too.
+
+    Args:
+        lean: the fused kernel saves neither gates nor queries and computes them again, chunk by chunk: about half the
+            memory for some 15 % more time. The reference ignores it.
+        segment: keep the state at every ``segment``-th step only and run each segment forward again in the backward
+            pass. For sequences of very many steps: memory grows with ``T / segment`` and ``segment``, time by a third.
+            Scans over rows of unequal length are not cut into segments.
+
+    Example:
+        >>> import torch, remanence
+        >>> layer = remanence.nn.RelLSTM(3, 4, recent=2, relevant=1)
+        >>> with remanence.ops.saving(lean=True, segment=50):
+        ...     output, _ = layer(torch.randn(200, 2, 3))
+        >>> output.sum().backward()
+    """
+    global _present
+    if segment is not None:
+        positive_int("segment", segment)
+    before, _present = _present, Saving(lean, segment)
+    try:
+        yield
+    finally:
+        _present = before
+
+
+def scan_in_segments(
+    run: Callable[..., tuple[Tensor, State, Log]],
+    segment: int,
+    x: Tensor,
+    weights: Weights,
+    state: State,
+    spec: ScanSpec,
+    by_time: dict[str, Tensor | None],
+    forced_log: Log | None,
+) -> tuple[Tensor, State, Log]:
+    """Runs a scan segment by segment; each one is run again in the backward pass.
+
+    Args:
+        run: one of the scans.
+        segment: steps of a segment.
+        x: ``(T, B, input_size)``.
+        weights: parameters.
+        state: the first state.
+        spec: what kind of layer this is.
+        by_time: arguments of the scan that are ``(T, ...)``, or ``None``.
+        forced_log: choices to take.
+    """
+    outputs, logs = [], []
+    for start in range(0, len(x), segment):
+        here = slice(start, start + segment)
+        options = {name: None if tensor is None else tensor[here] for name, tensor in by_time.items()}
+        log = None if forced_log is None else Log(forced_log.slot[here], forced_log.displaced[here])
+
+        def part(
+            x: Tensor,
+            weights: Weights,
+            state: State,
+            log: Log | None = log,
+            options: dict[str, Tensor | None] = options,
+        ) -> tuple[Tensor, State, Log]:
+            return run(x, weights, state, spec=spec, forced_log=log, **options)
+
+        output, state, made = checkpoint(part, x[here], weights, state, use_reentrant=False, preserve_rng_state=False)
+        outputs.append(output)
+        logs.append(made)
+    slots, displaced = zip(*logs, strict=True)
+    return torch.cat(outputs), state, Log(torch.cat(slots), torch.cat(displaced))

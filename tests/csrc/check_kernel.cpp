@@ -1,0 +1,151 @@
+// The arithmetic of the kernel without torch, for sanitizers: random scans with scratch full of NaN, whose gradients
+// are compared with differences. Prints the cases that are wrong; the exit code is their number.
+#include <cmath>
+#include <cstdio>
+#include <random>
+#include <vector>
+
+#include "dispatch.h"
+
+using namespace remanence;
+
+namespace {
+
+std::mt19937 engine(7);
+
+std::vector<double> draw(Index count, double scale) {
+  std::normal_distribution<double> normal(0, scale);
+  std::vector<double> values(count);
+  for (double &value : values) value = normal(engine);
+  return values;
+}
+
+struct Serial {
+  template <class Body> void operator()(Index count, const Body &body) const {
+    for (Index i = 0; i < count; ++i) body(i, i + 1);
+  }
+};
+
+// One scan with everything that it points to. A buffer's size is exact, so that a step beyond it is seen.
+struct Case {
+  Scan<double> a{};
+  Gradients<double> g{};
+  std::vector<std::vector<double>> floats;
+  std::vector<std::vector<int64_t>> whole;
+  std::vector<std::vector<uint8_t>> bytes;
+  std::vector<double> cotangent;
+
+  double *room(Index count) { return floats.emplace_back(count, std::nan("")).data(); }
+  double *random(Index count, double scale) { return floats.emplace_back(draw(count, scale)).data(); }
+  int64_t *steps(Index count, int64_t value) { return whole.emplace_back(count, value).data(); }
+};
+
+void give_inputs(Case &c) {
+  Scan<double> &a = c.a;
+  Index G = a.spec.blocks() * a.n, B = a.batch, slots = a.spec.relevant;
+  double scale = 0.7 / std::sqrt(double(a.n));
+  a.x = c.random(a.steps * B * a.inputs, 1), a.w_ih = c.random(G * a.inputs, scale), a.w_hh = c.random(G * a.n, scale);
+  a.b_ih = c.random(G, scale), a.b_hh = c.random(G, scale), a.modrelu = c.random(a.n, scale);
+  Index wide = a.spec.memory == BUFFER ? a.n * a.n : a.n;
+  a.query = c.random(wide, scale), a.key = c.random(wide, scale);
+  a.score = a.spec.score == DOT ? nullptr : c.random(a.n, 5 * scale);
+  a.s0 = c.random(B * a.n, 0.3), a.c0 = c.random(B * a.n, 0.3), a.h0 = c.random(B * a.n, 0.3);
+  a.recent0 = c.random(B * a.held * a.n, 0.3), a.relevant0 = c.random(B * slots * a.n, 0.3);
+  a.recent_score0 = a.spec.memory == BUFFER && a.spec.recent >= 0 ? c.random(B * a.held, 0.1) : nullptr;
+  a.relevant_score0 = c.random(B * slots, 0.1);
+  a.relevant_step0 = c.steps(B * slots, EMPTY), a.step0 = c.steps(B, a.spec.recent >= 0 ? 2 : a.held);
+}
+
+void give_room(Case &c) {
+  Scan<double> &a = c.a;
+  Index T = a.steps, B = a.batch, np = a.np, slots = a.spec.relevant;
+  a.output = c.room(T * B * a.n), a.s1 = c.room(B * a.n), a.c1 = c.room(B * a.n), a.h1 = c.room(B * a.n);
+  a.recent1 = c.room(B * a.capacity * a.n), a.relevant1 = c.room(B * slots * a.n);
+  a.recent_score1 = c.room(B * a.capacity), a.relevant_score1 = c.room(B * slots);
+  a.relevant_step1 = c.steps(B * slots, 0), a.step1 = c.steps(B, 0);
+  a.log_slot = c.steps(T * B, 0), a.log_displaced = c.steps(T * B, 0);
+  a.h_hist = c.room(T * B * np), a.s_hist = a.spec.memory == NONE ? a.h_hist : c.room(T * B * np);
+  a.c_hist = c.room(T * B * np), a.k_hist = c.room(T * B * np), a.norm = c.room(2 * T * B);
+  bool lean = a.spec.save == SAVE_LEAN;
+  a.q_hist = lean ? nullptr : c.room(T * B * np);
+  a.gates = lean || a.spec.cell == RNN ? nullptr : c.room(T * B * a.spec.planes() * np);
+  a.wide = c.bytes.emplace_back(T * B, 0).data();
+}
+
+double loss(Case &c) {
+  run_forward(c.a, 2, Serial());
+  double total = 0;
+  for (std::size_t i = 0; i < c.cotangent.size(); ++i) total += c.cotangent[i] * c.a.output[i];
+  return total;
+}
+
+// Largest relative deviation of a few entries of a gradient from central differences, the log held fixed.
+double deviation(Case &c, const double *input, const double *gradient, Index count) {
+  double worst = 0, step = 1e-5;
+  for (Index k = 0; k < 4; ++k) {
+    Index i = engine() % count;
+    double &value = const_cast<double &>(input[i]), kept = value;
+    value = kept + step;
+    double up = loss(c);
+    value = kept - step;
+    double down = loss(c), difference = (up - down) / (2 * step);
+    value = kept;
+    worst = std::fmax(worst, std::fabs(difference - gradient[i]) / (1 + std::fabs(difference)));
+  }
+  return worst;
+}
+
+double check(Case &c) {
+  Scan<double> &a = c.a;
+  Index G = a.spec.blocks() * a.n;
+  c.cotangent = draw(a.steps * a.batch * a.n, 1);
+  loss(c);
+  std::vector<int64_t> log(a.log_slot, a.log_slot + a.steps * a.batch);
+  a.forced = log.data();
+  Gradients<double> &g = c.g;
+  g.output = c.cotangent.data();
+  g.x = c.room(a.steps * a.batch * a.inputs), g.w_ih = c.room(G * a.inputs), g.w_hh = c.room(G * a.n);
+  g.b_ih = c.room(G), g.b_hh = c.room(G), g.s0 = c.room(a.batch * a.n);
+  Index wide = a.spec.memory == BUFFER ? a.n * a.n : a.n;
+  g.key = c.room(wide), g.query = c.room(wide);
+  g.recent0 = c.room(a.batch * a.held * a.n), g.relevant0 = c.room(a.batch * a.spec.relevant * a.n);
+  loss(c);
+  run_backward(a, g, 2, Serial());
+  double worst = deviation(c, a.x, g.x, a.steps * a.batch * a.inputs);
+  worst = std::fmax(worst, deviation(c, a.w_hh, g.w_hh, G * a.n));
+  worst = std::fmax(worst, deviation(c, a.b_hh, g.b_hh, G));
+  worst = std::fmax(worst, deviation(c, a.s0, g.s0, a.batch * a.n));
+  if (a.spec.memory != NONE) worst = std::fmax(worst, deviation(c, a.key, g.key, wide));
+  if (a.held) worst = std::fmax(worst, deviation(c, a.recent0, g.recent0, a.batch * a.held * a.n));
+  return worst;
+}
+
+}  // namespace
+
+int main() {
+  int wrong = 0;
+  for (int cell : {RNN, LSTM, GRU, GORU})
+    for (int memory : {NONE, BUFFER, STRIDE})
+      for (Index recent : {Index(3), Index(-1)})
+        for (int save : {SAVE_ALL, SAVE_LEAN})
+          for (Index n : {1, 5, 16, 19}) {
+            if (memory != BUFFER && recent < 0) continue;
+            Case c;
+            Scan<double> &a = c.a;
+            a.spec = {cell, TANH, memory, memory == STRIDE ? AFFINE : ADDITIVE, MACRO, recent, 0, true, false, 2, 3,
+                      false, true, false, save};
+            a.spec.relevant = memory == STRIDE ? 3 : memory == BUFFER && recent >= 0 ? 2 : 0;
+            a.steps = 9, a.batch = 7, a.inputs = 3, a.n = n, a.np = (n + ALIGN - 1) / ALIGN * ALIGN;
+            a.held = memory == BUFFER ? 3 : 0;
+            a.capacity = memory != BUFFER ? 0 : recent >= 0 ? recent : a.held + a.steps;
+            c.floats.reserve(100), c.whole.reserve(20), c.bytes.reserve(4);
+            give_inputs(c);
+            give_room(c);
+            double worst = check(c);
+            if (worst < 1e-6) continue;
+            std::printf("cell %d memory %d recent %td save %d n %td: %g\n", cell, memory, recent, save, n, worst);
+            ++wrong;
+          }
+  std::printf("%s kernels, %d wrong\n", kernels().name, wrong);
+  return wrong;
+}

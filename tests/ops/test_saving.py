@@ -1,0 +1,62 @@
+"""Saving less changes neither outputs nor gradients, on either path."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from remanence.ops import Full, Log, ScanSpec, Screened, Strided, Weights, saving, scan
+from remanence.testing import assert_matches
+
+SPECS = [
+    ScanSpec("lstm", Screened(3, 4)),
+    ScanSpec("gru", Full(), combine="half"),
+    ScanSpec("rnn", Strided(3, 2), combine="half"),
+]
+
+
+def run(case, backend: str, log: Log | None = None, **choice) -> dict[str, torch.Tensor]:
+    x = case.x.clone().requires_grad_()
+    weights = Weights._make(w if w is None else w.clone().requires_grad_() for w in case.weights)
+    with saving(**choice):
+        options = {"spec": case.spec, "backend": backend, "forced_log": log, **case.options}
+        output, state, made = scan(x, weights, case.state, **options)
+    (output.square().sum() + state.s.sum() + state.relevant.sum()).backward()
+    named = {
+        "output": output.detach(),
+        "s": state.s.detach(),
+        "slot": made.slot,
+        "d.x": x.grad,
+        "d.hh": weights.hh.grad,
+    }
+    assert all(value is not None for value in named.values())
+    return named  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+@pytest.mark.parametrize("backend", ["reference", "fused"])
+@pytest.mark.parametrize("choice", [{"lean": True}, {"segment": 7}, {"segment": 1}, {"lean": True, "segment": 16}])
+def test_results_stay_the_same(scans, spec, backend, choice):
+    case = scans.make_case(spec, steps=33, started=True, events=True)
+    whole = run(case, backend)
+    assert_matches(run(case, backend, **choice), whole)
+
+
+def test_a_forced_log_is_cut_into_segments(scans):
+    case = scans.make_case(SPECS[0], steps=33)
+    slot = run(case, "fused")["slot"]
+    with saving(segment=10):
+        assert torch.equal(run(case, "fused", Log(slot, torch.full_like(slot, -1)))["slot"], slot)
+
+
+def test_the_choice_ends_with_the_block():
+    from remanence.ops._saving import Saving, present
+
+    with saving(lean=True, segment=3):
+        assert present() == Saving(lean=True, segment=3)
+    assert present() == Saving()
+
+
+def test_a_segment_of_no_steps_is_refused():
+    with pytest.raises(ValueError, match="segment"), saving(segment=0):
+        pass
