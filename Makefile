@@ -11,6 +11,7 @@ PIP := $(BIN)/python -m pip install -q -c constraints.txt
 # Small recurrent networks become many times slower when several processes fight for the cores with several threads each.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
+BENCH ?= --quick
 PYTEST := REMANENCE_REQUIRE=kernel,$(REMANENCE_REQUIRE) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: help demo test test-all lint bench docs wheel conformance api clean
@@ -33,8 +34,9 @@ lint: $(VENV)/.installed  ## check style (ruff) and types (pyright)
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --warnings --pythonpath $(BIN)/python
 
-bench: $(VENV)/.installed  ## measure speed and memory beside torch.nn and the reference
-	$(ONE_THREAD) $(BIN)/python -m benchmarks
+bench: $(VENV)/.installed  ## measure speed and memory beside torch.nn and the reference; BENCH= runs the whole grid
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.kernel $(BENCH)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.tasks
 
 docs: $(VENV)/.docs  ## build the documentation; warnings are errors
 	$(ONE_THREAD) $(BIN)/python -m sphinx -q -E -W --keep-going -b html docs docs/_build/html

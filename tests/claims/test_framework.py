@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -51,6 +52,17 @@ def test_every_claim_says_what_it_is():
         assert all((item.place, item.printed, item.measures, item.tolerance)), item.id
         if item.expected != "holds":
             assert item.corrected, f"{item.id} must say what is true"
+
+
+def test_the_page_about_the_papers_is_current():
+    page = (Path(__file__).parents[2] / "docs" / "papers.md").read_text(encoding="utf-8")
+    for item in claims.list_claims():
+        place = page.find(f"### {item.id}: ")
+        assert (place >= 0) == (item.expected != "holds"), f"write the page again: {item.id}"
+        assert item.id in page
+        if place >= 0:
+            end = page.find("###", place + 4)
+            assert f"**Verdict:** {item.expected}." in page[place : end if end > 0 else None]
 
 
 def test_a_result_goes_into_json():

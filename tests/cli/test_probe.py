@@ -56,6 +56,27 @@ def test_one_page_with_all_pictures(here):
     assert page.read_text(encoding="utf-8").count("<h2>") == 5
 
 
+def test_a_trained_run_is_probed_on_its_own_task(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small = ["--length", "3", "--hidden", "4", "--set", "task.options.items=2", "--set", "evaluation.batches=1"]
+    assert (
+        runner.invoke(app, ["train", "copy", "--model", "RelLSTM", "--updates", "2", "--run", "mine", *small]).exit_code
+        == 0
+    )
+    (folder,) = tmp_path.rglob("mine")
+    result = runner.invoke(app, ["probe", str(folder), "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["memory_demand"]["model"] is not None
+    assert found["gradient_reach"]["source"] == "states"
+    assert len(found["attention_map"]["maps"]) == 1
+
+
+def test_a_factory_needs_a_shape_and_a_folder_must_be_a_run(tmp_path):
+    assert "--shape 100,2,3" in runner.invoke(app, ["probe", "torch.nn:Identity"]).output.replace("\n", " ")
+    assert runner.invoke(app, ["probe", str(tmp_path)]).exit_code == 2
+
+
 BAD = (("torch.nn", "4,1,1"), ("torch.nn:Nothing", "4,1,1"), ("torch.nn:Identity", "4,x"), ("torch.nn:Linear", "4,1,1"))
 
 

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from remanence.cli._app import app
+from remanence.tasks import _registry
 from remanence.train import Run
 from remanence.train import _files as files
 
@@ -108,6 +109,20 @@ def test_a_text_model_writes(here):
     assert drawn == json.loads(run("generate", "mine", "--length", "9", "--prompt", "to be", "--json").stdout)
     assert len(run("generate", "mine", "--length", "9").output) == 10
     assert run("generate", "mine", "--prompt", "ZZ").exit_code == 2
+
+
+def test_a_users_own_task_is_imported_from_its_file(here, monkeypatch):
+    monkeypatch.setattr(_registry, "_TASKS", dict(_registry._TASKS))  # other tests shall not meet it
+    Path("mine.py").write_text(
+        "from dataclasses import dataclass\nfrom remanence.tasks import Copy, register_task\n"
+        "@register_task('my-copy')\n@dataclass(frozen=True)\nclass MyCopy(Copy):\n    length: int = 2\n"
+    )
+    arguments = ["train", "my-copy", "--model", "LSTM", "--updates", "2", "--set", 'imports=["mine.py"]', *SMALL]
+    done = run(*arguments)
+    assert done.exit_code == 0, done.output
+    missing = run(*arguments[: -len(SMALL) - 1], 'imports=["nowhere.py"]')
+    assert missing.exit_code == 2
+    assert "existing Python files" in missing.output
 
 
 def test_compare_trains_a_grid_and_measures_transfer(here):

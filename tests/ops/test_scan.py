@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -76,3 +78,37 @@ def test_forward_mode_differentiation() -> None:
     cotangent = torch.randn_like(layer(leaf)[0])
     (gradient,) = torch.autograd.grad((layer(leaf)[0] * cotangent).sum(), leaf)
     assert_matches({"pairing": (tangent * cotangent).sum()}, {"pairing": gradient.sum().detach()})
+
+
+def test_nothing_happens_to_a_row_that_has_ended() -> None:
+    """Resets and cuts behind a row's end change neither its state nor its gradient."""
+    layer, x = _layer_and_data()
+    lengths = torch.tensor([60, 17, 3])
+    late = torch.zeros(60, 3, dtype=torch.bool)
+    late[20:, 1:] = True
+    spec = dataclasses.replace(layer.spec, cut_reads=True)
+    leaf = x.clone().requires_grad_()
+    for backend in ("reference", "auto"):
+        found = []
+        for mask in (None, late):
+            options = {"reset": mask, "cut_h": mask, "cut_c": mask, "lengths": lengths, "backend": backend}
+            _, state, _ = ops.scan(leaf, layer.weights(), spec=spec, **options)
+            loss = sum(field.sum() for field in state if field.requires_grad)
+            (gradient,) = torch.autograd.grad(loss, leaf)
+            found.append(state.detach()._asdict() | {"gradient": gradient})
+        assert_matches(found[1], found[0])
+
+
+def test_cut_reads_reach_the_final_buffer_of_ragged_rows() -> None:
+    """A cut at step 15 keeps gradient from the older states of a row that ends at 17."""
+    layer, x = _layer_and_data()
+    cut = torch.zeros(60, 3, dtype=torch.bool)
+    cut[15] = True
+    spec = dataclasses.replace(layer.spec, cut_reads=True)
+    lengths = torch.tensor([60, 17, 20])
+    for backend in ("reference", "auto"):
+        leaf = x.clone().requires_grad_()
+        options = {"cut_h": cut, "cut_c": cut, "lengths": lengths, "backend": backend}
+        _, state, _ = ops.scan(leaf, layer.weights(), spec=spec, **options)
+        (gradient,) = torch.autograd.grad(state.recent[1].sum(), leaf)
+        assert gradient[:, 1].abs().sum(dim=1).nonzero()[:, 0].tolist() == [15, 16]

@@ -50,7 +50,7 @@ def run_two(config_file: Path, folder: Path, stop_at: int = -1) -> list[int]:
         subprocess.Popen(command, env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}, stderr=subprocess.PIPE)
         for rank in range(2)
     ]
-    errors = [worker.communicate(timeout=60)[1].decode() for worker in workers]
+    errors = [worker.communicate(timeout=120)[1].decode() for worker in workers]
     codes = [worker.returncode for worker in workers]
     assert all(code in (0, 128 + signal.SIGTERM) for code in codes), errors
     return codes

@@ -105,8 +105,10 @@ def mi(
 
 @app.command()
 def probe(
-    target: Annotated[str, typer.Argument(help="What makes the model: package.module:factory.")],
-    shape: Annotated[str, typer.Option(help="Shape of a random input, such as 100,2,3 for (T, B, features).")],
+    target: Annotated[str, typer.Argument(help="A run's folder, or what makes the model: package.module:factory.")],
+    shape: Annotated[
+        str | None, typer.Option(help="For a factory: shape of a random input, such as 100,2,3 for (T, B, features).")
+    ] = None,
     tokens: Annotated[int | None, typer.Option(help="Draw int64 tokens below this instead of numbers.")] = None,
     output: Annotated[Path | None, typer.Option(help="Write all pictures into this HTML file (needs plotly).")] = None,
     json: Json = False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ def compare_models(
     except KeyboardInterrupt:
         typer.echo(f"stopped; every run in {place} is saved. The same command goes on with them", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    report = {"runs": rows, "transfer": _transferred(cells, transfer_lengths)}
+    report = {"runs": rows, "seeds": over_seeds(rows), "transfer": _transferred(cells, transfer_lengths)}
     _show(report, as_json)
     if any(row["status"] != "done" for row in rows):
         typer.echo(f"some runs failed; see output.txt in their folders below {place}", err=True)
@@ -104,6 +105,34 @@ def make_table(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
+def over_seeds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Mean and range of the accuracies of each model and length.
+
+    Args:
+        rows: One per run.
+
+    Example:
+        >>> runs = [{"model": "LSTM", "length": 5, "accuracy": value} for value in (0.5, 1.0)]
+        >>> over_seeds(runs)
+        [{'model': 'LSTM', 'length': 5, 'seeds': 2, 'mean': 0.75, 'least': 0.5, 'most': 1.0}]
+    """
+    found: dict[tuple[str, int | None], list[float]] = {}
+    for row in rows:
+        if row["accuracy"] is not None:
+            found.setdefault((row["model"], row["length"]), []).append(row["accuracy"])
+    return [
+        {
+            "model": model,
+            "length": length,
+            "seeds": len(values),
+            "mean": sum(values) / len(values),
+            "least": min(values),
+            "most": max(values),
+        }
+        for (model, length), values in found.items()
+    ]
+
+
 def _transferred(cells: list[Cell], lengths: list[int]) -> list[dict[str, Any]]:
     """The best run of every model and length by validation, measured at other lengths without more training."""
     rows = []
@@ -121,11 +150,12 @@ def _transferred(cells: list[Cell], lengths: list[int]) -> list[dict[str, Any]]:
 
 def _show(report: dict[str, list[dict[str, Any]]], as_json: bool) -> None:
     if as_json:
-        import json
-
         typer.echo(json.dumps(report, indent=2))
         return
     Console().print(make_table(report["runs"]))
+    if any(row["seeds"] > 1 for row in report["seeds"]):
+        typer.echo("\naccuracy over the seeds:")
+        show_rows(report["seeds"], as_json=False)
     if report["transfer"]:
         typer.echo("\nbest by validation, at other lengths without more training:")
         show_rows(report["transfer"], as_json=False)

@@ -41,12 +41,12 @@ class Settings:
     length: int = 50
     shortest: int = 10
     far: int = 500
-    updates: int = 1200
+    updates: int = 3000
     batch_size: int = 20
     rows: int = 100
     hidden_size: int = 64
     memory: int = 5
-    report_every: int = 100
+    report_every: int = 250
 
 
 QUICK = Settings(length=6, shortest=3, far=20, updates=4, batch_size=2, rows=4, hidden_size=8, report_every=2)

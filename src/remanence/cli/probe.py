@@ -16,16 +16,23 @@ from rich.console import Console
 from remanence import probes
 from remanence._validate import message, positive_int
 
+RUN_ROWS = 8
+"""Rows of the batch on which a run is probed."""
 
-def run_probe(target: str, shape: str, tokens: int | None, output: Path | None, as_json: bool) -> None:
-    """Builds the model, runs the probes on a random input, prints the verdicts and writes the page.
+
+def run_probe(target: str, shape: str | None, tokens: int | None, output: Path | None, as_json: bool) -> None:
+    """Runs the probes on a trained run, or on what a factory makes, prints the verdicts and writes the page.
 
     Example:
         >>> run_probe("torch.nn:Identity", "6,1,2", None, None, as_json=False)  # doctest: +ELLIPSIS
         gradient_reach: ...
     """
-    model = load_model(target)
-    results = measure_all(model, make_input(shape, tokens))
+    if Path(target).is_dir():
+        results = measure_run(Path(target))
+    elif shape is None:
+        raise ValueError(message("shape", "be given for a factory", "nothing", "For instance --shape 100,2,3"))
+    else:
+        results = measure_all(load_model(target), make_input(shape, tokens))
     if as_json:
         print(json.dumps({name: result.to_dict() for name, result in results.items()}, indent=2))
     else:
@@ -78,6 +85,27 @@ def make_input(shape: str, tokens: int | None) -> torch.Tensor:
     if tokens is not None:
         return torch.randint(positive_int("tokens", tokens), sizes, generator=generator)
     return torch.randn(sizes, generator=generator)
+
+
+def measure_run(folder: Path) -> dict[str, Any]:
+    """The probes on a trained run: on its task's test batch, with its task's loss, and whether the task needs memory.
+
+    Example:
+        >>> measure_run(Path("no such run"))
+        Traceback (most recent call last):
+        ...
+        ValueError: ...
+    """
+    from remanence.train import Run
+
+    try:
+        model, task = Run.open(folder).load()
+    except (OSError, RuntimeError) as error:
+        raise ValueError(message("target", "be the folder of a run", str(folder), str(error))) from error
+    batch = task.batch(0, RUN_ROWS, split="test")
+    results = measure_all(model, batch.inputs)
+    results["gradient_reach"] = probes.gradient_reach(model, batch, task.loss)
+    return {**results, "memory_demand": probes.memory_demand(task, model)}
 
 
 def measure_all(model: Callable[..., Any], inputs: torch.Tensor) -> dict[str, Any]:

@@ -126,6 +126,7 @@ class Buffer:
         self.capacity = self.size if self.size is not None else state.recent.shape[1]
         # Rows of unequal length end at different steps: only then must older entries be kept until the end.
         self.history = [self.recent] if lengths is not None else None
+        self.carried = self.recent.shape[1]
         self.slot = self.displaced = torch.full_like(state.step, EMPTY)
 
     def forget(self, rows: Tensor) -> None:
@@ -142,6 +143,9 @@ class Buffer:
         self.relevant = _where_rows(rows, self.relevant.detach(), self.relevant)
         # The key matrix still learns from later reads, as it does from a state that was detached between calls.
         self.recent_key = _where_rows(rows, F.linear(self.recent.detach(), key), self.recent_key)
+        if self.history is not None:
+            held = torch.cat(self.history, dim=1)
+            self.history = [_where_rows(rows, held.detach(), held)]
         self.relevant_key = _where_rows(rows, F.linear(self.relevant.detach(), key), self.relevant_key)
 
     def attend(self, h: Tensor, s: Tensor, position: Tensor, active: Tensor, forced: Tensor | None) -> Tensor:
@@ -175,8 +179,8 @@ class Buffer:
     def fields(self, final: Tensor, lengths: Tensor | None) -> dict[str, Tensor]:
         entries = self.recent if self.history is None else torch.cat(self.history, dim=1)
         end = torch.full_like(final, entries.shape[1])
-        if lengths is not None and self.history is not None:
-            end = self.history[0].shape[1] + lengths
+        if lengths is not None:
+            end = self.carried + lengths
         score_end = torch.full_like(final, self.recent_score.shape[1])
         return {
             "recent": _roll(entries, final, end, self.capacity),

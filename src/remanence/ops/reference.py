@@ -46,6 +46,8 @@ def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
     chains = _make_chains(spec, weights, state)
     positions = row_positions(state.step, length, reset)
     active = _active(positions, lengths)
+    if lengths is not None:  # nothing happens to a row that has ended
+        reset, cut_h, cut_c = (None if mask is None else mask & active for mask in (reset, cut_h, cut_c))
     outputs: list[Tensor] = []
     log: list[tuple[Tensor, Tensor]] = []
     readings: list[tuple[Tensor, Tensor, Tensor]] = []
