@@ -119,6 +119,16 @@ def test_the_large_alphabet_path_counts_the_same():
         np.testing.assert_allclose(other.error, dense.error)
 
 
+@pytest.mark.parametrize("alphabet", [30, 6000])
+def test_the_large_alphabet_path_never_joins_sequences(alphabet):
+    values, starts = np.random.default_rng(0).integers(0, 30, 3000), np.array([0, 7, 7, 1000, 2999, 3000])
+    dense = quiet(probes.Symbols(values.astype(np.uint8), starts, 30), [1, 5, 900], groups=3)
+    listed = quiet(probes.Symbols(values, starts, alphabet), [1, 5, 900], groups=3)
+    np.testing.assert_array_equal(listed.pairs, dense.pairs)
+    np.testing.assert_allclose(listed.values, dense.values)
+    np.testing.assert_allclose(listed.error, dense.error)
+
+
 def test_33_thousand_words_need_no_table():
     ranks = np.arange(1, 33_001)
     words = np.random.default_rng(0).choice(33_000, 50_000, p=1 / ranks / (1 / ranks).sum())
