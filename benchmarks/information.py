@@ -17,7 +17,7 @@ from rich.table import Table
 
 from remanence import ops, probes
 
-LENGTH, LAGS, REPEATS = 2_000_000, 8, 7
+LENGTH, LAGS, REPEATS = 10_000_000, 8, 5
 
 
 def bincount(symbols: np.ndarray, lags: np.ndarray, alphabet: int) -> np.ndarray:
