@@ -37,6 +37,7 @@ lint: $(VENV)/.installed  ## check style (ruff) and types (pyright)
 bench: $(VENV)/.installed  ## measure speed and memory beside torch.nn and the reference; BENCH= runs the whole grid
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.kernel $(BENCH)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.tasks
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.information
 
 docs: $(VENV)/.docs  ## build the documentation; warnings are errors
 	$(ONE_THREAD) $(BIN)/python -m sphinx -q -E -W --keep-going -b html docs docs/_build/html

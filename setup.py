@@ -79,7 +79,7 @@ class BuildKernel(build_ext):
 
     def _compile(self, compiler: str, home: Path, source: Path, target: Path) -> None:
         flags = list(FLAGS)
-        if source.name == "binding.cpp":
+        if source.stem.endswith("binding"):
             flags += [ABI_FLOOR, f'-DREMANENCE_SOURCE_HASH="{source_hash(SOURCES)}"', f"-I{home / 'include'}"]
         _run([compiler, *flags, "-c", str(source), "-o", str(target)])
 

@@ -146,6 +146,33 @@ are classes it is counted on the task's own data (for every token its most frequ
 states.
 """,
     ),
+    "mutual_information": (
+        "How far do symbols tell about each other?",
+        """
+from remanence.tasks import BinaryPowerLaw
+
+task = BinaryPowerLaw(length=512)  # I = 0.1 lag^-0.4
+bits = task.draw(2000, task.stream("train", seed=0)).T  # one sequence in each row
+result = probes.mutual_information(bits, probes.logarithmic_lags(500))
+""",
+        """
+The pairs of symbols at each lag are counted over all places and sequences, and their mutual information follows from
+three entropies. The estimator of document 003 puts psi(n) for ln n; `estimator` offers Grassberger's better G(n), the
+plug-in estimate and Miller's and Madow's correction of it. For two symbols psi is exactly as biased as plug-in, by
+1 / 2N; for 27 symbols and 5,000 pairs plug-in reads 0.07 nats where there are none, psi 0.0001.
+
+`sequence` may be bytes, a text (`unit="characters"` or `"words"`), integers `(L,)` or `(S, L)`, a list of any of
+these, a path, or what `read_symbols` makes of a file (`.npy`, FASTA, UTF-8 text, bytes). Up to 256 symbols are counted
+in the compiled kernel, straight from the file if it holds bytes; tens of thousands of words are sorted and need no
+table of all pairs.
+
+`floor` is what pairs with the same marginals and no dependence reach, `low` and `high` are a 95 % interval from a
+bootstrap over groups of whole sequences, or of stretches of a single long one. `result.fit()` chooses an exponential
+(`correlation_length`), a power law (`exponent`) or a constant by Akaike's criterion, from the lags above the floor,
+weighted by their errors and the scatter about the law; `result.regimes()` finds ranges that follow different laws.
+What the curve does not tell: two symbols far apart may depend on each other through others and not in pairs.
+""",
+    ),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 
+import numpy as np
 import pytest
 import torch
 
@@ -62,6 +63,7 @@ def as_long_as_the_run(original):
 SCALED = times(1.01)
 PATHS, THEORY = "remanence.probes._paths", "remanence.theory"
 HERE = "remanence.claims."
+LINEAR = "remanence.theory:LinearGaussianRNN"
 
 # Claim -> module, attribute, what to put in its place.
 MUTATIONS = {
@@ -120,6 +122,19 @@ MUTATIONS = {
     "002.stable-rnn": (HERE + "_contraction_002", "worst_ratio", times(2)),
     "002.stable-lstm": (HERE + "_contraction_002", "worst_ratio", times(20)),
     "002.authors-lstm": (HERE + "_contraction_002", "authors_projection", lambda o: zero_weights),
+    "003.decay": (LINEAR, "mutual_information", lambda o: lambda self, steps, start: 1 / np.arange(1.0, steps + 1)),
+    "003.poles": (LINEAR, "poles", lambda o: property(lambda self: 1.1 * o.fget(self))),
+    "003.variance": (LINEAR, "variances", times(0.01)),
+    "003.recursion": (LINEAR, "covariances", lambda o: lambda self, n, start: o(self, n, start)[:, ::-1]),
+    "003.generating-function": (LINEAR, "generating_function", SCALED),
+    "003.eq46": (HERE + "_information_003", "eq46", SCALED),
+    "003.eq47": (HERE + "_information_003", "eq46", times(2)),
+    "003.eq52": (HERE + "_information_003", "chain_information", SCALED),
+    "003.markov": (HERE + "_information_003", "chain_information", lambda o: lambda matrix, symbols, lag: 1 / lag),
+    "003.ising": (HERE + "_information_003", "boltzmann", lambda o: lambda n, k: o(n, {**k, 2: 0.1})),
+    "003.bias": (HERE + "_information_003", "_mean_bias", always(0.01)),
+    "003.figure5": (HERE + "_information_003", "_fitted_exponent", times(1.5)),
+    "003.parameters": (HERE + "_information_003", "_parameters", always((1222, 1222))),
     "004.1.1": (HERE + "_optimisation_004", "_gap", always(1.0)),
     "004.1.2": (HERE + "_optimisation_004", "_state_jacobian", times(4)),
     "004.1.3": (HERE + "_optimisation_004", "_state_jacobian", times(4)),

@@ -42,7 +42,7 @@ def test_an_id_is_taken_once():
 
 def test_unknown_documents_and_ids_are_refused():
     with pytest.raises(ValueError, match="`document` must be one of"):
-        claims.list_claims(document="003")
+        claims.list_claims(document="005")
     with pytest.raises(ValueError, match=r"Did you mean '002\.lemma1'"):
         claims.list_claims(only="002.lema1")
 

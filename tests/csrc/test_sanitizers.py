@@ -31,3 +31,16 @@ def test_no_sanitizer_complains_and_gradients_are_differences(program):
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
     result = subprocess.run([str(program)], capture_output=True, text=True, env=environment)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.slow
+def test_pairs_are_counted_right_under_the_sanitizers(tmp_path, require_or_skip):
+    compiler = os.environ.get("CXX", "c++")
+    if shutil.which(compiler) is None:
+        require_or_skip("kernel", "there is no C++ compiler")
+    built = tmp_path / "check_pairs"
+    files = [str(HERE / "check_pairs.cpp"), "-o", str(built)]
+    subprocess.run([compiler, "-std=c++20", f"-I{SOURCES}", *SANITIZE, *files], check=True)
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
+    result = subprocess.run([str(built)], capture_output=True, text=True, env=environment)
+    assert result.returncode == 0, result.stdout + result.stderr

@@ -8,6 +8,8 @@ for _name in (
     "_attention_004",
     "_backtracking_001",
     "_contraction_002",
+    "_information_003",
+    "_linear_003",
     "_optimisation_004",
     "_parameters_000",
     "_paths_000",

@@ -14,7 +14,7 @@ from remanence._validate import one_of
 
 Verdict: TypeAlias = Literal["holds", "holds with correction", "fails as printed", "holds on stored runs"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "holds with correction", "fails as printed", "holds on stored runs")
-DOCUMENTS = ("000", "001", "002", "004")
+DOCUMENTS = ("000", "001", "002", "003", "004")
 Number: TypeAlias = float | int | str
 
 
@@ -138,7 +138,7 @@ def list_claims(document: str | None = None, only: str | None = None) -> list[Cl
     """The claims, in order of their ids.
 
     Args:
-        document: ``"000"``, ``"001"``, ``"002"`` or ``"004"``; ``None`` for all.
+        document: ``"000"`` to ``"004"``; ``None`` for all.
         only: one id.
 
     Example:

@@ -64,7 +64,7 @@ def demo(
 
 @app.command()
 def verify(
-    document: Annotated[str | None, typer.Option(help="Only this document: 000, 001, 002 or 004.")] = None,
+    document: Annotated[str | None, typer.Option(help="Only this document: 000 to 004.")] = None,
     only: Annotated[str | None, typer.Option(help="Only the claim of this id.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller instances: under a minute.")] = False,
     page: Annotated[Path | None, typer.Option(help="Also write the results into this Markdown file.")] = None,
@@ -79,6 +79,28 @@ def verify(
         raise typer.BadParameter(str(error)) from error
     if not as_expected:
         raise typer.Exit(1)
+
+
+@app.command()
+def mi(
+    files: Annotated[list[str], typer.Argument(help="Files of symbols; - for the standard input.")],
+    kind: Annotated[str, typer.Option(help="auto, bytes, characters, words, dna or npy.")] = "auto",
+    longest: Annotated[int | None, typer.Option(help="Greatest lag; a tenth of the longest sequence if unset.")] = None,
+    count: Annotated[int, typer.Option(help="How many lags, logarithmically spaced.")] = 40,
+    estimator: Annotated[
+        str, typer.Option(help="grassberger, grassberger-g, plug-in or miller-madow.")
+    ] = "grassberger",
+    threshold: Annotated[float | None, typer.Option(help="Fit only estimates above this, not above the floor.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Draw the curves into this HTML file (needs plotly).")] = None,
+    json: Json = False,
+) -> None:
+    """Measure how mutual information falls with distance in files of symbols, and fit its law."""
+    from remanence.cli._information import run_information
+
+    try:
+        run_information(files, kind, longest, count, estimator, threshold, json, output)
+    except (ValueError, OSError, ImportError) as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 @app.command()

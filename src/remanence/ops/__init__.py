@@ -16,6 +16,7 @@ from ._types import (
     Weights,
 )
 from .cells import modrelu
+from .pairs import count_pairs
 from .steps import reverse_reset, reverse_rows, row_positions
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Trace",
     "Weights",
     "backend_report",
+    "count_pairs",
     "modrelu",
     "reverse_reset",
     "reverse_rows",

@@ -9,9 +9,12 @@ from ._cost import Cost, Tradeoff, cost, tradeoff
 from ._demand import MemoryDemand, memory_demand
 from ._depth import DependencyDepth, dependency_depth
 from ._fit import Decay, Growth
+from ._information import MutualInformation, logarithmic_lags, mutual_information
+from ._laws import InformationLaw, Regime
 from ._paths import GradientPaths, gradient_paths
 from ._reach import GradientReach, gradient_reach
 from ._stability import Stability, stability
+from ._symbols import Symbols, read_symbols
 from ._truncation import TruncationGap, truncation_gap
 
 __all__ = [
@@ -33,6 +36,13 @@ __all__ = [
     "TruncationGap",
     "memory_demand",
     "MemoryDemand",
+    "mutual_information",
+    "MutualInformation",
+    "InformationLaw",
+    "Regime",
+    "logarithmic_lags",
+    "read_symbols",
+    "Symbols",
     "Decay",
     "Growth",
 ]

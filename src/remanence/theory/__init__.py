@@ -2,6 +2,7 @@
 
 from ._costs import Cost, attention_cost
 from ._features import random_feature_variance
+from ._linear_gaussian import LinearGaussianRNN
 from ._sparse import dependency_bound, read_depth, sparse_chi, sparse_transfer
 from ._truncation import (
     Constants,
@@ -56,6 +57,7 @@ __all__ = [
     "output_gap",
     "training_window",
     "random_feature_variance",
+    "LinearGaussianRNN",
     "Cost",
     "attention_cost",
 ]

@@ -1,0 +1,68 @@
+// The counting of pairs as a torch op: schema, checks, allocation. Values are checked in Python (ops/pairs.py).
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+#include <torch/headeronly/core/ScalarType.h>
+#include <torch/headeronly/util/Exception.h>
+
+#include <exception>
+#include <mutex>
+
+#include "pairs.h"
+
+namespace remanence {
+namespace {
+
+using torch::headeronly::ScalarType;
+using torch::stable::Tensor;
+
+// Runs the parts on torch's threads; an exception in one of them is thrown again here.
+struct TorchThreads {
+  template <class Body> void operator()(Index count, const Body &body) const {
+    std::exception_ptr failure;
+    std::mutex lock;
+    torch::stable::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+      try {
+        body(begin, end);
+      } catch (...) {
+        std::lock_guard<std::mutex> guard(lock);
+        failure = std::current_exception();
+      }
+    });
+    if (failure) std::rethrow_exception(failure);
+  }
+};
+
+const int64_t *numbers(const Tensor &t, const char *name) {
+  bool fits = t.scalar_type() == ScalarType::Long && t.dim() == 1 && t.is_contiguous();
+  STD_TORCH_CHECK(fits, "remanence: `", name, "` must be one contiguous row of int64");
+  return static_cast<const int64_t *>(t.data_ptr());
+}
+
+Tensor pair_counts(Tensor symbols, Tensor lags, Tensor starts, Tensor groups, int64_t alphabet) {
+  bool fits = symbols.scalar_type() == ScalarType::Byte && symbols.dim() == 1 && symbols.is_contiguous();
+  STD_TORCH_CHECK(fits, "remanence: `symbols` must be one contiguous row of uint8");
+  STD_TORCH_CHECK(alphabet >= 1 && alphabet <= 256, "remanence: `alphabet` must be between 1 and 256");
+  Index group_count = groups.size(0) - 1;
+  Tensor counts = torch::stable::new_zeros(starts, {lags.size(0), group_count, alphabet, alphabet});
+  Pairs pairs{static_cast<const uint8_t *>(symbols.data_ptr()),
+              numbers(starts, "starts"),
+              numbers(groups, "groups"),
+              numbers(lags, "lags"),
+              static_cast<int64_t *>(counts.data_ptr()),
+              Index(starts.size(0) - 1),
+              group_count,
+              Index(alphabet)};
+  count_pairs(pairs, lags.size(0), TorchThreads{});
+  return counts;
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY_FRAGMENT(remanence, m) {
+  m.def("pair_counts(Tensor symbols, Tensor lags, Tensor starts, Tensor groups, int alphabet) -> Tensor");
+}
+
+STABLE_TORCH_LIBRARY_IMPL(remanence, CPU, m) { m.impl("pair_counts", TORCH_BOX(&pair_counts)); }
+
+}  // namespace remanence

@@ -1,0 +1,274 @@
+"""How much a symbol tells about another at a distance."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+
+from remanence._validate import message, one_of, positive_int
+
+from . import _plots
+from ._entropy import ESTIMATORS, Estimator
+from ._laws import InformationLaw, Regime, best_law, find_regimes
+from ._pair_counts import PairCounts, pairs_by_lag
+from ._result import ProbeResult
+from ._symbols import Symbols, Unit, as_symbols
+
+_ROUNDING = 1e-12
+"""Nats that are not told from none."""
+_THIN = 5
+"""Pairs for each different pair, below which the alphabet is too large for the sample."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MutualInformation(ProbeResult):
+    """Mutual information in nats against distance.
+
+    Example:
+        >>> found = mutual_information(b"0011" * 500, [2, 4])
+        >>> found.above, found.alphabet
+        (array([ True,  True]), 2)
+    """
+
+    lags: np.ndarray
+    """int64 ``(K,)``."""
+    values: np.ndarray
+    """``(K,)``, nats; a little below zero is possible, as the estimate scatters."""
+    low: np.ndarray
+    """``(K,)``: lower end of the 95 % interval, from a bootstrap over groups of places; NaN without one."""
+    high: np.ndarray
+    """``(K,)``: upper end."""
+    error: np.ndarray
+    """``(K,)``: standard error, of the same bootstrap."""
+    bias: np.ndarray
+    """``(K,)``: mean estimate from pairs without any dependence; grows as symbols grow many and pairs few."""
+    floor: np.ndarray
+    """``(K,)``: what pairs without any dependence reach, mean and two standard deviations."""
+    pairs: np.ndarray
+    """int64 ``(K,)``: how many pairs were counted."""
+    alphabet: int
+    """How many different symbols were seen."""
+    sequences: int
+    """How many sequences were pooled."""
+    estimator: Estimator
+    """Which estimator of entropy."""
+    warnings: tuple[str, ...]
+    """What to be wary of."""
+
+    @property
+    def above(self) -> np.ndarray:
+        """Where the estimate is above the floor: bool ``(K,)``."""
+        return self.values > self.floor
+
+    @property
+    def excess(self) -> np.ndarray:
+        """Estimates less their bias: ``(K,)``, what to compare between samples of different size."""
+        return self.values - self.bias
+
+    def fit(
+        self,
+        shortest: int | None = None,
+        longest: int | None = None,
+        *,
+        threshold: float | None = None,
+        unbiased: bool = False,
+    ) -> InformationLaw | None:
+        """Fits an exponential, a power law and a constant to a range, and takes the best.
+
+        Args:
+            shortest: least lag that counts.
+            longest: greatest lag that counts.
+            threshold: estimates at or below it do not count; ``None`` for the floor of each lag. The document takes
+                0.001 for bits, 0.002 for WikiText-2.
+            unbiased: fit the excess over the bias, not the estimates themselves.
+
+        Returns:
+            The law, or ``None`` if fewer than four points are left.
+
+        Example:
+            >>> from remanence.tasks import BinaryPowerLaw
+            >>> task = BinaryPowerLaw(length=256)
+            >>> bits = task.draw(400, task.stream("train", seed=0)).T
+            >>> mutual_information(bits, [1, 2, 4, 8, 16, 32]).fit().law
+            'power'
+        """
+        return best_law(*self._points(shortest, longest, threshold, unbiased))
+
+    def regimes(self, most: int = 3, *, threshold: float | None = None) -> tuple[Regime, ...]:
+        """Finds ranges of lags that follow different laws: as many as the data call for, at most ``most``.
+
+        Args:
+            most: greatest number of ranges.
+            threshold: as in :meth:`fit`.
+
+        Example:
+            >>> from remanence.tasks import BinaryPowerLaw
+            >>> task = BinaryPowerLaw(length=256)
+            >>> bits = task.draw(400, task.stream("train", seed=0)).T
+            >>> [regime.law.law for regime in mutual_information(bits, [1, 2, 4, 8, 16, 32]).regimes()]
+            ['power']
+        """
+        return find_regimes(*self._points(None, None, threshold), positive_int("most", most))
+
+    def _points(
+        self, shortest: int | None, longest: int | None, threshold: float | None, unbiased: bool = False
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Lags, ln I and its standard error, where they count."""
+        bar = self.floor if threshold is None else threshold
+        shown = self.excess if unbiased else self.values
+        kept = (self.values > bar) & (shown > 0) & (self.lags >= (shortest or 1))
+        kept &= self.lags <= (longest or self.lags.max())
+        values = shown[kept]
+        return self.lags[kept], np.log(values), np.nan_to_num(self.error[kept] / values)
+
+    @property
+    def verdict(self) -> str:
+        """Law, its parameter and how far the information rises above the floor."""
+        if not self.above.any():
+            return f"no mutual information above the noise floor of {self.floor.max():.2g} nats"
+        reach = int(self.lags[self.above].max())
+        law = self.fit()
+        fitted = f"; {law.verdict}" if law else ""
+        return f"mutual information above the noise up to lag {reach} of {self.lags.max()}{fitted}"
+
+    def plot(self) -> Any:
+        """Information against lag, both logarithmic, with interval and floor."""
+        shown = {"estimate": (self.lags, self.values), "noise floor": (self.lags, self.floor)}
+        if np.isfinite(self.low).all():
+            shown |= {"2.5 %": (self.lags, self.low), "97.5 %": (self.lags, self.high)}
+        if (law := self.fit()) is not None:
+            shown[f"{law.law} fit"] = (self.lags, law.at(self.lags))
+        return _plots.lines(shown, title=self.verdict, x="lag", y="nats", log_x=True, log_y=True, markers=True)
+
+
+def mutual_information(
+    sequence: Any,
+    lags: Iterable[int] | torch.Tensor | None = None,
+    *,
+    estimator: Estimator = "grassberger",
+    unit: Unit = "characters",
+    groups: int = 20,
+    resamples: int = 100,
+    draws: int = 20,
+    seed: int = 0,
+) -> MutualInformation:
+    """Estimates the mutual information of two symbols at a distance, over all places and sequences together.
+
+    I = H(X) + H(Y) - H(X, Y) from the counts of pairs ``(x_t, x_{t + lag})``; X and Y have the marginals of that lag.
+
+    Args:
+        sequence: bytes; a text; integers, ``(L,)`` for one sequence or ``(S, L)`` for several; a list of any of these;
+            a ``pathlib.Path``; or what :func:`read_symbols` gives.
+        lags: distances, at least 1; ``None`` for 40 between 1 and a tenth of the longest sequence.
+        estimator: of entropy: ``"grassberger"`` is the document's, ``"grassberger-g"`` his better one, ``"plug-in"``
+            the naive one, ``"miller-madow"`` corrects it to first order.
+        unit: whether a text is characters or words.
+        groups: groups of whole sequences, or of stretches of a long one, that the bootstrap draws from.
+        resamples: draws of the bootstrap; 0 for no intervals.
+        draws: draws without dependence, for the floor. They are independent pairs: in a sequence with a long memory
+            the scatter is greater, which the intervals show.
+        seed: of bootstrap and floor.
+
+    Warns:
+        UserWarning: where estimates lie below the floor, or the alphabet is too large for the sample.
+
+    Reference:
+        Shen 2019, "Mutual information scaling and expressive power of sequence models", Appendix D; Grassberger 2003,
+        "Entropy estimates from insufficient samplings".
+
+    Example:
+        >>> mutual_information(b"01" * 500, [1, 2]).values.round(2)
+        array([0.69, 0.69])
+    """
+    one_of("estimator", estimator, ESTIMATORS)
+    positive_int("groups", groups, 2)
+    positive_int("resamples", resamples, 0)
+    positive_int("draws", draws, 2)
+    positive_int("seed", seed, 0)
+    symbols = as_symbols(sequence, unit)
+    distances = _checked_lags(lags, symbols)
+    rows, thin, seen, floor = [], False, 0, None
+    for lag, counts in zip(distances, pairs_by_lag(symbols, distances, groups), strict=True):
+        generator = np.random.default_rng([seed, lag])
+        estimate = _estimate(counts, estimator, resamples, generator)
+        if floor is None or symbols.values.dtype == np.uint8 or counts.total < floor[1] / 2:
+            floor = (_floor(counts, estimator, draws, generator), counts.total)
+        rows.append([*estimate, *floor[0], counts.total])
+        thin |= counts.total < _THIN * len(counts.first)
+        seen = max(seen, len(np.unique(counts.first)), len(np.unique(counts.second)))
+    values, low, high, error, bias, bar, pairs = np.array(rows).T
+    remarks = _remarks(distances, values, bar, thin)
+    for remark in remarks:
+        warnings.warn(remark, stacklevel=2)
+    sequences = len(symbols.starts) - 1
+    return MutualInformation(
+        distances, values, low, high, error, bias, bar, pairs.astype(np.int64), seen, sequences, estimator, remarks
+    )
+
+
+def _estimate(
+    counts: PairCounts, estimator: Estimator, resamples: int, generator: np.random.Generator
+) -> tuple[float, float, float, float]:
+    value = counts.value(estimator)
+    spread = counts.resampled(estimator, resamples, generator)
+    low, high = np.percentile(spread, [2.5, 97.5])
+    return value, value + low, value + high, float(spread.std())
+
+
+def _floor(counts: PairCounts, estimator: Estimator, draws: int, generator: np.random.Generator) -> tuple[float, float]:
+    """Bias and floor; of a large alphabet, whose draws are slow, lags share them until the pairs are half as many."""
+    noise = counts.independent(estimator, draws, generator)
+    return float(noise.mean()), float(noise.mean() + 2 * noise.std(ddof=1)) + _ROUNDING
+
+
+def _remarks(lags: np.ndarray, values: np.ndarray, floor: np.ndarray, thin: bool) -> tuple[str, ...]:
+    remarks = []
+    if (below := values <= floor).any():
+        first = int(lags[below][0])
+        remarks.append(
+            f"{below.sum()} of {len(lags)} estimates are not above the noise floor, the first at lag {first}"
+        )
+    if thin:
+        remarks.append(
+            f"the alphabet is too large for the sample: fewer than {_THIN} pairs for each different pair; the "
+            "estimates are biased. Take more data or fewer symbols"
+        )
+    return tuple(remarks)
+
+
+def logarithmic_lags(longest: int, count: int = 40) -> np.ndarray:
+    """Different whole lags from 1 to ``longest``, as evenly spaced in their logarithm as whole numbers can be.
+
+    Args:
+        longest: the last.
+        count: at most so many.
+
+    Returns:
+        int64 ``(K,)``.
+
+    Example:
+        >>> logarithmic_lags(100, 5)
+        array([  1,   3,  10,  32, 100])
+    """
+    positive_int("longest", longest)
+    positive_int("count", count)
+    return np.unique(np.geomspace(1, longest, count).round().astype(np.int64))
+
+
+def _checked_lags(lags: Iterable[int] | torch.Tensor | None, symbols: Symbols) -> np.ndarray:
+    if symbols.longest < 2:
+        raise ValueError(message("sequence", "hold at least two symbols", symbols.longest))
+    if lags is None:
+        return logarithmic_lags(max(symbols.longest // 10, 1))
+    checked = np.array(lags.tolist() if isinstance(lags, torch.Tensor | np.ndarray) else list(lags))
+    if checked.ndim != 1 or len(checked) == 0 or checked.dtype.kind not in "iu" or (checked < 1).any():
+        raise ValueError(message("lags", "be a list of whole numbers >= 1", checked.tolist()))
+    if (longest := int(checked.max())) >= symbols.longest:
+        expected = f"be below the length of the longest sequence, {symbols.longest}"
+        raise ValueError(message("lags", expected, longest, "Take shorter lags or longer sequences"))
+    return checked.astype(np.int64)

@@ -1,0 +1,184 @@
+"""Sequences of symbols from whatever the user has: bytes, text, integers, files, the standard input."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import torch
+
+from remanence._validate import message, one_of
+
+Unit: TypeAlias = Literal["characters", "words"]
+Kind: TypeAlias = Literal["auto", "bytes", "characters", "words", "dna", "npy"]
+KINDS: tuple[Kind, ...] = ("auto", "bytes", "characters", "words", "dna", "npy")
+_SUFFIXES: dict[str, Kind] = {".npy": "npy", ".fa": "dna", ".fasta": "dna", ".fna": "dna"}
+_BYTE = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Symbols:
+    """Sequences of symbols, one after the other.
+
+    Example:
+        >>> as_symbols(["abc", "de"]).starts
+        array([0, 3, 5])
+    """
+
+    values: np.ndarray
+    """``(N,)``, numbers from 0: uint8 if all are below 256, else int64."""
+    starts: np.ndarray
+    """int64 ``(S + 1,)``: where each sequence begins, and N."""
+    alphabet: int
+    """One more than the greatest symbol."""
+
+    @property
+    def longest(self) -> int:
+        """Length of the longest sequence."""
+        return int(np.diff(self.starts).max())
+
+
+def as_symbols(sequence: Any, unit: Unit = "characters") -> Symbols:
+    """Turns a sequence, or several, into numbers.
+
+    Args:
+        sequence: bytes; a text; integers, ``(L,)`` for one sequence or ``(S, L)`` for several; a list of any of these;
+            a path, read as by :func:`read_symbols`; or :class:`Symbols`.
+        unit: what a text is made of.
+
+    Example:
+        >>> as_symbols("to be or not to be", unit="words").alphabet
+        4
+    """
+    one_of("unit", unit, ("characters", "words"))
+    if isinstance(sequence, Symbols):
+        return sequence
+    if isinstance(sequence, Path):
+        return read_symbols(sequence)
+    return _pool(_parts(sequence, unit))
+
+
+def read_symbols(path: Path | str, kind: Kind = "auto") -> Symbols:
+    r"""Reads symbols from a file, or from the standard input if the path is ``-``.
+
+    Args:
+        path: where.
+        kind: ``"bytes"``; ``"characters"`` or ``"words"`` of UTF-8 text; ``"dna"``, the letters A, C, G and T of
+            FASTA records, sequences broken at any other letter; ``"npy"``, an array of integers. ``"auto"`` goes by
+            the name: ``.npy``, ``.fa``, ``.fasta``, ``.fna``, and bytes for all else. A file of bytes is mapped, not
+            loaded, and may be larger than the memory.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile(suffix=".fasta") as file:
+        ...     _ = file.write(b">one\nACGT\nNNA"), file.flush()
+        ...     read_symbols(file.name).starts
+        array([0, 4, 5])
+    """
+    one_of("kind", kind, KINDS)
+    place = Path(path)
+    if kind == "auto":
+        kind = _SUFFIXES.get(place.suffix.lower(), "bytes")
+    source = "standard input" if str(path) == "-" else str(path)
+    if kind == "bytes" and str(path) != "-" and place.stat().st_size > 0:
+        return _pool([np.memmap(place, dtype=np.uint8, mode="r")])
+    raw = sys.stdin.buffer.read() if str(path) == "-" else place.read_bytes()
+    if not raw:
+        raise ValueError(f"{source} is empty")
+    return _pool(_decode(raw, kind, source))
+
+
+def _decode(raw: bytes, kind: Kind, source: str) -> list[np.ndarray]:
+    if kind == "bytes":
+        return [np.frombuffer(raw, dtype=np.uint8)]
+    if kind == "dna":
+        return _dna(raw, source)
+    if kind == "npy":
+        try:
+            array = np.load(io.BytesIO(raw), allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{source} is no .npy file: {error}") from error
+        return _parts(array, "characters")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{source} is no UTF-8 text: {error.reason} at byte {error.start}. Read it as bytes"
+        ) from error
+    return _parts(text, "words" if kind == "words" else "characters")
+
+
+def _dna(raw: bytes, source: str) -> list[np.ndarray]:
+    """Runs of A, C, G, T in each record, as 0 to 3; header lines and white space are no letters."""
+    codes = np.full(_BYTE, 4, dtype=np.uint8)
+    for number, letter in enumerate(b"ACGT"):
+        codes[[letter, letter + 32]] = number
+    runs: list[np.ndarray] = []
+    for number, record in enumerate((b"\n" + raw).split(b"\n>")):
+        body = record if number == 0 else record.partition(b"\n")[2]
+        letters = codes[np.frombuffer(b"".join(body.split()), dtype=np.uint8)]
+        breaks = np.flatnonzero(letters == 4)
+        runs += [run[run < 4] for run in np.split(letters, breaks) if (run < 4).any()]
+    if not runs:
+        raise ValueError(f"{source} holds no A, C, G or T")
+    return runs
+
+
+def _parts(sequence: Any, unit: Unit) -> list[np.ndarray]:
+    """One array of integers for each sequence; numbers in them may be any."""
+    if isinstance(sequence, str):
+        return [_text(sequence)] if unit == "characters" else _words([sequence])
+    if isinstance(sequence, bytes | bytearray | memoryview):
+        return [np.frombuffer(sequence, dtype=np.uint8)]
+    if isinstance(sequence, torch.Tensor):
+        sequence = sequence.detach().cpu().numpy()
+    if isinstance(sequence, np.ndarray):
+        return _rows(sequence)
+    if not isinstance(sequence, Iterable):
+        raise TypeError(message("sequence", "be bytes, text, integers or a list of them", type(sequence).__name__))
+    items = list(sequence)
+    if items and all(isinstance(item, str) for item in items):
+        return [_text(item) for item in items] if unit == "characters" else _words(items)
+    if items and all(np.ndim(item) > 0 or isinstance(item, bytes | bytearray) for item in items):
+        return [part for item in items for part in _parts(item, unit)]
+    return _rows(np.array(items))
+
+
+def _text(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+
+
+def _words(texts: Sequence[str]) -> list[np.ndarray]:
+    numbers: dict[str, int] = {}
+    return [np.array([numbers.setdefault(word, len(numbers)) for word in text.split()], np.int64) for text in texts]
+
+
+def _rows(array: np.ndarray) -> list[np.ndarray]:
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise ValueError(message("sequence", "hold whole numbers", "NaN", "Drop or encode the missing values"))
+    if array.dtype.kind not in "iub" and array.size:
+        hint = "Turn measurements into classes first, as with numpy.digitize"
+        raise ValueError(message("sequence", "hold whole numbers", str(array.dtype), hint))
+    if array.ndim not in (1, 2):
+        raise ValueError(message("sequence", "have shape (L,) or (S, L)", str(array.shape)))
+    return [array] if array.ndim == 1 else list(array)
+
+
+def _pool(parts: list[np.ndarray]) -> Symbols:
+    """Joins the sequences and numbers their symbols from 0."""
+    lengths = [len(part) for part in parts]
+    if sum(lengths) == 0:
+        raise ValueError(message("sequence", "hold at least two symbols", "an empty one"))
+    values = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    low, high = int(values.min()), int(values.max())
+    if low < 0 or high >= _BYTE:
+        seen, values = np.unique(values, return_inverse=True)
+        low, high = 0, len(seen) - 1
+    kept = values if values.dtype == np.uint8 else values.astype(np.uint8 if high < _BYTE else np.int64)
+    return Symbols(kept, starts, high + 1)

@@ -1,0 +1,85 @@
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from remanence.cli._app import app
+from remanence.tasks import BinaryPowerLaw
+
+
+def run(*arguments, **options):
+    return CliRunner().invoke(app, ["mi", *map(str, arguments)], **options)
+
+
+@pytest.fixture
+def bits(tmp_path):
+    task = BinaryPowerLaw(length=512)
+    np.save(tmp_path / "bits.npy", task.draw(400, task.stream("train", seed=0)).T.numpy())
+    return tmp_path / "bits.npy"
+
+
+def test_curve_and_law_are_printed(bits):
+    result = run(bits, "--count", 15)
+    assert result.exit_code == 0
+    assert "400 sequences, 2 symbols" in " ".join(result.output.split())
+    assert "power law, gamma = 0." in result.output
+
+
+def test_json_holds_curve_fit_and_regimes(bits):
+    (entry,) = json.loads(run(bits, "--json", "--longest", 50, "--threshold", 0.001).stdout)
+    assert entry["lags"][-1] == 50
+    assert entry["fit"]["law"] == "power"
+    assert abs(entry["fit"]["exponent"] - 0.4) < 0.05
+    assert entry["regimes"][0]["fit"]["law"] == "power"
+
+
+def test_several_files_and_a_picture(bits, tmp_path):
+    pytest.importorskip("plotly")
+    (tmp_path / "text.txt").write_text("the cat sat on the mat " * 50)
+    for files in ([bits], [bits, tmp_path / "text.txt"]):
+        result = run(*files, "--output", tmp_path / "curve.html", "--json", "--count", 6, "--longest", 20)
+        assert result.exit_code == 0
+        assert len(json.loads(result.stdout)) == len(files)
+        assert "lag" in (tmp_path / "curve.html").read_text()
+
+
+def test_standard_input_and_what_to_be_wary_of():
+    result = run("-", "--kind", "words", input="a b c d " * 3)
+    assert result.exit_code == 0
+    assert "too few to fit" in result.output
+    noise = np.random.default_rng(0).integers(0, 4, 300).astype(np.uint8).tobytes()
+    assert "not above the noise floor" in run("-", input=noise).output
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "words"),
+    [
+        (b"", (), "is empty"),
+        (b"a", (), "at least two symbols"),
+        (b"abcabc", ("--longest", "6"), "below the length of the longest sequence"),
+        (b"abcabc", ("--longest", "-3"), "`longest` must be an int >= 1"),
+        (b"abcabc", ("--count", "0"), "`count` must be an int >= 1"),
+        (b"ab\xff", ("--kind", "characters"), "no UTF-8 text"),
+        (b"abc", ("--kind", "npy"), "no .npy file"),
+        (b"abc", ("--kind", "letters"), "`kind` must be one of"),
+        (b"abc", ("--estimator", "naive"), "`estimator` must be one of"),
+    ],
+)
+def test_bad_input_is_one_clear_message(tmp_path, content, options, words):
+    (tmp_path / "file").write_bytes(content)
+    result = run(tmp_path / "file", *options)
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("array", [np.array([0.5, 1.5]), np.array([0.0, np.nan])])
+def test_arrays_of_other_things(tmp_path, array):
+    np.save(tmp_path / "bad.npy", array)
+    result = run(tmp_path / "bad.npy")
+    assert result.exit_code == 2
+    assert "must hold whole numbers" in " ".join(result.output.replace("│", " ").split())
+
+
+def test_a_missing_file():
+    assert run("nowhere.txt").exit_code == 2

@@ -1,0 +1,231 @@
+import itertools
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from remanence import probes
+from remanence.probes._entropy import ESTIMATORS, entropy, information
+from remanence.tasks import BinaryPowerLaw, HiddenMarkov, Ising, Repetitive
+
+SIGMAS = 5  # of the estimate's own standard error
+
+
+def quiet(*arguments, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return probes.mutual_information(*arguments, **options)
+
+
+def drawn(task, count, seed=0):
+    return task.draw(count, task.stream("train", seed=seed)).T
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        BinaryPowerLaw(length=256),
+        Repetitive(length=256, probability=0.8),
+        Ising(length=256, coupling=-0.7),
+        HiddenMarkov(length=256, transition=((0.8, 0.2), (0.3, 0.7)), emission=((0.7, 0.2, 0.1), (0.0, 0.3, 0.7))),
+        HiddenMarkov(length=256, transition=((0.9, 0.1), (0.1, 0.9)), emission=((1.0, 0.0), (0.0, 1.0))),
+    ],
+    ids=lambda task: type(task).__name__,
+)
+def test_estimates_agree_with_closed_forms(task):
+    lags = [1, 2, 3, 5]
+    found = quiet(drawn(task, 1500), lags)
+    exact = task.mutual_information(lags).numpy()
+    assert (np.abs(found.values - exact) < SIGMAS * found.error + found.floor).all()
+    assert (found.error < 0.3 * exact + found.floor).all()
+
+
+def test_intervals_cover_about_as_often_as_they_say():
+    task, lags = Ising(length=64, coupling=-0.5), [1, 3]
+    exact = task.mutual_information(lags).numpy()
+    runs = [quiet(drawn(task, 200, seed), lags, draws=2) for seed in range(100)]
+    covered = np.mean([(run.low <= exact) & (exact <= run.high) for run in runs])
+    assert 0.85 <= covered <= 0.99
+
+
+@pytest.mark.parametrize("alphabet", [2, 4, 27])
+def test_noise_stays_near_its_floor(alphabet):
+    noise = np.random.default_rng(1).integers(0, alphabet, (50, 400))
+    with pytest.warns(UserWarning, match="not above the noise floor"):
+        found = probes.mutual_information(noise, np.arange(1, 40))
+    assert found.above.mean() < 0.2
+    assert (np.abs(found.values) < 4 * found.floor).all()
+
+
+def mean_bias(estimator, alphabet, pairs, trials):
+    generator = np.random.default_rng(0)
+    drawn = generator.multinomial(pairs, np.full(alphabet**2, alphabet**-2.0), size=trials)
+    first, second = np.divmod(np.arange(alphabet**2), alphabet)
+    return information(drawn, first, second, estimator).mean()
+
+
+def test_for_two_symbols_the_documents_estimator_is_as_biased_as_plug_in():
+    biases = [mean_bias(estimator, 2, 500, 20_000) for estimator in ("plug-in", "grassberger")]
+    for bias in biases:
+        assert abs(bias * 2 * 500 - 1) < 0.05
+    assert abs(biases[0] - biases[1]) < 0.05 * biases[0]
+
+
+def test_for_27_symbols_it_is_far_less_biased():
+    plug_in, grassberger, corrected, better = (
+        mean_bias(name, 27, 5000, 300) for name in ("plug-in", "grassberger", "miller-madow", "grassberger-g")
+    )
+    assert abs(plug_in - 26**2 / (2 * 5000)) < 0.1 * plug_in
+    assert abs(grassberger) < plug_in / 100
+    assert abs(corrected) < plug_in / 10
+    assert abs(better) < plug_in / 10
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_entropy_of_many_fair_throws(estimator):
+    assert abs(entropy(np.full(6, 10**6), estimator) - math.log(6)) < 1e-5
+    assert entropy(np.array([0, 7, 0]), "plug-in") == 0
+
+
+def test_digamma_estimator_is_the_printed_formula():
+    psi = lambda n: -np.euler_gamma + sum(1 / k for k in range(1, n))  # noqa: E731
+    counts = [1, 2, 5]
+    expected = math.log(8) - sum(n * psi(n) for n in counts) / 8
+    torch.testing.assert_close(float(entropy(np.array(counts))), expected)
+
+
+def g_of(n):
+    """Grassberger's own recursion: G_1 = -gamma - ln 2, G_2 = 2 - gamma - ln 2, G_{n+2} = G_n + 2 / n for odd n."""
+    return -np.euler_gamma - math.log(2) + sum(2 / k for k in range(1, n, 2))
+
+
+def test_grassbergers_g_follows_his_recursion():
+    for n in range(1, 9):
+        torch.testing.assert_close(-float(entropy(np.array([n]), "grassberger-g")) + math.log(n), g_of(n))
+
+
+def test_the_large_alphabet_path_counts_the_same():
+    words = np.random.default_rng(0).integers(0, 30, 3000)
+    lags = [1, 5]
+    dense, spread = quiet(words, lags), quiet(words * 1000 - 7, lags)
+    listed = quiet(probes.Symbols(words, np.array([0, 3000]), 30), lags)
+    giant = quiet(probes.Symbols(words * 200, np.array([0, 3000]), 6000), lags)
+    for other in (spread, listed, giant):
+        np.testing.assert_array_equal(other.pairs, dense.pairs)
+        np.testing.assert_allclose(other.values, dense.values)
+        np.testing.assert_allclose(other.error, dense.error)
+
+
+@pytest.mark.parametrize("alphabet", [30, 6000])
+def test_the_large_alphabet_path_never_joins_sequences(alphabet):
+    values, starts = np.random.default_rng(0).integers(0, 30, 3000), np.array([0, 7, 7, 1000, 2999, 3000])
+    dense = quiet(probes.Symbols(values.astype(np.uint8), starts, 30), [1, 5, 900], groups=3)
+    listed = quiet(probes.Symbols(values, starts, alphabet), [1, 5, 900], groups=3)
+    np.testing.assert_array_equal(listed.pairs, dense.pairs)
+    np.testing.assert_allclose(listed.values, dense.values)
+    np.testing.assert_allclose(listed.error, dense.error)
+
+
+def test_33_thousand_words_need_no_table():
+    ranks = np.arange(1, 33_001)
+    words = np.random.default_rng(0).choice(33_000, 50_000, p=1 / ranks / (1 / ranks).sum())
+    found = quiet(words, [1, 100], resamples=5, draws=2)
+    assert any("alphabet is too large for the sample" in remark for remark in found.warnings)
+    assert found.alphabet > 5000
+    assert (found.values < found.floor + 0.1).all()
+
+
+def test_sequences_are_pooled_and_never_joined():
+    apart = quiet([b"01" * 30, b"10" * 30], [1])
+    assert apart.pairs[0] == 2 * 59
+    assert apart.sequences == 2
+
+
+def test_marginals_are_those_of_the_lag():
+    found = quiet(np.array([0] * 50 + [1] * 50), [50], estimator="plug-in", resamples=0)
+    assert found.values[0] == 0  # first members are all 0, second members all 1
+    assert np.isnan(found.low).all()
+
+
+@pytest.mark.parametrize(
+    "same", ["abcabd" * 20, b"abcabd" * 20, list(b"abcabd" * 20), torch.tensor(list(b"abcabd" * 20)), ["abcabd" * 20]]
+)
+def test_the_same_symbols_from_any_source(same):
+    np.testing.assert_allclose(quiet(same, [1, 2]).values, quiet(b"abcabd" * 20, [1, 2]).values)
+
+
+def test_words_and_other_scripts():
+    text = "ja nein ja ja nein вот " * 20
+    words = quiet(text, [1], unit="words")
+    assert words.alphabet == 3
+    assert quiet("вот" * 20, [1]).alphabet == 3
+
+
+def test_result_is_plain_and_repeatable():
+    data = np.random.default_rng(0).integers(0, 3, 500)
+    first, second = (quiet(np.repeat(data, 3), [1, 2]) for _ in range(2))
+    assert json.dumps(first.to_dict()) == json.dumps(second.to_dict())
+    assert "mutual information above the noise up to lag 2" in first.verdict
+
+
+def test_plot_shows_curve_and_floor():
+    pytest.importorskip("plotly")
+    figure = quiet(b"0011" * 100, [2, 4, 6, 8]).plot()
+    assert {trace.name for trace in figure.data} >= {"estimate", "noise floor", "2.5 %", "97.5 %"}
+
+
+@pytest.mark.parametrize(
+    ("sequence", "lags", "words"),
+    [
+        (b"", [1], "`sequence` must hold at least two symbols"),
+        ("", [1], "`sequence` must hold at least two symbols"),
+        (np.zeros(0), [1], "`sequence` must hold at least two symbols"),
+        ([], [1], "`sequence` must hold at least two symbols"),
+        (b"a", [1], "`sequence` must hold at least two symbols; got 1"),
+        (b"abc", [3], "below the length of the longest sequence, 3; got 3"),
+        (b"abc", [0], "`lags` must be a list of whole numbers >= 1"),
+        (b"abc", [-2], "`lags` must be a list of whole numbers >= 1"),
+        (b"abc", [], "`lags` must be a list of whole numbers >= 1"),
+        (b"abc", [1.5], "`lags` must be a list of whole numbers >= 1"),
+        (np.array([0.5, 1.5]), [1], "`sequence` must hold whole numbers; got float64. Turn measurements into classes"),
+        (np.array([0.0, np.nan]), [1], "`sequence` must hold whole numbers; got NaN"),
+        (np.zeros((2, 2, 2), int), [1], r"`sequence` must have shape \(L,\) or \(S, L\)"),
+    ],
+)
+def test_bad_input_is_named(sequence, lags, words):
+    with pytest.raises(ValueError, match=words):
+        probes.mutual_information(sequence, lags)
+
+
+def test_options_and_types_are_checked():
+    with pytest.raises(TypeError, match="`sequence` must be bytes, text, integers"):
+        probes.mutual_information(3, [1])
+    for option in ({"estimator": "naive"}, {"unit": "lines"}, {"groups": 1}, {"resamples": -1}, {"draws": 1}):
+        with pytest.raises(ValueError, match=f"`{next(iter(option))}` must"):
+            probes.mutual_information(b"abcabc", [1], **option)
+
+
+def test_one_symbol_tells_nothing():
+    found = quiet(b"aaaa" * 10, [1, 2])
+    assert not found.above.any()
+    np.testing.assert_array_almost_equal(quiet(b"aaaa" * 10, [1, 2], estimator="plug-in").values, [0, 0])
+    assert "no mutual information above the noise floor" in found.verdict
+
+
+def test_default_lags_reach_a_tenth():
+    assert quiet(b"ab" * 500).lags.max() == 100
+    lags = probes.logarithmic_lags(10_000, 60)
+    assert lags[0] == 1
+    assert lags[-1] == 10_000
+    assert all(a < b for a, b in itertools.pairwise(lags))
+
+
+def test_excess_takes_the_bias_of_small_samples_away():
+    noise = np.random.default_rng(0).integers(0, 200, 3000)
+    found = quiet(noise, [1, 2, 3], estimator="plug-in")
+    assert (found.bias > 1).all()
+    assert (np.abs(found.excess) < 0.05 * found.bias).all()
+    assert (found.bias < found.floor).all()

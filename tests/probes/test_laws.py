@@ -1,0 +1,105 @@
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from remanence import probes
+from remanence.probes._laws import _student, best_law, find_regimes
+from remanence.tasks import BinaryPowerLaw, Ising, Repetitive
+
+LAGS = np.arange(1, 40)
+NONE = np.zeros(len(LAGS))
+
+
+@given(length=st.floats(2, 100), amplitude=st.floats(1e-3, 0.5))
+@settings(max_examples=25, deadline=None)
+def test_an_exponential_is_found_again(length, amplitude):
+    law = best_law(LAGS, np.log(amplitude) - LAGS / length, NONE)
+    assert law is not None
+    assert law.law == "exponential"
+    assert law.exponent is None
+    np.testing.assert_allclose([law.correlation_length, law.amplitude], [length, amplitude], rtol=1e-6)
+    np.testing.assert_allclose(law.at(LAGS), amplitude * np.exp(-LAGS / length), rtol=1e-6)
+
+
+@given(exponent=st.floats(0.1, 2), amplitude=st.floats(1e-3, 0.5))
+@settings(max_examples=25, deadline=None)
+def test_a_power_law_is_found_again(exponent, amplitude):
+    law = best_law(LAGS, np.log(amplitude) - exponent * np.log(LAGS), NONE)
+    assert law is not None
+    assert law.law == "power"
+    assert law.correlation_length is None
+    np.testing.assert_allclose([law.exponent, law.amplitude], [exponent, amplitude], rtol=1e-6)
+
+
+def test_a_plateau_is_called_constant():
+    noise = 0.01 * np.random.default_rng(0).standard_normal(len(LAGS))
+    law = best_law(LAGS, noise - 2, np.full(len(LAGS), 0.01))
+    assert law is not None
+    assert law.law == "constant"
+    assert law.bic["exponential"] > law.bic["constant"]
+
+
+def test_intervals_cover_the_true_slope():
+    generator, errors = np.random.default_rng(0), np.linspace(0.01, 0.2, len(LAGS))
+    covered = 0
+    for _ in range(200):
+        law = best_law(LAGS, -LAGS / 10 + errors * generator.standard_normal(len(LAGS)), errors)
+        assert law is not None
+        assert law.correlation_length_interval is not None
+        low, high = law.correlation_length_interval
+        covered += low <= 10 <= high
+    assert 0.9 <= covered / 200 <= 0.995
+
+
+def test_students_point():
+    known = {4: 2.7764451, 10: 2.2281389, 30: 2.0422725}
+    np.testing.assert_allclose([_student(v) for v in known], list(known.values()), rtol=5e-3)
+
+
+def test_three_points_are_too_few():
+    assert best_law(LAGS[:3], -LAGS[:3], NONE[:3]) is None
+    assert find_regimes(LAGS[:3], -LAGS[:3], NONE[:3], 3) == ()
+
+
+def test_an_exponential_that_turns_into_a_power_law_has_two_regimes():
+    lags = probes.logarithmic_lags(1000, 50)
+    logs = np.where(lags <= 15, -lags / 3, -5 - 0.3 * np.log(lags / 15))
+    regimes = find_regimes(lags, logs, np.full(len(lags), 0.02), 3)
+    assert [regime.law.law for regime in regimes] == ["exponential", "power"]
+    assert 12 <= regimes[0].longest <= 16
+    np.testing.assert_allclose(regimes[1].law.exponent, 0.3)
+
+
+def measured(task, count, lags):
+    bits = task.draw(count, task.stream("train", seed=0)).T
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return probes.mutual_information(bits, lags)
+
+
+@pytest.mark.parametrize("exponent", [0.2, 0.5, 1.0])
+def test_the_exponent_of_the_binary_task_is_measured(exponent):
+    found = measured(BinaryPowerLaw(length=256, exponent=exponent), 1500, probes.logarithmic_lags(100, 20))
+    law = found.fit(threshold=1e-3)
+    assert law is not None
+    assert law.law == "power"
+    assert law.exponent is not None
+    assert abs(law.exponent - exponent) < 0.05
+    assert len(found.regimes(threshold=1e-3)) == 1
+
+
+def test_the_correlation_length_of_the_ising_chain_is_measured():
+    law = measured(Ising(length=256, coupling=-1.0), 1500, range(1, 10)).fit(shortest=3)
+    assert law is not None
+    assert law.correlation_length is not None
+    assert abs(law.correlation_length * -2 * math.log(math.tanh(1)) - 1) < 0.1
+
+
+def test_the_repetitive_sequence_is_constant_beyond_neighbours():
+    law = measured(Repetitive(length=256, probability=0.8), 500, range(1, 30)).fit(shortest=2)
+    assert law is not None
+    assert law.law == "constant"
