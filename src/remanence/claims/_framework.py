@@ -10,11 +10,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import torch
 
+from remanence._documents import DOCUMENTS
 from remanence._validate import one_of
 
 Verdict: TypeAlias = Literal["holds", "holds with correction", "fails as printed", "holds on stored runs"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "holds with correction", "fails as printed", "holds on stored runs")
-DOCUMENTS = ("000", "001", "002", "003", "004")
 Number: TypeAlias = float | int | str
 
 
