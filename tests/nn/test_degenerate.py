@@ -85,14 +85,14 @@ def test_everything_in_memory_equals_full_attention(rel: str, mem: str, score: s
     full = sharpen_(getattr(nn, mem)(2, 4, score=score, dtype=torch.float64))
     screened = getattr(nn, rel)(2, 4, recent=15, relevant=3, score=score, dtype=torch.float64)
     screened.load_state_dict(full.state_dict())
-    actual, expected = collect(screened, x), collect(full, x)
-    common = ["output", "state.s", "state.recent", *(name for name in expected if name.startswith("grad."))]
-    # Cotangents follow the fields of the state; give both the same ones by looking at the output alone.
-    output = torch.autograd.grad(screened(x)[0].pow(2).sum(), list(screened.parameters()))
-    wanted = torch.autograd.grad(full(x)[0].pow(2).sum(), list(full.parameters()))
-    names = [f"grad.{name}" for name, _ in full.named_parameters()]
-    values = {name: actual[name] for name in common[:3]} | dict(zip(names, output, strict=True))
-    assert_matches(values, {name: expected[name] for name in common[:3]} | dict(zip(names, wanted, strict=True)))
+    found = {}
+    for layer in (screened, full):
+        output, state = layer(x)
+        gradients = torch.autograd.grad(output.pow(2).sum(), list(layer.parameters()))
+        names = [f"grad.{name}" for name, _ in layer.named_parameters()]
+        values = {"output": output, "s": state.s, "recent": state.recent}
+        found[layer] = values | dict(zip(names, gradients, strict=True))
+    assert_matches(found[screened], found[full])
 
 
 def test_full_attention_by_its_definition() -> None:

@@ -87,7 +87,7 @@ def make_spec(
         one_of("combine", combine, ("sum",) if strided else ("sum", "half", "concat"))
     bounded = strided or not (cell == "goru" or (cell == "rnn" and nonlinearity in _UNBOUNDED))
     combine = combine or ("sum" if bounded else "half")
-    cut_reads = cuts is not None and cuts.reads == "cut"
+    cut_reads = isinstance(cuts, TruncatedBPTT) and cuts.reads == "cut"
     spec = ScanSpec(cell, memory, nonlinearity, combine, output, cut_reads, max_steps)
     if combine == "concat" and not spec.has_memory:
         raise ValueError(message("combine", "not be 'concat' without a memory", "'concat'", "Give `recent` at least 1"))

@@ -50,7 +50,7 @@ def enter(
     """
     if isinstance(input, PackedSequence):
         padded, lengths = pad_packed_sequence(input)
-        _check(padded, input_size, 3, "(T, B, input_size) when unpacked", like)
+        _check(padded, input_size, like)
         return padded, lengths.to(padded.device), Layout(True, batch_first, input)
     if not isinstance(input, Tensor):
         raise TypeError(message("input", "be a tensor or a PackedSequence", type(input).__name__))
@@ -61,11 +61,11 @@ def enter(
         )
     layout = Layout(input.dim() == 3, batch_first)
     x = layout.inner(input)
-    _check(x, input_size, 3, "(T, B, input_size)", like)
+    _check(x, input_size, like)
     return x, None, layout
 
 
-def _check(x: Tensor, input_size: int, dims: int, shape: str, like: Tensor) -> None:
+def _check(x: Tensor, input_size: int, like: Tensor) -> None:
     if x.shape[-1] != input_size:
         expected = f"have {input_size} features (input_size) in its last dimension"
         raise ValueError(message("input", expected, f"{x.shape[-1]}"))

@@ -66,11 +66,9 @@ class HDetach:
     """
 
     p: float = 0.25
-    reads: Literal["open"] = "open"
 
     def __post_init__(self) -> None:
         probability("p", self.p)
-        one_of("reads", self.reads, ("open",))
 
     def masks(self, positions: Tensor, training: bool) -> CutMasks:
         """Masks for ``s`` and ``c``, ``(T, B)`` bool and ``None``."""

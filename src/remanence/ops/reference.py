@@ -74,7 +74,8 @@ def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
         output = _output(spec, h, s, read, memory)
         outputs.append(output if frozen is None else torch.where(frozen[:, None], 0.0, output))
         if memory is not None:
-            readings.append((memory.weights, memory.held_steps(position), memory.scores))
+            if trace is not None:  # before storing: what was held when it was read
+                readings.append((memory.weights, memory.held_steps(position), memory.scores))
             memory.store(chains[-1].latest, position, live, forced)
             log.append((memory.slot, memory.displaced))
     made = _make_log(log, positions)

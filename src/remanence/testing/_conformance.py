@@ -153,7 +153,8 @@ def shapes(subject: Subject) -> None:
     for name, field in state._asdict().items():
         _same(tuple(field.shape[:2]), (1, BATCH), f"leading dimensions of state.{name}")
     _same(state.step.tolist(), [[LENGTH] * BATCH], "state.step")
-    assert_matches({"s": state.s if isinstance(state.hx, tuple) else state.hx}, {"s": state.s})
+    entering = state.hx[0] if isinstance(state.hx, tuple) else state.hx
+    _assert_equal(entering, state.s, "state.hx")
 
 
 @_check()
