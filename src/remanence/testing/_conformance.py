@@ -130,7 +130,7 @@ def _same(actual: Any, expected: Any, what: str) -> None:
 
 def _assert_equal(actual: Tensor, expected: Tensor, what: str) -> None:
     if not torch.equal(actual, expected):
-        raise AssertionError(f"{what}: values differ by up to {float((actual - expected).abs().max()):.2e}")
+        raise AssertionError(f"{what}: values differ by up to {float((actual - expected).detach().abs().max()):.2e}")
 
 
 def _named(state: State, prefix: str = "state") -> dict[str, Tensor]:
