@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 from remanence._validate import positive_int, probability
 from remanence.nn._core import core_output_size, core_step, make_core, reset_option
 from remanence.nn._encoder import Encoder, EncoderName
-from remanence.nn._generation import draw_tokens
+from remanence.nn._generation import draw_sequence
 
 
 class SequenceModel(nn.Module):
@@ -129,7 +129,7 @@ class SequenceModel(nn.Module):
             Tokens ``(length, B)`` in the prompt's layout, and the state that has seen all but the last: to go on, give
             that token as the next prompt.
         """
-        return draw_tokens(self, length, prompt, batch_size, temperature, generator, state)
+        return draw_sequence(self, length, prompt, batch_size, temperature, generator, state)
 
     def _encode(self, inputs: Tensor) -> Tensor:
         encoded = self.encoder(inputs)

@@ -16,6 +16,7 @@ from ._types import (
     Weights,
 )
 from .cells import modrelu
+from .generation import generate
 from .pairs import count_pairs
 from .steps import reverse_reset, reverse_rows, row_positions
 
@@ -34,6 +35,7 @@ __all__ = [
     "Weights",
     "backend_report",
     "count_pairs",
+    "generate",
     "modrelu",
     "reverse_reset",
     "reverse_rows",
