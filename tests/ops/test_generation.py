@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -47,7 +48,7 @@ class Model:
     start: Tensor
     uniforms: Tensor
 
-    def run(self, backend: str, state: State | None = None, rows: slice = slice(None), **options):
+    def run(self, backend: Any, state: State | None = None, rows: slice = slice(None), **options):
         arguments = {"uniforms": self.uniforms[:, rows], "steps": len(self.uniforms)} | options
         ends = {"head": self.head, "head_bias": self.head_bias, "embedding": self.embedding}
         return generate(self.start[rows], self.layers, state, spec=self.spec, **ends, **arguments, backend=backend)
@@ -70,7 +71,8 @@ class Model:
 def draw_model(scans, spec, dtype=torch.float64, steps=30, batch=5, hidden=19, layers=2, embedded=True) -> Model:
     inputs, features = (6 if embedded else TOKENS), spec.output_size(hidden)
     sizes = [inputs] + [features] * (layers - 1)
-    stack = [Weights(*(w if w is None else w.to(dtype) for w in scans.weights(spec, hidden, size))) for size in sizes]
+    drawn = [scans.weights(spec, hidden, size) for size in sizes]
+    stack = [Weights._make(w if w is None else w.to(dtype) for w in weights) for weights in drawn]
     return Model(
         spec,
         stack,

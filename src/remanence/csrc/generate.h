@@ -144,23 +144,11 @@ template <class T> static void first_planes(const Drawer<T> &d, Index t) {
 
 // --- a step ----------------------------------------------------------------------------------------------------------
 
-// Goes on from the sums of all planes; as `step_all`, for rows that neither end nor start afresh.
 template <class T> static void step_from_planes(const ForwardPass<T> &pass, Index t, T *h_spare) {
   const Scan<T> &a = *pass.a;
-  Index np = a.np, planes = a.spec.planes() * np;
-  bool reads = a.spec.memory == BUFFER;
-  T *h = state_rows(pass, t);
-  if (!h) h = h_spare;
-  if (reads) multiply<T>(pass.q, np, pass.rows, nullptr, {pass.s, np, a.n}, {nullptr, 0, 0}, pass.plan->query);
-  for (Index row = 0; row < pass.rows; ++row) {
-    if (reads) screen_oldest(pass.buffer, t, row, pass.position[row]);
-    step_cell(pass, t, row, pass.planes + row * planes, h + row * np);
-  }
-  if (reads) step_keys(pass, t, h);
-  for (Index row = 0; row < pass.rows; ++row) {
-    step_row(pass, t, row, h + row * np);
-    if (t == a.steps - 1) finish_row(pass, t, row);
-  }
+  if (a.spec.memory == BUFFER)
+    multiply<T>(pass.q, a.np, pass.rows, nullptr, {pass.s, a.np, a.n}, {nullptr, 0, 0}, pass.plan->query);
+  step_from_sums(pass, t, h_spare);
 }
 
 template <class T> static void step_layers(const Drawer<T> &d, Index t) {

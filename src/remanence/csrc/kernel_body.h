@@ -7,6 +7,7 @@
 #include "buffer.h"
 #include "stride.h"
 #include "forward.h"
+#include "once.h"
 #include "generate.h"
 #include "sums.h"
 #include "replay.h"
@@ -17,5 +18,6 @@
 template <class T> static constexpr Kernel<T> make_kernel() {
   return {plan_size<T>, make_plan<T>, forward_scratch<T>, forward<T>,
           sums_size<T>, backward_scratch<T>, backward<T>, finish<T>,
-          ends_size<T>, make_ends<T>, generate_scratch<T>, generate<T>};
+          ends_size<T>, make_ends<T>, generate_scratch<T>, generate<T>,
+          once_scratch<T>, once<T>};
 }

@@ -94,6 +94,9 @@ struct Kernel {
   void (*make_ends)(const Generation<T> &, void *ends);
   std::size_t (*generate_scratch)(const Generation<T> &, Index rows);
   bool (*generate)(const Generation<T> &, Index first, Index last, void *scratch);
+  // One step of few rows, without a plan.
+  std::size_t (*once_scratch)(const Scan<T> &);
+  void (*once)(const Scan<T> &, void *scratch);
 };
 
 struct KernelSet {

@@ -19,6 +19,7 @@ from .cells import modrelu
 from .generation import generate
 from .pairs import count_pairs
 from .steps import reverse_reset, reverse_rows, row_positions
+from .stream import step
 
 __all__ = [
     "Backend",
@@ -42,4 +43,5 @@ __all__ = [
     "row_positions",
     "saving",
     "scan",
+    "step",
 ]

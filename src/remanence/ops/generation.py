@@ -20,6 +20,7 @@ from ._backend import Backend, choose_backend
 from ._library import library
 from ._types import ScanSpec, State, Weights
 from .cells import GATES
+from .stream import flatten, grown
 
 
 @torch.no_grad()
@@ -171,12 +172,10 @@ def _fused(
     uniforms: Tensor | None,
     temperature: float,
 ) -> tuple[Tensor, State]:
-    nothing = head.new_empty(0)
-    weights = [nothing if tensor is None else tensor for layer in layers for tensor in layer]
     before = [field for name, field in zip(State._fields, state, strict=True) if name != "chain"]
     config = fused.encode(spec, fused.SAVE_NOTHING)
     drawn, *after = torch.ops.remanence.generate(
-        tokens, weights, *before, head, head_bias, embedding, uniforms, steps, temperature, config
+        tokens, flatten(layers), *before, head, head_bias, embedding, uniforms, steps, temperature, config
     )
     return drawn, State(*after[:3], state.chain, *after[3:])
 
@@ -184,12 +183,9 @@ def _fused(
 def _fake(tokens: Tensor, weights: list[Tensor], *rest: Any) -> tuple[Tensor, ...]:
     *before, _head, _bias, _embedding, _uniforms, steps, _temperature, config = rest
     s, c, h, recent, *others = before
-    unbounded = config[2] == fused.BUFFER and config[5] < 0
-    layers, rows, held, hidden = recent.shape
-    grown = recent.new_empty(layers, rows, held + steps if unbounded else held, hidden)
     after = [torch.empty_like(field) for field in (s, c, h)]
-    rest_after = [torch.empty_like(field) for field in others]
-    return tokens.new_empty(steps, len(tokens)), *after, grown, *rest_after
+    after += [grown(recent, steps, config), *map(torch.empty_like, others)]
+    return tokens.new_empty(steps, len(tokens)), *after
 
 
 if library().problem is None:
