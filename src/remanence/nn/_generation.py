@@ -31,8 +31,20 @@ def draw_sequence(
     temperature: float,
     generator: torch.Generator | None,
     state: Any,
+    own_step: bool,
 ) -> tuple[Tensor, Any]:
-    """Does what :meth:`remanence.nn.SequenceModel.generate` says, with its arguments."""
+    """Does what :meth:`remanence.nn.SequenceModel.generate` says, with its arguments.
+
+    Args:
+        model: the model.
+        length: as there, like all that follow.
+        prompt: ``(P, B)``, ``(B, P)`` or ``(P,)``.
+        batch_size: rows without a prompt.
+        temperature: by which logits are divided.
+        generator: source of the randomness.
+        state: of the core before the prompt.
+        own_step: whether a subclass of the model steps in its own way.
+    """
     positive_int("length", length)
     real("temperature", temperature, least=0.0)
     _check_alphabet(model)
@@ -47,7 +59,7 @@ def draw_sequence(
             logits = logits.select(time, -1)
             tokens = draw_tokens(logits, _uniforms(logits.shape[:-1], temperature, generator, logits), temperature)
         parts = [tokens.unsqueeze(0)]
-        run = _by_scan if _runs_by_scan(model) else _by_steps
+        run = _by_steps if own_step or not _runs_by_scan(model) else _by_scan
         for steps in _blocks(length - 1, tokens.numel()):
             last = parts[-1][-1]
             uniforms = _uniforms((steps, *last.shape), temperature, generator, model.head.weight)

@@ -172,12 +172,12 @@ def _fused(
     uniforms: Tensor | None,
     temperature: float,
 ) -> tuple[Tensor, State]:
-    before = [field for name, field in zip(State._fields, state, strict=True) if name != "chain"]
+    s, c, h, chain, *held = state
     config = fused.encode(spec, fused.SAVE_NOTHING)
-    drawn, *after = torch.ops.remanence.generate(
-        tokens, flatten(layers), *before, head, head_bias, embedding, uniforms, steps, temperature, config
+    drawn, s, c, h, *held = torch.ops.remanence.generate(
+        tokens, flatten(layers), s, c, h, *held, head, head_bias, embedding, uniforms, steps, temperature, config
     )
-    return drawn, State(*after[:3], state.chain, *after[3:])
+    return drawn, State(s, c, h, chain, *held)
 
 
 def _fake(tokens: Tensor, weights: list[Tensor], *rest: Any) -> tuple[Tensor, ...]:
