@@ -2,7 +2,7 @@
 
 The stored result ``gradients`` has, under ``results``:
 
-- ``arms``: by name: the ``task``, the ``model``, its ``options``, and the ``figure`` of the document that it belongs to.
+- ``arms``: by name: the ``task``, the ``model``, its ``options``, and the ``figure`` of the document it belongs to.
 - ``runs``: a list, one entry a seed: ``arm``, ``seed``, ``updates`` made, best validation ``accuracy`` at the trained
   length, and, for arms of figures 2 and 3, ``reach``: by length, as text, ``distance`` from the last step and
   ``log_norm`` of dL/dh there (None where nothing arrives), L being the cross entropy of the answers; for the others
@@ -42,9 +42,8 @@ SETTINGS = (
     "task.options.items=5",
     "task.options.symbols=4",
     "model.options.hidden_size=64",
-    "optimiser.name='adam'",
-    "optimiser.learning_rate=0.003",
 )
+ADAM = ("optimiser.name='adam'", "optimiser.learning_rate=0.003")
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,7 @@ class Arm:
         model: its name.
         figure: of the document.
         options: of the model.
+        optimiser: settings of it; without them those of the recipe, which has document 000's.
 
     Example:
         >>> Arm("denoise", "RelLSTM", "3 left", {"recent": 15, "relevant": 3}).name
@@ -66,6 +66,7 @@ class Arm:
     model: str
     figure: str
     options: dict[str, Any] = field(default_factory=dict)
+    optimiser: tuple[str, ...] = ADAM
 
     @property
     def name(self) -> str:
@@ -79,7 +80,7 @@ class Arm:
             folder: of all arms.
         """
         chosen = [f"model.options.{name}={value!r}" for name, value in self.options.items()]
-        config = with_settings(recipe(self.task, self.model), [*SETTINGS, *chosen])
+        config = with_settings(recipe(self.task, self.model), [*SETTINGS, *self.optimiser, *chosen])
         return plan_grid({self.model: config}, Path(folder) / self.name, [LENGTH], SEEDS)
 
 
@@ -89,7 +90,7 @@ def _screened(recent: int, relevant: int, figure: str) -> Arm:
 
 GRID: tuple[Arm, ...] = (
     Arm("denoise", "RNN", "2"),
-    Arm("denoise", "OrthRNN", "2"),
+    Arm("denoise", "OrthRNN", "2", optimiser=()),
     Arm("denoise", "LSTM", "2"),
     Arm("denoise", "MemRNN", "2"),
     Arm("denoise", "SABLSTM", "2"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -87,7 +87,7 @@ def _scan(
     lengths: Tensor | None = None,
     forced_log: Log | None = None,
     backend: Backend = "auto",
-    **by_time: Tensor | None,
+    **by_time: Any,
 ) -> tuple[Tensor, State, Log]:
     """The scan itself, on the backend that was asked for."""
     kept = present()
