@@ -80,10 +80,11 @@ def test_results_are_frozen():
 def test_torch_layers_run_the_same_while_watched():
     from remanence.probes._observe import watched_states
 
-    for layer in (nn.LSTM(4, 5, 2, batch_first=True), nn.GRU(4, 5), nn.RNN(4, 5, nonlinearity="relu")):
+    both_ways = nn.LSTM(4, 5, 2, bidirectional=True)
+    for layer in (nn.LSTM(4, 5, 2, batch_first=True), nn.GRU(4, 5), nn.RNN(4, 5, nonlinearity="relu"), both_ways):
         layer.double()
         x = X.double()
-        shape = (layer.num_layers, x.shape[0] if layer.batch_first else x.shape[1], 5)
+        shape = (layer.num_layers * (1 + layer.bidirectional), x.shape[0] if layer.batch_first else x.shape[1], 5)
         h = torch.randn(shape).double()
         hx = (h, torch.randn(shape).double()) if isinstance(layer, nn.LSTM) else h
         plain = layer(x, hx)

@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ from torch import nn
 
 import remanence.nn
 from remanence import probes, tasks
+from remanence.probes._declared import declared_operations
 from remanence.probes._fit import fit_decay, fit_growth
 from remanence.probes._meter import peak_bytes
 
@@ -52,6 +54,74 @@ def test_operations_of_a_linear_layer_are_exact():
     assert found.growth["operations"].order == "linear"
 
 
+def test_attention_inside_a_fused_kernel_of_torch_is_counted(zoo):
+    length, width = 32, 4
+    for model in (zoo.Causal(), zoo.Causal().eval()):
+        found = probes.cost(model, [16, length], torch.randn(1, 1, width), repeats=1)
+        layer = length * width * (4 * width + 2 * 8) + 2 * length**2 * width
+        assert found.operations[-1] == 2 * layer
+        assert found.declared_operations is not None
+        assert found.declared_operations[-1] == 2 * layer
+
+
+DECLARED = {
+    "nn.RNN": lambda: nn.RNN(3, 4),
+    "two nn.LSTMs, both ways": lambda: nn.LSTM(3, 4, 2, bidirectional=True),
+    "GRU": lambda: remanence.nn.GRU(3, 4),
+    "GORU": lambda: remanence.nn.GORU(3, 4),
+    "a head": lambda: remanence.nn.SequenceModel(3, "LSTM", 5, encoder="dense", hidden_size=4),
+}
+
+
+@pytest.mark.parametrize("name", sorted(DECLARED))
+def test_operations_are_exactly_those_declared(name):
+    found = probes.cost(DECLARED[name](), [8, 16], torch.randn(1, 2, 3), repeats=1)
+    assert found.operations == found.declared_operations
+    assert found.as_declared["operations"]
+
+
+ATTENTIVE = {
+    "MemRNN": lambda: remanence.nn.MemRNN(3, 4),
+    "RelLSTM": lambda: remanence.nn.RelLSTM(3, 4, recent=3, relevant=2),
+    "SABRNN": lambda: remanence.nn.SABRNN(3, 4),
+    "SABRNN, query": lambda: remanence.nn.SABRNN(3, 4, score="mlp"),
+    "Transformer": lambda: remanence.nn.Transformer(16, 1, 2),
+    "separable": lambda: remanence.nn.Transformer(16, 1, 2, kind="separable"),
+    "random features": lambda: remanence.nn.Transformer(16, 1, 2, kind="positive-random-features"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ATTENTIVE))
+def test_operations_of_attention_grow_as_declared(name):
+    model = ATTENTIVE[name]()
+    found = probes.cost(model, [48, 96, 192], torch.randn(1, 2, model.input_size), repeats=1)
+    assert found.as_declared["operations"]
+    assert found.declared_operations is not None
+    declared = fit_growth([48, 96, 192], [float(count) for count in found.declared_operations])
+    assert found.growth["operations"].order == declared.order
+
+
+def told(**changes):
+    """A measured cost with some numbers replaced."""
+    return dataclasses.replace(probes.cost(nn.LSTM(3, 4), [8, 16, 32], repeats=1), **changes)
+
+
+def test_time_and_operations_that_are_not_as_declared_are_named():
+    slow, quick = told(seconds=(1.0, 4.0, 16.0)), told(seconds=(1.0, 2.0, 4.0))
+    assert (slow.as_declared["seconds"], quick.as_declared["seconds"]) == (False, True)
+    assert "time not as declared" in slow.verdict
+    assert "time, operations as declared" in quick.verdict
+    busy = told(operations=(10**6, 2 * 10**6, 4 * 10**6))
+    assert busy.as_declared["operations"] is False
+
+
+def test_nothing_is_declared_for_kinds_that_nobody_knows(zoo):
+    found = probes.cost(zoo.LinearRNN(0.5 * torch.eye(3)), [4, 8], torch.randn(1, 2, 3), repeats=1)
+    assert found.declared_operations is None
+    assert found.as_declared == {}
+    assert declared_operations(nn.LSTM(3, 4, proj_size=2), 8, 1) is None
+
+
 def test_full_attention_is_quadratic_and_its_state_grows_where_the_screened_one_stays():
     options = {"backend": "reference"}
     full = probes.cost(remanence.nn.MemRNN(3, 4, **options), [24, 48, 96], repeats=1)
@@ -60,8 +130,8 @@ def test_full_attention_is_quadratic_and_its_state_grows_where_the_screened_one_
     assert screened.growth["peak_bytes"].order == "linear"
     assert full.growth["state_bytes"].order == "linear"
     assert screened.growth["state_bytes"].order == "constant"
-    assert screened.declared_holds is True
-    assert full.declared_holds is False
+    assert screened.as_declared["state_bytes"] is True
+    assert full.as_declared["state_bytes"] is False
 
 
 def test_tradeoff_has_a_point_a_length():
