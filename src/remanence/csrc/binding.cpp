@@ -1,14 +1,5 @@
 // The only file that knows torch: schemas, checks, allocation. Through the stable ABI, so one build serves several
 // torch versions. Autograd is registered from Python (ops/fused.py).
-#include <torch/csrc/stable/library.h>
-#include <torch/csrc/stable/ops.h>
-#include <torch/csrc/stable/tensor.h>
-#include <torch/headeronly/core/ScalarType.h>
-#include <torch/headeronly/util/Exception.h>
-
-#include <exception>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <tuple>
 
@@ -17,42 +8,10 @@
 #endif
 
 #include "dispatch.h"
+#include "tensors.h"
 
 namespace remanence {
 namespace {
-
-using torch::headeronly::ScalarType;
-using torch::stable::Tensor;
-using Maybe = std::optional<Tensor>;
-using Config = std::vector<int64_t>;
-
-// Runs the parts on torch's threads; an exception in one of them is thrown again here.
-struct TorchParallel {
-  template <class Body> void operator()(Index count, const Body &body) const {
-    std::exception_ptr failure;
-    std::mutex lock;
-    torch::stable::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-      try {
-        body(begin, end);
-      } catch (...) {
-        std::lock_guard<std::mutex> guard(lock);
-        failure = std::current_exception();
-      }
-    });
-    if (failure) std::rethrow_exception(failure);
-  }
-};
-
-Spec read_spec(const Config &c) {
-  STD_TORCH_CHECK(c.size() == 15, "remanence: config must have 15 entries");
-  Spec spec{};
-  spec.cell = int(c[0]), spec.nonlinearity = int(c[1]), spec.memory = int(c[2]), spec.score = int(c[3]);
-  spec.output = int(c[4]), spec.recent = c[5], spec.relevant = c[6];
-  spec.half = c[7], spec.cut_reads = c[8], spec.every = int(c[9]), spec.top_k = int(c[10]);
-  spec.normalise = c[11], spec.raw_underfull = c[12], spec.start_zero = c[13], spec.save = int(c[14]);
-  STD_TORCH_CHECK(spec.memory != STRIDE || spec.relevant <= 64, "remanence: the fused kernel stores at most 64 states");
-  return spec;
-}
 
 struct Inputs {  // contiguous tensors, kept alive; order of the schema
   Tensor x, w_ih, w_hh;
@@ -60,26 +19,6 @@ struct Inputs {  // contiguous tensors, kept alive; order of the schema
   Tensor s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step;
   Maybe reset, lengths, cut_h, cut_c, h_offset, forced;
 };
-
-Tensor dense(const Tensor &t) { return t.is_contiguous() ? t : torch::stable::contiguous(t); }
-Maybe dense(const Maybe &t) { return t ? Maybe(dense(*t)) : t; }
-
-void expect(const Tensor &t, const char *name, ScalarType dtype, std::initializer_list<int64_t> shape) {
-  bool fits = t.scalar_type() == dtype && t.dim() == int64_t(shape.size());
-  int64_t i = 0;
-  for (int64_t size : shape) fits = fits && t.size(i++) == size;
-  STD_TORCH_CHECK(fits, "remanence: `", name, "` has an unexpected shape or dtype");
-}
-
-void expect(const Maybe &t, const char *name, ScalarType dtype, std::initializer_list<int64_t> shape) {
-  if (t) expect(*t, name, dtype, shape);
-}
-
-template <class T> const T *in(const Tensor &t) {
-  return t.numel() ? static_cast<const T *>(t.const_data_ptr()) : nullptr;
-}
-template <class T> const T *in(const Maybe &t) { return t ? in<T>(*t) : nullptr; }
-template <class T> T *out(const Tensor &t) { return t.numel() ? static_cast<T *>(t.mutable_data_ptr()) : nullptr; }
 
 void check_shapes(const Inputs &i, const Spec &spec, Index n, Index held) {
   int64_t steps = i.x.size(0), batch = i.x.size(1), inputs = i.x.size(2), gates = spec.blocks() * n;

@@ -72,6 +72,8 @@ struct Gradients {
   T *s0, *c0, *h0, *recent0, *relevant0, *offset;
 };
 
+template <class T> struct Generation;  // see generation.h
+
 // One implementation per instruction set and type; see kernel_*.cpp.
 // The caller allocates `scratch` bytes per call of `run`; a plan (packed weights) is shared by all rows.
 template <class T>
@@ -87,6 +89,14 @@ struct Kernel {
   void (*backward)(const Scan<T> &, const Gradients<T> &, const void *plan, Index first, Index last, Index group_rows,
                    void *const *sums, void *scratch);
   void (*finish)(const Scan<T> &, const Gradients<T> &, void *const *sums, Index groups);
+  // Drawing tokens: packed head and encoder, shared by all rows, and the steps of some rows; see generation.h.
+  std::size_t (*ends_size)(const Generation<T> &);
+  void (*make_ends)(const Generation<T> &, void *ends);
+  std::size_t (*generate_scratch)(const Generation<T> &, Index rows);
+  bool (*generate)(const Generation<T> &, Index first, Index last, void *scratch);
+  // One step of few rows, without a plan.
+  std::size_t (*once_scratch)(const Scan<T> &);
+  void (*once)(const Scan<T> &, void *scratch);
 };
 
 struct KernelSet {

@@ -20,11 +20,14 @@ from remanence.ops.reference import scan as reference_scan
 
 from . import _sequence
 from ._options import check_cuts, make_spec, read_shapes, refuse_unknown, spell_out_options
+from ._single_step import step_at_once
 from ._state_entry import check_field, state_of_hx
 from .cuts import Cuts
 from .init import RECURRENT_INITS, RecurrentInit, fill_recurrent_
 
 Bias = bool | Literal["single"]
+OPTIONAL_WEIGHTS = ("bias_ih", "bias_hh", "weight_query", "weight_key", "weight_score", "bias_modrelu")
+"""Parameters that some layers lack, in the order of :class:`Weights`."""
 StateLike = State | Tensor | tuple[Tensor, Tensor] | None
 
 
@@ -170,18 +173,15 @@ class RecurrentLayer(nn.Module):
         Args:
             suffix: ``"_l0"``, ``"_l0_reverse"``, ``"_l1"``, ...
         """
-        optional = {
-            field: getattr(self, name + suffix, None)
-            for field, name in (
-                ("bias_ih", "bias_ih"),
-                ("bias_hh", "bias_hh"),
-                ("query", "weight_query"),
-                ("key", "weight_key"),
-                ("score", "weight_score"),
-                ("modrelu", "bias_modrelu"),
-            )
-        }
-        return Weights(self._parameter("weight_ih", suffix), self.recurrent_weight(suffix), **optional)
+        optional = (self._optional(name + suffix) for name in OPTIONAL_WEIGHTS)
+        return Weights(self._parameter("weight_ih", suffix), self.recurrent_weight(suffix), *optional)
+
+    def _optional(self, name: str) -> Tensor | None:
+        """A parameter that this layer may lack. To ask for it by `getattr` would take longer than a small step."""
+        if (found := self._parameters.get(name)) is not None:
+            return found
+        replaced = name in self.__dict__ or hasattr(type(self), name)  # by pruning, or by a parametrisation
+        return getattr(self, name) if replaced else None
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
@@ -219,6 +219,8 @@ class RecurrentLayer(nn.Module):
         if not isinstance(input_t, Tensor) or input_t.dim() not in (1, 2):
             shape = tuple(input_t.shape) if isinstance(input_t, Tensor) else type(input_t).__name__
             raise ValueError(message("input_t", "have shape (B, input_size) or (input_size,)", str(shape)))
+        if (at_once := step_at_once(self, input_t, state)) is not None:
+            return at_once
         time = 1 if self.batch_first and input_t.dim() == 2 else 0
         output, after = self(input_t.unsqueeze(time), state)
         return output.squeeze(time), after
