@@ -145,7 +145,9 @@ def _transferred(cells: list[Cell], lengths: list[int]) -> list[dict[str, Any]]:
             continue
         network, task = best.load()
         for other in lengths:
-            found = evaluate(network, task.with_length(other), EvaluationConfig(batches=1, batch_size=TRANSFER_ROWS), "test")
+            found = evaluate(
+                network, task.with_length(other), EvaluationConfig(batches=1, batch_size=TRANSFER_ROWS), "test"
+            )
             which = {"model": model, "trained_at": length, "seed": best.config.seed, "run": str(best.folder)}
             rows.append({**which, "measured_at": other, "sequences": TRANSFER_ROWS, **found})
     return rows

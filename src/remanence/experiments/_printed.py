@@ -84,8 +84,9 @@ def printed_accuracy(task: str, model: str, trained_at: int, measured_at: int | 
         0.99
     """
     if measured_at in (None, trained_at):
-        tables = {"copy": (5, _COPY, _COPY_LENGTHS), "denoise": (2, _DENOISE, _DENOISE_LENGTHS)}
-        return _cell(*tables[task], model, trained_at) if task in tables else None
+        if task == "copy":
+            return _cell(5, _COPY, _COPY_LENGTHS, model, trained_at)
+        return _cell(2, _DENOISE, _DENOISE_LENGTHS, model, trained_at) if task == "denoise" else None
     if task == "copy" and trained_at == _TRAINED_AT:
         return _cell(1, _TRANSFER, _TRANSFER_LENGTHS, model, measured_at)
     return None

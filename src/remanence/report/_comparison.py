@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -216,7 +216,9 @@ class Comparison:
     @property
     def mixed(self) -> dict[str, list[str]]:
         """Versions in which the runs differ, and their values."""
-        found = {name: sorted({str(run.manifest[name]) for run in self.runs if name in run.manifest}) for name in VERSIONS}
+        found = {
+            name: sorted({str(run.manifest[name]) for run in self.runs if name in run.manifest}) for name in VERSIONS
+        }
         return {name: values for name, values in found.items() if len(values) > 1}
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from remanence.report._comparison import Cell, Comparison, seeds_of
 from remanence.report._figures import comparison_figures
-from remanence.report._findings import findings, state_words, with_range
+from remanence.report._findings import findings, headline, state_words, with_range
 from remanence.report._parts import Page, Section
 from remanence.report._runs import RunRecord
 from remanence.report._tables import Column, Entry, details, escape, facts, table
@@ -25,7 +24,7 @@ def comparison_section(page: Page, found: Comparison, number: int) -> Section:
     parts += [_unmeasured(found), _printed(page, found), _runs(page, found), _settings(found)]
     by_label = {cell.label: page.styles[cell.label].colour for cell in found.cells}
     said = [(sentence, _colour_of(sentence, by_label)) for sentence in findings(found)]
-    return Section(f"comparison-{number}", found.title, said, "".join(parts))
+    return Section(f"comparison-{number}", found.title, headline(found), said, "".join(parts))
 
 
 def _colour_of(sentence: str, by_label: Mapping[str, str]) -> str:
@@ -195,22 +194,32 @@ _MADE = ("remanence", "torch", "numpy", "python", "git")
 def _settings(found: Comparison) -> str:
     """Commands, versions, machine and settings."""
     commands = "".join(f"<pre><code>{escape(command)}</code></pre>" for command in found.commands[:20])
-    manifests = {json.dumps(_identity(run), sort_keys=True, default=str): _identity(run) for run in found.runs}
-    made = "".join(facts(list(table.items())) for table in manifests.values() if table)
+    made = facts(_machines(found))
     tables = {}
     for cell in found.cells:
         if cell.runs:
             tables.setdefault(cell.runs[0].settings, []).append(f"{cell.name}, first of seeds {_seeds(cell)}")
-    settings = "".join(details("; ".join(names), f"<pre>{escape(text)}</pre>") for text, names in tables.items() if text)
+    settings = "".join(
+        details("; ".join(names), f"<pre>{escape(text)}</pre>") for text, names in tables.items() if text
+    )
     return (
         "<h3>How it was made</h3>"
         + (f"<p>Command</p>{commands}" if commands else "")
-        + f"<p>Versions and machine</p>{made or '<p>unknown</p>'}<p>Settings of every model</p>{settings}"
+        + f"<p>Versions and machine</p>{made}<p>Settings of every model</p>{settings}"
     )
 
 
 def _seeds(cell: Cell) -> str:
     return ", ".join(ABSENT if run.seed is None else str(run.seed) for run in cell.runs)
+
+
+def _machines(found: Comparison) -> list[tuple[str, str]]:
+    """Every fact about versions and machine; where runs differ, all its values."""
+    values: dict[str, dict[str, None]] = {}
+    for run in found.runs:
+        for name, value in _identity(run).items():
+            values.setdefault(name.replace("_", " "), {})[value] = None
+    return [(name, "; ".join(several)) for name, several in values.items()] or [("versions", "unknown")]
 
 
 def _identity(run: RunRecord) -> dict[str, str]:

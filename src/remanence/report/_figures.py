@@ -1,133 +1,18 @@
-"""Pictures of a comparison, as plain dictionaries that plotly.js draws; colours of page and letters come later."""
+"""Pictures of a comparison."""
 
 from __future__ import annotations
 
-import html
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from remanence.report._attention_figures import attention_figures
 from remanence.report._comparison import Cell, Comparison
-from remanence.report._runs import Line, RunRecord
-from remanence.report._words import as_number, shortened
+from remanence.report._drawing import Figure, Look, Trace, axis, length_axis, line, log_axis, thinned
+from remanence.report._runs import RunRecord
+from remanence.report._words import as_number
 
-# Okabe and Ito's colours, those that show on white and on black first; with each its own mark and, later, dashes.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
-DASHES = ("solid", "dash", "dot", "dashdot")
-POINTS = 120
-"""Points that a learning curve is thinned to."""
-MAP = 160
-"""Rows and columns that an attention map is pooled to."""
-
-Trace = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One picture.
-
-    Args:
-        title: above it.
-        says: what it shows, in a sentence: below it, and for those who cannot see it.
-        data: traces.
-        layout: axes.
-        wide: whether it takes the whole width.
-
-    Example:
-        >>> Figure("a", "b", []).layout
-        {}
-    """
-
-    title: str
-    says: str
-    data: list[Trace]
-    layout: dict[str, Any] = field(default_factory=dict)
-    wide: bool = False
-
-
-@dataclass(frozen=True)
-class Look:
-    """How a model looks in every picture."""
-
-    colour: str
-    mark: str
-    dash: str
-
-
-def looks(labels: Sequence[str]) -> dict[str, Look]:
-    """One look for each model, the same on the whole page.
-
-    Example:
-        >>> looks(["LSTM", "RelRNN"])["RelRNN"].colour
-        '#D55E00'
-    """
-    return {
-        label: Look(COLOURS[i % len(COLOURS)], MARKS[i % len(MARKS)], DASHES[i // len(COLOURS) % len(DASHES)])
-        for i, label in enumerate(dict.fromkeys(labels))
-    }
-
-
-def inert(text: str) -> str:
-    """A name that plotly, which reads some tags, shows as it is.
-
-    Example:
-        >>> inert("<b>x</b>")
-        '&lt;b&gt;x&lt;/b&gt;'
-    """
-    return html.escape(shortened(text), quote=False)
-
-
-def axis(title: str, kind: str = "linear", **more: Any) -> dict[str, Any]:
-    """An axis with its name and unit.
-
-    Example:
-        >>> axis("T", "log")["type"]
-        'log'
-    """
-    return {"title": {"text": title}, "type": kind, "automargin": True, **more}
-
-
-def line(
-    label: str, look: Look, x: Sequence[Any], y: Sequence[Any], *, name: str = "", hover: str = "", **more: Any
-) -> Trace:
-    """A curve of a model, joined to its switch by ``meta``."""
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": list(x),
-        "y": [finite(value) for value in y],
-        "name": inert(name or label),
-        "meta": {"model": label},
-        "line": {"color": look.colour, "dash": look.dash, "width": 2},
-        "marker": {"color": look.colour, "symbol": look.mark, "size": 7},
-        "hovertemplate": f"{hover or '%{x}, %{y:.4g}'}<extra>%{{fullData.name}}</extra>",
-        **more,
-    }
-
-
-def finite(value: Any) -> float | None:
-    """A number that can be drawn, with six digits; None leaves a gap.
-
-    Example:
-        >>> finite(float("inf")), finite(1 / 3), finite("x")
-        (None, 0.333333, None)
-    """
-    number = as_number(value)
-    return float(f"{number:.6g}") if number is not None and math.isfinite(number) else None
-
-
-def thinned(lines: Sequence[Line], most: int = POINTS) -> list[Line]:
-    """Evenly chosen lines, the first and the last among them.
-
-    Example:
-        >>> [line["update"] for line in thinned([{"update": n} for n in range(10)], 4)]
-        [0, 3, 6, 9]
-    """
-    if len(lines) <= most:
-        return list(lines)
-    return [lines[round(i * (len(lines) - 1) / (most - 1))] for i in range(most)]
+NEAR = 0.25
+"""How far off a measured cost, relative to it, a fitted growth may be to be believed."""
 
 
 def comparison_figures(found: Comparison, styles: Mapping[str, Look]) -> dict[str, list[Figure]]:
@@ -166,7 +51,8 @@ def learning(found: Comparison, styles: Mapping[str, Look]) -> list[Figure]:
 
 def _learning(metric: str, at: str, data: list[Trace]) -> Figure:
     share = {"tickformat": ".0%", "range": [-0.02, 1.04]} if metric == "accuracy" else {}
-    y = axis(f"validation {metric}", "linear" if metric == "accuracy" else "log", **share)
+    name = f"validation {metric}"
+    y = axis(name, **share) if metric == "accuracy" else log_axis(name, [v for trace in data for v in trace["y"]])
     says = f"Validation {metric} against updates{at}; one curve per run, the seeds of a model in one colour."
     return Figure(f"{metric.capitalize()}{at}", says, data, {"xaxis": axis("updates"), "yaxis": y})
 
@@ -192,11 +78,11 @@ def transfer(found: Comparison, styles: Mapping[str, Look]) -> list[Figure]:
     """Accuracy at other lengths, without more training, and what a document prints for them."""
     data = []
     for cell in (cell for cell in found.cells if cell.transfer):
-        lengths = [point.length for point in cell.transfer]
         style, hover = styles[cell.label], "T = %{x:,}: %{y:.1%}"
-        values = [point.accuracy for point in cell.transfer]
-        data.append(line(cell.label, style, lengths, values, name=cell.name, hover=hover, mode="lines+markers"))
-        printed = [(length, cell.printed(length)) for length in lengths]
+        shown = dict(sorted({**_trained_at(cell), **{point.length: point.accuracy for point in cell.transfer}}.items()))
+        x, y = list(shown), list(shown.values())
+        data.append(line(cell.label, style, x, y, name=cell.name, hover=hover, mode="lines+markers"))
+        printed = [(length, cell.printed(length)) for length in x]
         known = [(length, cell.accuracy) for length, cell in printed if cell is not None]
         if known:
             marks = {"color": style.colour, "symbol": f"{style.mark}-open", "size": 11}
@@ -206,11 +92,23 @@ def transfer(found: Comparison, styles: Mapping[str, Look]) -> list[Figure]:
             )
     if not data:
         return []
-    says = "Accuracy of the best run by validation of each model at lengths that it was not trained at."
+    says = (
+        "Accuracy of the best run by validation of each model at lengths that it was not trained at, and its "
+        "validation accuracy at the length of its training."
+    )
     if any(trace["mode"] == "markers" for trace in data):
         says += " Open marks: as printed in the document."
-    layout = {"xaxis": axis("T of the evaluation", "log"), "yaxis": axis("accuracy", tickformat=".0%", range=[-0.02, 1.04])}
+    layout = {
+        "xaxis": length_axis("T of the evaluation", [t for trace in data for t in trace["x"]]),
+        "yaxis": axis("accuracy", tickformat=".0%", range=[-0.02, 1.04]),
+    }
     return [Figure("Accuracy without more training", says, data, layout, wide=True)]
+
+
+def _trained_at(cell: Cell) -> dict[int, float | None]:
+    """The length of training, and what the run that was measured at other lengths reached there."""
+    accuracies = [run.accuracy for run in cell.runs if str(run.folder) == cell.transfer[0].run]
+    return {} if cell.length is None or not accuracies else {cell.length: accuracies[0]}
 
 
 def reach(found: Comparison, styles: Mapping[str, Look]) -> list[Figure]:
@@ -220,14 +118,16 @@ def reach(found: Comparison, styles: Mapping[str, Look]) -> list[Figure]:
         result = cell.probe("gradient_reach")
         if result is None or not isinstance(result.get("log_norm"), list):
             continue
-        far = thinned([{"d": d, "n": n} for d, n in zip(result.get("distance", []), result["log_norm"], strict=False)], 400)
+        far = thinned(
+            [{"d": d, "n": n} for d, n in zip(result.get("distance", []), result["log_norm"], strict=False)], 400
+        )
         x, y = [point["d"] for point in far], [point["n"] for point in far]
         data.append(line(cell.label, styles[cell.label], x, y, name=cell.name, hover="%{x:,} steps back: %{y:.3g}"))
         verdicts.append(f"{cell.name}: {result.get('verdict', '')}")
     if not data:
         return []
     layout = {"xaxis": axis("steps before the end"), "yaxis": axis("ln |gradient|")}
-    return [Figure("How far back the gradient of the loss reaches", ". ".join(verdicts) + ".", data, layout, wide=True)]
+    return [Figure("How far back the gradient of the loss reaches", "\n".join(verdicts), data, layout, wide=True)]
 
 
 _COSTS = {
@@ -248,13 +148,20 @@ def costs(found: Comparison, styles: Mapping[str, Look]) -> list[Figure]:
             if not result or not isinstance(values, list) or not any(as_number(value) for value in values):
                 continue
             style, lengths = styles[cell.label], result.get("lengths", [])
-            marks = line(cell.label, style, lengths, values, name=cell.name, hover="T = %{x:,}: " + hover, mode="markers")
+            marks = line(
+                cell.label, style, lengths, values, name=cell.name, hover="T = %{x:,}: " + hover, mode="markers"
+            )
             growth = result.get("growth", {}).get(measure, {})
-            data += [marks, line(cell.label, style, lengths, _fitted(growth, lengths), name=f"{cell.name}, fit", opacity=0.6)]
-            orders.append(f"{cell.name}: {growth.get('order', 'unknown')}")
+            fitted = _fitted(growth, lengths)
+            close = all(_near(fit, as_number(value)) for fit, value in zip(fitted, values, strict=False))
+            drawn = line(cell.label, style, lengths, fitted, name=f"{cell.name}, fit", opacity=0.6)
+            data += [marks, drawn] if close else [marks]
+            orders.append(f"{cell.name}: {growth.get('order', 'unknown') if close else 'too noisy to say'}")
         if data:
-            says = f"{title} against T for one sequence; marks are measured, lines are a + b T + c T². {'; '.join(orders)}."
-            layout = {"xaxis": axis("T, steps", "log"), "yaxis": axis(unit, "log", exponentformat="SI")}
+            says = f"For one sequence: marks are measured, lines are a + b T + c T².\n{'; '.join(orders)}."
+            lengths = [t for trace in data for t in trace["x"]]
+            y = log_axis(unit, [v for trace in data for v in trace["y"]])
+            layout = {"xaxis": length_axis("T, steps", lengths), "yaxis": y}
             figures.append(Figure(title, says, data, layout))
     return figures
 
@@ -267,6 +174,10 @@ def _fitted(growth: Mapping[str, Any], lengths: Sequence[float]) -> list[float |
     return [a + b * t + c * t * t for t in lengths]
 
 
+def _near(fit: float | None, value: float | None) -> bool:
+    return fit is not None and value is not None and abs(fit - value) <= NEAR * abs(value)
+
+
 def attention(found: Comparison) -> list[Figure]:
     """What each measured model attends to in one test sequence."""
     return [
@@ -275,69 +186,3 @@ def attention(found: Comparison) -> list[Figure]:
         if (result := cell.probe("attention_map")) is not None
         for figure in attention_figures(cell.name, result)
     ]
-
-
-def attention_figures(name: str, result: Mapping[str, Any]) -> list[Figure]:
-    """Heat maps of a result of ``attention_map``; lines mark how long states were in the relevant set, where known."""
-    figures = []
-    for part, weights in zip(result.get("names", []), result.get("maps", []), strict=False):
-        if not isinstance(weights, list) or not weights:
-            continue
-        pooled, block = pooled_map(weights)
-        heat = {
-            "type": "heatmap",
-            "z": pooled,
-            "dx": block,
-            "dy": block,
-            "coloraxis": "coloraxis",
-            "hovertemplate": "reader %{y}, read %{x}: %{z:.3f}<extra></extra>",
-        }
-        recent = as_number(result.get("recent"))
-        kept = [] if recent is None else _relevant_set(weights, int(recent))
-        says = f"{part}: rows read, columns are read. {result.get('verdict', '')}."
-        if kept:
-            says += f" Lines mark the relevant set: how long each state older than the {int(recent or 0)} recent ones was kept."
-        layout = {"xaxis": axis("step read"), "yaxis": axis("reader", autorange="reversed"), "coloraxis": {"cmin": 0}}
-        figures.append(Figure(name, says, [heat, *kept], layout))
-    return figures
-
-
-def pooled_map(weights: Sequence[Sequence[float]], most: int = MAP) -> tuple[list[list[float | None]], int]:
-    """A map of at most so many rows and columns, each the greatest of a block, and the block's side.
-
-    Example:
-        >>> pooled_map([[0, 1], [2, 3]], most=1)
-        ([[3.0]], 2)
-    """
-    side = max(len(weights), *(len(row) for row in weights))
-    block = -(-side // most)
-    if block == 1:
-        return [[_three(value) for value in row] for row in weights], 1
-    rows = [weights[i : i + block] for i in range(0, len(weights), block)]
-    return [
-        [
-            _three(max((as_number(v) or 0.0 for row in group for v in row[j : j + block]), default=0.0))
-            for j in range(0, len(group[0]), block)
-        ]
-        for group in rows
-    ], block
-
-
-def _three(value: Any) -> float | None:
-    number = as_number(value)
-    return round(number, 3) if number is not None and math.isfinite(number) else None
-
-
-def _relevant_set(weights: Sequence[Sequence[Any]], recent: int) -> list[Trace]:
-    """A line along the readers for every state that was attended to when it was older than the recent buffer."""
-    x: list[int | None] = []
-    y: list[float | None] = []
-    for state in range(len(weights[0])):
-        readers = [t for t in range(state + recent, len(weights)) if (as_number(weights[t][state]) or 0.0) > 0]
-        if readers:
-            x += [state, state, None]
-            y += [readers[0] - 0.5, readers[-1] + 0.5, None]
-    if not x:
-        return []
-    look = {"color": "#D55E00", "width": 1.5}
-    return [{"type": "scatter", "mode": "lines", "x": x, "y": y, "line": look, "opacity": 0.55, "hoverinfo": "skip"}]

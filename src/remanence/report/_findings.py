@@ -10,7 +10,7 @@ from typing import Any
 from remanence.report._comparison import Cell, Comparison, Transfer
 from remanence.report._inputs import Probed
 from remanence.report._runs import SOLVED
-from remanence.report._words import count, enumerated, number_of, percent, plain, size
+from remanence.report._words import SPACE, at_length, count, enumerated, number_of, percent, plain, size
 
 KEPT = 0.95
 """Accuracy from which on a model is said to keep what it learnt."""
@@ -36,23 +36,56 @@ def findings(found: Comparison) -> list[str]:
         found: what was compared.
 
     Example:
-        >>> findings(Comparison("copy", {}, (Cell("LSTM", 5, ()),)))
+        >>> [text.replace(SPACE, " ") for text in findings(Comparison("copy", {}, (Cell("LSTM", 5, ()),)))]
         ['LSTM has not been evaluated at T = 5.']
     """
     ordered = sorted(found.cells, key=lambda cell: (not _all_solved(cell), -(cell.accuracy.mean or 0.0)))
     return [finding(found, cell) for cell in ordered]
 
 
+def headline(found: Comparison) -> str:
+    """Which models solve the task, at the greatest length that was trained at.
+
+    Args:
+        found: what was compared.
+
+    Example:
+        >>> headline(Comparison("copy", {}, ()))
+        'Copy'
+    """
+    length = found.lengths[-1] if found.lengths else None
+    cells = [cell for cell in found.cells if cell.length == length and cell.accuracy.values]
+    if not cells:
+        return found.title
+    task = found.title + at_length(length)
+    solved = [cell.label for cell in cells if _all_solved(cell)]
+    others = [cell.label for cell in cells if not _all_solved(cell)]
+    so_far = " yet" if any(cell.unfinished for cell in cells) else ""
+    if not solved:
+        return f"{_none_of(others)} {task}{so_far}"
+    verb = "solves" if len(solved) == 1 else "solve"
+    rest = f"; {enumerated(others)} {'does' if len(others) == 1 else 'do'} not{so_far}" if others else ""
+    return f"{enumerated(solved)} {verb} {task}{rest}"
+
+
+def _none_of(labels: Sequence[str]) -> str:
+    if len(labels) == 1:
+        return f"{labels[0]} does not solve"
+    return f"Neither {labels[0]} nor {labels[1]} solves" if len(labels) == 2 else f"None of {len(labels)} models solves"
+
+
 def finding(found: Comparison, cell: Cell) -> str:
     """What became of one model."""
-    task = found.title + ("" if cell.length is None else f" at T = {cell.length:,}")
+    task = found.title + at_length(cell.length)
     if not cell.accuracy.values and not cell.loss.values:
-        return f"{cell.label} has not been evaluated{'' if cell.length is None else f' at T = {cell.length:,}'}{_ending(cell)}."
+        return f"{cell.label} has not been evaluated{at_length(cell.length)}{_ending(cell)}."
     if not cell.accuracy.values:
-        return f"{cell.label} on {task} reaches a validation loss of {plain(cell.loss.mean)} {_basis(cell)}{_ending(cell)}."
+        loss = f"a validation loss of {plain(cell.loss.mean)}"
+        return f"{cell.label} on {task} reaches {loss} {_basis(cell)}{_ending(cell)}."
     if _all_solved(cell):
         updates = statistics.median(update for update, _ in cell.solved)
-        verb = f"{cell.label} solves {task}: {with_range(cell)}, {_basis(cell)}, 99 % first seen after {count(updates)} updates"
+        first = f"99{SPACE}% first seen after {count(updates)} updates"
+        verb = f"{cell.label} solves {task}: {with_range(cell)}, {_basis(cell)}, {first}"
     elif cell.solved:
         got = f"{len(cell.solved)} of {number_of(len(cell.runs), 'run')}"
         verb = f"{cell.label} solves {task} in {got}: {with_range(cell)}{_within(cell)}"
@@ -98,9 +131,9 @@ def _kept(cell: Cell) -> str:
     lost = known[len(kept) :]
     parts = []
     if kept:
-        parts.append(f"keeps {percent(kept[-1].accuracy)} at T = {kept[-1].length:,}")
+        parts.append(f"keeps {percent(kept[-1].accuracy)}{at_length(kept[-1].length)}")
     if lost:
-        parts.append(f"falls to {percent(lost[0].accuracy)} at T = {lost[0].length:,}")
+        parts.append(f"falls to {percent(lost[0].accuracy)}{at_length(lost[0].length)}")
     asked = {point.sequences for point in known}
     amount = asked.pop() if len(asked) == 1 else None
     sequences = f" ({number_of(amount, 'sequence')} each)" if amount else ""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import remanence
 from remanence.report._comparison import compare
-from remanence.report._figures import Figure, looks
+from remanence.report._drawing import Figure, looks
 from remanence.report._inputs import Findings, find_results
 from remanence.report._measure import measure_missing
 from remanence.report._parts import Page, Section
@@ -94,16 +94,19 @@ def _first_screen(title: str, parts: Sequence[Section], problems: Sequence[Probl
         warning = f'<p class="note"><a href="#problems">{amount} could not be read</a>; the rest is shown.</p>'
     switch = '<button type="button" id="theme" aria-label="Switch between light and dark">◐</button>'
     return (
-        f'<header><div class="bar"><span class="brand">remanence</span><nav aria-label="Sections">{links}</nav>{switch}</div>'
-        f"<h1><bdi>{escape(title)}</bdi></h1>{warning}{''.join(map(_findings, parts))}</header>"
+        '<header><div class="bar"><span class="brand">remanence</span>'
+        f'<nav aria-label="Sections">{links}</nav>{switch}</div>'
+        f"<h1><bdi>{escape(parts[0].headline if parts else title)}</bdi></h1>{warning}"
+        f"{''.join(_findings(part, place) for place, part in enumerate(parts))}</header>"
     )
 
 
-def _findings(part: Section) -> str:
+def _findings(part: Section, place: int) -> str:
     items = "".join(f"<li>{dot(colour)}<bdi>{escape(text)}</bdi></li>" for text, colour in part.findings[:FIRST_SCREEN])
     more = len(part.findings) - FIRST_SCREEN
     link = f'<li><a href="#{part.name}">and {number_of(more, "more finding")}</a></li>' if more > 0 else ""
-    return f'<ul class="findings">{items}{link}</ul>'
+    heading = f'<p class="headline"><bdi>{escape(part.headline)}</bdi></p>' if place else ""
+    return f'{heading}<ul class="findings">{items}{link}</ul>'
 
 
 def _section(part: Section) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from remanence.report._figures import Figure, Look
+from remanence.report._drawing import Figure, Look
 from remanence.report._runs import Problem
 from remanence.report._tables import dot, escape, relative_link
 
@@ -32,14 +32,16 @@ class Page:
 
     def plots(self, figures: Sequence[Figure]) -> str:
         """Places for pictures, which the script draws."""
-        return f'<div class="plots">{"".join(self._plot(figure) for figure in figures)}</div>'
+        kind = "plots three" if len(figures) == 3 else "plots"
+        return f'<div class="{kind}">{"".join(self._plot(figure) for figure in figures)}</div>'
 
     def _plot(self, figure: Figure) -> str:
         self.figures.append(figure)
         number, wide = len(self.figures) - 1, ' class="wide"' if figure.wide else ""
+        label = f"{figure.title}. {figure.says}"
         return (
             f"<figure{wide}><h4><bdi>{escape(figure.title)}</bdi></h4>"
-            f'<div class="plot" role="img" aria-label="{escape(f"{figure.title}. {figure.says}")}" data-figure="{number}"></div>'
+            f'<div class="plot" role="img" aria-label="{escape(label)}" data-figure="{number}"></div>'
             f"<figcaption><bdi>{escape(figure.says)}</bdi></figcaption></figure>"
         )
 
@@ -60,11 +62,13 @@ class Section:
     Args:
         name: of its place in the page.
         heading: above it.
+        headline: what came out, in a few words.
         findings: sentences for the first screen, each with the colour of what it speaks of.
         body: HTML.
     """
 
     name: str
     heading: str
+    headline: str
     findings: list[tuple[str, str]]
     body: str

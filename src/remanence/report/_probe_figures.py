@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from remanence.report._figures import Figure, Look, Trace, attention_figures, axis, inert, line, looks
+from remanence.report._attention_figures import attention_figures
+from remanence.report._drawing import Figure, Look, Trace, axis, inert, length_axis, line, log_axis, looks
 from remanence.report._inputs import Probed
 from remanence.report._words import as_number
 
@@ -46,9 +47,7 @@ def title(probe: Probed) -> str:
     return probe.kind.replace("_", " ").capitalize()
 
 
-def _lines(
-    curves: Mapping[str, tuple[Sequence[Any], Sequence[Any]]], *, mode: str = "lines+markers"
-) -> list[Trace]:
+def _lines(curves: Mapping[str, tuple[Sequence[Any], Sequence[Any]]], *, mode: str = "lines+markers") -> list[Trace]:
     """Curves with a legend, where there are several."""
     style = looks(list(curves))
     several = len(curves) > 1
@@ -78,7 +77,10 @@ def _cost(values: Values) -> tuple[list[Trace], dict[str, Any]]:
     for name, word in words.items():
         first = as_number(values[name][0]) or 1.0
         curves[word] = (values["lengths"], [(as_number(value) or 0.0) / first or None for value in values[name]])
-    return _lines(curves), {"xaxis": axis("T, steps", "log"), "yaxis": axis("relative to the shortest", "log")}
+    return _lines(curves), {
+        "xaxis": length_axis("T, steps", values["lengths"]),
+        "yaxis": axis("relative to the shortest", "log"),
+    }
 
 
 def _tradeoff(values: Values) -> tuple[list[Trace], dict[str, Any]]:
@@ -108,7 +110,10 @@ def _demand(values: Values) -> tuple[list[Trace], dict[str, Any]]:
     known = {name: value for name, value in bars.items() if as_number(value) is not None}
     bar = {"type": "bar", "x": list(known), "y": list(known.values()), "marker": {"color": "#0072B2"}, "width": 0.5}
     shares = {"hovertemplate": "%{x}: %{y:.1%}<extra></extra>"}
-    return [{**bar, **shares}], {"xaxis": axis("", "category"), "yaxis": axis("accuracy", tickformat=".0%", range=[0, 1])}
+    return [{**bar, **shares}], {
+        "xaxis": axis("", "category"),
+        "yaxis": axis("accuracy", tickformat=".0%", range=[0, 1]),
+    }
 
 
 DRAW: dict[str, Callable[[Values], tuple[list[Trace], dict[str, Any]]]] = {
@@ -137,26 +142,31 @@ def information_figure(curves: Sequence[Probed], styles: Mapping[str, Look]) -> 
     data: list[Trace] = []
     for curve in curves:
         data += _information(curve, styles[curve.place])
-    says = "; ".join(f"{curve.place}: {curve.verdict}" for curve in curves)
+    says = "\n".join(f"{curve.place}: {curve.verdict}" for curve in curves)
     parts = "Marks: estimates; bands: 95 % intervals; dotted: what pairs without any dependence reach; dashed: fits."
-    layout = {"xaxis": axis("lag, symbols", "log"), "yaxis": axis("mutual information, nats", "log")}
-    return Figure("Mutual information against distance", f"{says}. {parts}", data, layout, wide=True)
+    x, y = ([v for trace in data for v in trace[name]] for name in ("x", "y"))
+    layout = {"xaxis": log_axis("lag, symbols", x), "yaxis": log_axis("mutual information, nats", y)}
+    return Figure("Mutual information against distance", f"{says}\n{parts}", data, layout, wide=True)
 
 
 def _information(curve: Probed, look: Look) -> list[Trace]:
     values, lags = curve.values, curve.values["lags"]
     name = curve.place
-    estimate = line(name, look, lags, _positive(values["values"]), hover="lag %{x:,}: %{y:.3g} nats", mode="lines+markers")
-    floor = {"line": {"color": look.colour, "dash": "dot", "width": 1}, "opacity": 0.8}
-    data = [estimate, line(name, look, lags, _positive(values["floor"]), name=f"{name}, floor", **floor)]
-    band = [(lag, low, high) for lag, low, high in zip(lags, values.get("low", []), values.get("high", []), strict=False)]
+    estimate = line(
+        name, look, lags, _positive(values["values"]), hover="lag %{x:,}: %{y:.3g} nats", mode="lines+markers"
+    )
+    dotted = {"color": look.colour, "dash": "dot", "width": 1}
+    data = [estimate, line(name, look, lags, _positive(values["floor"]), name=f"{name}, floor", line=dotted)]
+    band = [
+        (lag, low, high) for lag, low, high in zip(lags, values.get("low", []), values.get("high", []), strict=False)
+    ]
     shown = [(lag, low, high) for lag, low, high in band if (as_number(low) or 0.0) > 0 and as_number(high) is not None]
     if shown:
         data.insert(0, _band(name, look, shown))
     fitted = _law(values.get("fit"), lags)
     if fitted:
-        dashed = {"line": {"color": look.colour, "dash": "dash", "width": 1.5}}
-        data.append(line(name, look, lags, _positive(fitted), name=f"{name}, fit", **dashed))
+        dashed = {"color": look.colour, "dash": "dash", "width": 1.5}
+        data.append(line(name, look, lags, _positive(fitted), name=f"{name}, fit", line=dashed))
     return data
 
 
@@ -178,4 +188,6 @@ def _law(law: Any, lags: Sequence[float]) -> list[float]:
         return []
     slope = as_number(law.get("slope")) or 0.0
     places = {"exponential": list(lags), "power": [math.log(lag) for lag in lags], "constant": [0.0 for _ in lags]}
-    return [amplitude * math.exp(max(min(slope * place, 200.0), -200.0)) for place in places.get(str(law.get("law")), [])]
+    return [
+        amplitude * math.exp(max(min(slope * place, 200.0), -200.0)) for place in places.get(str(law.get("law")), [])
+    ]

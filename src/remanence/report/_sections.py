@@ -9,14 +9,14 @@ from typing import Any
 from remanence._documents import DOCUMENTS
 from remanence.report._comparison import Comparison
 from remanence.report._comparison_section import comparison_section
-from remanence.report._figures import Figure
+from remanence.report._drawing import Figure
 from remanence.report._findings import claim_findings, curve_findings
 from remanence.report._inputs import Findings, Probed
 from remanence.report._parts import Page, Section
 from remanence.report._probe_figures import information_figure, probe_figures, title
 from remanence.report._runs import Problem
 from remanence.report._tables import Column, Entry, escape, facts, filtered_table, table
-from remanence.report._words import ABSENT, as_number, count, plain
+from remanence.report._words import ABSENT, as_number, count, number_of, plain
 
 
 def information_section(page: Page, curves: Sequence[Probed]) -> Section:
@@ -35,7 +35,9 @@ def information_section(page: Page, curves: Sequence[Probed]) -> Section:
     figure = information_figure(curves, page.styles)
     body = page.legend(labels) + page.plots([figure]) + table(columns, rows, "Mutual-information curves", "runs")
     said = [(sentence, page.styles[c.place].colour) for sentence, c in zip(curve_findings(curves), curves, strict=True)]
-    return Section("information", "Mutual information", said, body)
+    return Section(
+        "information", "Mutual information", f"Mutual information in {number_of(len(labels), 'sequence')}", said, body
+    )
 
 
 def _curve_row(page: Page, curve: Probed) -> list[Entry]:
@@ -71,18 +73,28 @@ def claims_section(claims: Sequence[dict[str, Any]]) -> Section:
         Column("verdict", numeric=False),
     )
     rows = [_claim_row(claim) for claim in claims]
-    known = [f"{name}: {text}" for name, text in DOCUMENTS.items() if any(str(c.get("document")) == name for c in claims)]
+    known = [
+        f"{name}: {text}" for name, text in DOCUMENTS.items() if any(str(c.get("document")) == name for c in claims)
+    ]
     documents = "".join(f"<li>{escape(text)}</li>" for text in known)
     body = filtered_table(columns, rows, "Claims of the documents", "claims")
     said = [(claim_findings(claims), "")]
-    return Section("claims", "Claims of the documents", said, f'<ul class="small">{documents}</ul>{body}')
+    return Section(
+        "claims",
+        "Claims",
+        f"{number_of(len(claims), 'claim')} of the documents, measured",
+        said,
+        f'<ul class="small">{documents}</ul>{body}',
+    )
 
 
 def _claim_row(claim: Mapping[str, Any]) -> tuple[dict[str, str], list[Entry]]:
     verdict = str(claim.get("verdict", ""))
     shown = verdict if claim.get("agrees") is True else f"{verdict} (expected: {claim.get('expected')})"
     numbers = claim.get("numbers")
-    measured = "; ".join(f"{name} {_claimed(value)}" for name, value in numbers.items()) if isinstance(numbers, dict) else ""
+    measured = (
+        "; ".join(f"{name} {_claimed(value)}" for name, value in numbers.items()) if isinstance(numbers, dict) else ""
+    )
     kind = {"holds": "holds", "holds with correction": "corrected", "fails as printed": "fails"}.get(verdict, "holds")
     row = [
         Entry(f"{claim.get('id', '')} {claim.get('place', '')}", str(claim.get("id", ""))),
@@ -114,7 +126,7 @@ def probes_section(page: Page, probes: Sequence[Probed]) -> Section:
         drawn = {figure.title for figure in figures}
         bare = [(title(probe), probe.verdict) for probe in here if title(probe) not in drawn]
         parts.append(f"<h3><bdi>{escape(place)}</bdi></h3>{page.plots(figures)}{facts(bare) if bare else ''}")
-    return Section("probes", "Probes", said, "".join(parts))
+    return Section("probes", "Probes", number_of(len(probes), "probe"), said, "".join(parts))
 
 
 def records_section(records: Sequence[tuple[str, dict[str, Any]]]) -> Section:
@@ -122,12 +134,17 @@ def records_section(records: Sequence[tuple[str, dict[str, Any]]]) -> Section:
     parts = []
     for place, record in records:
         results = record.get("results")
-        pairs = [("command", str(record.get("command", ""))), ("scaled down", _short(record.get("scaled_down")) or "nothing")]
+        pairs = [
+            ("command", str(record.get("command", ""))),
+            ("scaled down", _short(record.get("scaled_down")) or "nothing"),
+        ]
         pairs.append(("machine", _short(record.get("machine"))))
-        parts.append(f"<h3><bdi>{escape(place)}</bdi></h3><p><bdi>{escape(record.get('what', ''))}</bdi></p>{facts(pairs)}")
+        parts.append(
+            f"<h3><bdi>{escape(place)}</bdi></h3><p><bdi>{escape(record.get('what', ''))}</bdi></p>{facts(pairs)}"
+        )
         parts.append(_results(place, results))
     said = [(f"{place}: {record.get('what', '')}", "") for place, record in records]
-    return Section("records", "Stored experiments", said, "".join(parts))
+    return Section("records", "Stored experiments", number_of(len(records), "stored experiment"), said, "".join(parts))
 
 
 def _results(place: str, results: Any) -> str:
@@ -149,7 +166,9 @@ def _result(value: Any) -> Entry:
 
 def _flattened(value: Any, name: str = "") -> list[tuple[str, str]]:
     if isinstance(value, dict):
-        return [pair for key, item in value.items() for pair in _flattened(item, f"{name}, {key}" if name else str(key))]
+        return [
+            pair for key, item in value.items() for pair in _flattened(item, f"{name}, {key}" if name else str(key))
+        ]
     return [(name or "result", _short(value))]
 
 

@@ -70,8 +70,8 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[Entry]], caption: s
         kind: a class of the style sheet.
 
     Example:
-        >>> table([Column("T")], [[Entry("5", 5)]], "lengths").count("<td")
-        1
+        >>> table([Column("T")], [[Entry("5", 5)]], "lengths").count("</tr>")
+        2
     """
     head = "".join(_heading(column) for column in columns)
     body = "".join(_row(columns, row) for row in rows)
@@ -89,7 +89,9 @@ def _heading(column: Column) -> str:
 
 
 def _row(columns: Sequence[Column], row: Sequence[Entry], attributes: Mapping[str, str] | None = None) -> str:
-    cells = "".join(_entry(column, entry, first=not place) for place, (column, entry) in enumerate(zip(columns, row, strict=True)))
+    cells = "".join(
+        _entry(column, entry, first=not place) for place, (column, entry) in enumerate(zip(columns, row, strict=True))
+    )
     extra = "".join(f' data-{name}="{escape(value)}"' for name, value in (attributes or {}).items())
     return f"<tr{extra}>{cells}</tr>"
 
@@ -103,9 +105,10 @@ def _entry(column: Column, entry: Entry, first: bool) -> str:
     text = f"<bdi>{escape(entry.text)}</bdi>"
     if entry.link:
         text = f'<a href="{escape(entry.link)}">{text}</a>'
-    return (
-        f'<{tag}{scope} class="{escape(kinds)}" data-label="{escape(column.name)}"{sort}>{dot(entry.colour)}{text}</{tag}>'
-    )
+    if entry.colour:
+        text = f'<span class="named">{dot(entry.colour)}{text}</span>'
+    label = f"{column.name}, {column.unit}" if column.unit else column.name
+    return f'<{tag}{scope} class="{escape(kinds)}" data-label="{escape(label)}"{sort}>{text}</{tag}>'
 
 
 def _sortable(value: Any) -> str:
@@ -156,8 +159,8 @@ def filtered_table(
 
 def _choice(name: str, values: Sequence[str]) -> str:
     options = "".join(f'<option value="{escape(value)}">{escape(value)}</option>' for value in values)
-    every = f"every {name}"
-    return f'<label>{escape(name)} <select data-filter="{escape(name)}"><option value="">{escape(every)}</option>{options}</select></label>'
+    every = f'<option value="">every {escape(name)}</option>'
+    return f'<label>{escape(name)} <select data-filter="{escape(name)}">{every}{options}</select></label>'
 
 
 def relative_link(path: str) -> str:

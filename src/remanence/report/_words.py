@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 ABSENT = "–"
-NOT_FINITE = "not finite"
+SPACE = "\N{NO-BREAK SPACE}"
+"""Between a number and its unit."""
 
 
 def as_number(value: Any) -> float | None:
@@ -40,14 +41,15 @@ def percent(share: float | None) -> str:
     """A share in percent; only what is all is called 100 %.
 
     Example:
-        >>> percent(0.5), percent(0.99961), percent(1.0), percent(math.nan)
-        ('50.0 %', '> 99.9 %', '100 %', 'NaN')
+        >>> [percent(share).replace(SPACE, " ") for share in (0.5, 0.99961, 1.0, math.nan)]
+        ['50.0 %', '> 99.9 %', '100 %', 'NaN']
     """
     if share is None or not math.isfinite(share):
         return plain(share)
     if share == 1:
-        return "100 %"
-    return "> 99.9 %" if 0.9995 <= share < 1 else f"{100 * share:.1f} %".replace("-", "−")
+        return f"100{SPACE}%"
+    number = f">{SPACE}99.9" if 0.9995 <= share < 1 else f"{100 * share:.1f}".replace("-", "−")
+    return f"{number}{SPACE}%"
 
 
 def points(difference: float) -> str:
@@ -75,27 +77,27 @@ def size(octets: float | None) -> str:
     """Bytes with a unit.
 
     Example:
-        >>> size(512), size(24_100), size(1.5e6)
-        ('512 B', '24.1 kB', '1.5 MB')
+        >>> [size(octets).replace(SPACE, " ") for octets in (512, 24_100, 1.5e6)]
+        ['512 B', '24.1 kB', '1.5 MB']
     """
     if octets is None or not math.isfinite(octets):
         return plain(octets)
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if octets >= scale:
-            return f"{octets / scale:.3g} {unit}"
-    return f"{octets:.0f} B"
+            return f"{octets / scale:.3g}{SPACE}{unit}"
+    return f"{octets:.0f}{SPACE}B"
 
 
 def duration(seconds: float | None) -> str:
     """Seconds or minutes.
 
     Example:
-        >>> duration(12.34), duration(600)
-        ('12.3 s', '10 min')
+        >>> [duration(seconds).replace(SPACE, " ") for seconds in (12.34, 600)]
+        ['12.3 s', '10 min']
     """
     if seconds is None or not math.isfinite(seconds):
         return plain(seconds)
-    return f"{seconds:.3g} s" if seconds < 100 else f"{seconds / 60:.3g} min"
+    return f"{seconds:.3g}{SPACE}s" if seconds < 100 else f"{seconds / 60:.3g}{SPACE}min"
 
 
 def enumerated(parts: Sequence[str]) -> str:
@@ -106,6 +108,16 @@ def enumerated(parts: Sequence[str]) -> str:
         'a, b and c'
     """
     return " and ".join([*([", ".join(parts[:-1])] if len(parts) > 1 else []), *parts[-1:]])
+
+
+def at_length(length: int | None) -> str:
+    """A length, with the space that it needs before it.
+
+    Example:
+        >>> at_length(None), at_length(2000).replace(SPACE, " ")
+        ('', ' at T = 2,000')
+    """
+    return "" if length is None else f" at T{SPACE}={SPACE}{length:,}"
 
 
 def number_of(amount: int, thing: str) -> str:

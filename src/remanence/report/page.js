@@ -28,7 +28,7 @@
   const layoutOf = (figure) => {
     const c = look();
     const layout = {
-      ...figure.layout, autosize: true, margin: { l: 8, r: 8, t: 8, b: 8 }, hovermode: "closest", dragmode: "zoom",
+      ...figure.layout, autosize: true, margin: { l: 62, r: 12, t: figure.data.some((trace) => trace.showlegend) ? 36 : 10, b: 48 }, hovermode: "closest", dragmode: "zoom",
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, color: c.ink },
       hoverlabel: { bgcolor: c.raised, bordercolor: c.rule, font: { color: c.ink, size: 12 }, namelength: 60 },
