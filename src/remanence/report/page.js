@@ -7,10 +7,10 @@
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
   // ---- light and dark --------------------------------------------------------------------------------------------
-  const remembered = (() => { try { return localStorage.getItem("remanence-theme"); } catch { return null; } })();
+  const stored = () => { try { return localStorage.getItem("remanence-theme"); } catch { return null; } };
   const preferred = matchMedia("(prefers-color-scheme: dark)");
   const setTheme = (name) => { root.dataset.theme = name; };
-  setTheme(remembered || (preferred.matches ? "dark" : "light"));
+  setTheme(stored() || (preferred.matches ? "dark" : "light"));
 
   const HEAT = {
     light: [[0, "rgba(0,114,178,0)"], [0.15, "#b9d9ec"], [0.5, "#3d93c4"], [1, "#003a5c"]],
@@ -67,7 +67,8 @@
     recolour();
   });
   preferred.addEventListener("change", () => {
-    if (!remembered) { setTheme(preferred.matches ? "dark" : "light"); recolour(); }
+    setTheme(preferred.matches ? "dark" : "light");
+    recolour();
   });
   let beforePrint = null;
   addEventListener("beforeprint", () => { beforePrint = root.dataset.theme; setTheme("light"); recolour(); });
