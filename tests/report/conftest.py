@@ -55,7 +55,7 @@ def probe_table(steps: int = 12, update: int = 1000) -> dict[str, Any]:
             "seconds": lengths,
             "peak_bytes": lengths,
             "state_bytes": [512] * 4,
-            "growth": {"seconds": growth, "peak_bytes": growth, "state_bytes": flat},
+            "growth": {"seconds": growth, "peak_bytes": growth, "state_bytes": flat, "operations": growth},
             "verdict": "time linear in T",
         },
         "attention_map": {"names": ["0: rnn"], "maps": [weights], "recent": recent, "verdict": "1 attention(s)"},

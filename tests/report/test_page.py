@@ -202,3 +202,18 @@ def test_links_lead_to_the_runs(write, make_comparison, tmp_path):
 def test_a_folder_can_be_moved(write, make_comparison, tmp_path):
     shutil.move(make_comparison(), tmp_path / "elsewhere")
     assert "keeps 99.5 % at T = 5,000" in text_of(write(tmp_path / "elsewhere"))
+
+
+def test_times_that_disagree_with_the_operations_get_no_law(write, make_run):
+    run = make_run("noisy")
+    table = json.loads((run / "probes.json").read_text())
+    table["cost"]["growth"]["seconds"]["order"] = "quadratic"
+    (run / "probes.json").write_text(json.dumps(table), encoding="utf-8")
+    page = text_of(write(run))
+    assert "LSTM, T = 100: too noisy to say" in page
+    assert "LSTM, T = 100: linear" in page  # of the memory
+
+
+def test_what_was_not_learnt_is_not_said_to_be_lost(write, make_comparison):
+    page = text_of(write(make_comparison()))
+    assert "its best run falls" not in page

@@ -67,6 +67,8 @@ def _cells(page: Page, found: Comparison) -> str:
         "Accuracy is that of the best weights by validation; the range is over the seeds. "
         "Times are those of the machine below, with whatever else it did."
     )
+    if any(run.has_curriculum for run in found.runs):
+        note += " No speed is given for runs whose length grew during training."
     return table(_CELL_COLUMNS, rows, f"{found.title}: the models", "cells") + f'<p class="small">{note}</p>'
 
 
@@ -198,7 +200,9 @@ def _settings(found: Comparison) -> str:
     tables = {}
     for cell in found.cells:
         if cell.runs:
-            tables.setdefault(cell.runs[0].settings, []).append(f"{cell.name}, first of seeds {_seeds(cell)}")
+            tables.setdefault(cell.runs[0].settings, []).append(
+                f"{cell.name}, seeds {_seeds(cell)}; shown is the first"
+            )
     settings = "".join(
         details("; ".join(names), f"<pre>{escape(text)}</pre>") for text, names in tables.items() if text
     )

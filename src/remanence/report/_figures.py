@@ -70,7 +70,7 @@ def _curve(cell: Cell, run: RunRecord, metric: str, styles: Mapping[str, Look]) 
         name=f"{cell.label}, seed {run.seed}{state}",
         hover="update %{x:,}: " + ("%{y:.1%}" if metric == "accuracy" else "%{y:.4g}"),
         line={"color": styles[cell.label].colour, "dash": styles[cell.label].dash, "width": 1.5},
-        opacity=0.75,
+        opacity=0.85,
     )
 
 
@@ -154,6 +154,7 @@ def costs(found: Comparison, styles: Mapping[str, Look]) -> list[Figure]:
             growth = result.get("growth", {}).get(measure, {})
             fitted = _fitted(growth, lengths)
             close = all(_near(fit, as_number(value)) for fit, value in zip(fitted, values, strict=False))
+            close &= measure != "seconds" or growth.get("order") == _order(result, "operations")
             drawn = line(cell.label, style, lengths, fitted, name=f"{cell.name}, fit", opacity=0.6)
             data += [marks, drawn] if close else [marks]
             orders.append(f"{cell.name}: {growth.get('order', 'unknown') if close else 'too noisy to say'}")
@@ -172,6 +173,11 @@ def _fitted(growth: Mapping[str, Any], lengths: Sequence[float]) -> list[float |
         return [None] * len(lengths)
     a, b, c = (term or 0.0 for term in terms)
     return [a + b * t + c * t * t for t in lengths]
+
+
+def _order(result: Mapping[str, Any], measure: str) -> Any:
+    """How a measure grows. Times that do not grow as the operations do were disturbed by something else."""
+    return result.get("growth", {}).get(measure, {}).get("order")
 
 
 def _near(fit: float | None, value: float | None) -> bool:

@@ -125,7 +125,7 @@ def _ending(cell: Cell) -> str:
 def _kept(cell: Cell) -> str:
     """How the best run does at other lengths: the farthest that it keeps, and the first that it does not."""
     known = [point for point in cell.transfer if point.accuracy is not None]
-    if not known:
+    if not known or (cell.accuracy.most or 0.0) < KEPT:  # what was not learnt cannot be kept
         return ""
     kept = _before_first_loss(known)
     lost = known[len(kept) :]

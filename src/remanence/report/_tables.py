@@ -11,6 +11,9 @@ from urllib.parse import quote
 
 from remanence.report._words import as_number
 
+SHORT = 24
+"""Letters of a name that is not broken into lines."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -106,7 +109,8 @@ def _entry(column: Column, entry: Entry, first: bool) -> str:
     if entry.link:
         text = f'<a href="{escape(entry.link)}">{text}</a>'
     if entry.colour:
-        text = f'<span class="named">{dot(entry.colour)}{text}</span>'
+        kind = "named short" if len(entry.text) <= SHORT else "named"
+        text = f'<span class="{kind}">{dot(entry.colour)}{text}</span>'
     label = f"{column.name}, {column.unit}" if column.unit else column.name
     return f'<{tag}{scope} class="{escape(kinds)}" data-label="{escape(label)}"{sort}>{text}</{tag}>'
 
