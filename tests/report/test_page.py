@@ -101,8 +101,8 @@ def test_mixed_versions_are_said(write, make_run):
 def test_models_of_one_name_are_told_apart_by_their_settings(write, make_run):
     make_run("five", model="RelRNN", options={"recent": 5})
     page = text_of(write(make_run("ten", model="RelRNN", options={"recent": 10}).parent))
-    assert "RelRNN (recent=5)" in page
-    assert "RelRNN (recent=10)" in page
+    assert "RelRNN (recent 5)" in page
+    assert "RelRNN (recent 10)" in page
 
 
 @pytest.mark.parametrize(

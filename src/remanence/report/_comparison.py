@@ -261,15 +261,27 @@ def _by_seed(run: RunRecord) -> tuple[int, str]:
 
 def _labels(runs: list[RunRecord]) -> dict[Path, str]:
     """Names of models; those that occur with different settings are told apart by these."""
-    settings = {run.folder: _flat({k: v for k, v in run.config.items() if k not in ("seed", "task")}) for run in runs}
+    settings = {run.folder: _telling(run) for run in runs}
     labels = {}
     for run in runs:
         same = [settings[other.folder] for other in runs if other.model == run.model]
         keys = sorted({key for table in same for key in table})
         differing = [key for key in keys if len({str(table.get(key)) for table in same}) > 1]
-        parts = [f"{key.rpartition('.')[2]}={settings[run.folder].get(key, 'default')}" for key in differing]
+        parts = [_told(key, settings[run.folder].get(key, "default")) for key in differing]
         labels[run.folder] = f"{run.model} ({', '.join(parts)})" if parts else run.model
     return labels
+
+
+def _telling(run: RunRecord) -> dict[str, Any]:
+    """Settings that may tell two models apart; a curriculum counts as one, there or not."""
+    kept = {key: value for key, value in run.config.items() if key not in ("seed", "task", "curriculum")}
+    return {"curriculum": run.has_curriculum, **_flat(kept)}
+
+
+def _told(key: str, value: Any) -> str:
+    if key == "curriculum":
+        return key if value else "no curriculum"
+    return f"{key.rpartition('.')[2].replace('_', ' ')} {value}"
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
