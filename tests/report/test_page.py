@@ -37,7 +37,9 @@ def test_the_same_files_give_the_same_bytes(write, make_comparison, claims_file,
 def test_the_first_screen_says_what_came_out(write, make_comparison):
     page = text_of(write(make_comparison()))
     assert "<h1><bdi>RelRNN solves Denoise at T = 100; LSTM does not</bdi></h1>" in page
-    assert "RelRNN solves Denoise at T = 100: 100 %, over 2 seeds, 99 % first seen after 1,000 updates." in page
+    assert (
+        "RelRNN solves Denoise at T = 100: 100 %, over 2 seeds, 99 % first seen after 1,000 updates (median)." in page
+    )
     assert "Without more training its best run keeps 99.5 % at T = 5,000 (20 sequences each)." in page
     assert (
         "LSTM does not solve Denoise at T = 100 within 1,000 updates: 20.5 % (20.0 % to 21.0 %), over 2 seeds" in page
@@ -172,7 +174,7 @@ def test_every_kind_of_result_has_its_section(write, make_comparison, claims_fil
     (tmp_path / "record.json").write_text(json.dumps(record), encoding="utf-8")
     make_comparison()
     page = text_of(write(tmp_path))
-    for section in ("comparison-1", "information", "probes", "records", "claims"):
+    for section in ("comparison-1", "information", "probes", "record-1", "claims"):
         assert f'<section id="{section}">' in page
     assert "could not be read" not in page
 
@@ -217,3 +219,46 @@ def test_times_that_disagree_with_the_operations_get_no_law(write, make_run):
 def test_what_was_not_learnt_is_not_said_to_be_lost(write, make_comparison):
     page = text_of(write(make_comparison()))
     assert "its best run falls" not in page
+
+
+def stored_run(arm, model, seed, best, curriculum=False):
+    """One run as the record of recall keeps it."""
+    settings = {
+        "seed": seed,
+        "task": {"name": "denoise", "options": {"length": 100}, "batch_size": 10},
+        "model": {"name": model, "options": {}},
+        "curriculum": {"start": 10 if curriculum else None},
+    }
+    curve = {"updates": [250, 500], "accuracy": [best / 2, best], "loss": [2 - best / 2, 2 - best]}
+    reached = {"updates_to_99": 500, "minutes_to_99": 0.5} if best >= 0.99 else {}
+    elsewhere = {"400": {"accuracy": best - 0.01}}
+    return {
+        "arm": arm, "seed": seed, "settings": settings, "updates": 600, "minutes": 1.0, "curve": curve,
+        "elsewhere": elsewhere, **reached,
+    }  # fmt: skip
+
+
+def test_stored_runs_are_compared(write, tmp_path):
+    runs = [stored_run("rel", "RelLSTM", seed, 1.0 - seed / 100, curriculum=True) for seed in (0, 1)]
+    runs += [stored_run("fixed", "RelLSTM", 0, 0.3)]
+    record = {"what": "recall", "command": "run it", "scaled_down": "", "machine": "mine"}
+    path = tmp_path / "recall.json"
+    path.write_text(json.dumps({**record, "results": {"arms": {}, "runs": runs}}), encoding="utf-8")
+    page = text_of(write(path))
+    assert "RelLSTM (curriculum) solves Denoise at T = 100; RelLSTM (no curriculum) does not" in page
+    assert "its best run keeps 99.0 % at T = 400" in page
+    assert "Denoise, recall.json" in page
+    assert "30 s" in page
+
+
+def test_stored_information_curves_are_drawn(write, tmp_path):
+    curve = {"lags": [1, 2], "values": [0.5, 0.25], "floor": [0.1, 0.1], "best": "power"}
+    curve["fits"] = {"power": {"gamma": 1.0, "amplitude": 0.5}}
+    record = {"what": "bits", "command": "run it", "scaled_down": "", "machine": "mine"}
+    results = {"models": [{"label": "RNN 8", "curve": curve}], "data": {"training set": {"curve": curve}}}
+    path = tmp_path / "binary.json"
+    path.write_text(json.dumps({**record, "results": results}), encoding="utf-8")
+    page = text_of(write(path))
+    assert 'data-model="RNN 8"' in page
+    assert 'data-model="training set"' in page
+    assert "power law, gamma = 1" in page

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from remanence.experiments import Printed, printed_accuracy
+from remanence.report._labels import model_labels
 from remanence.report._runs import RunRecord
 from remanence.report._words import as_number, number_of
 
@@ -174,6 +175,7 @@ class Comparison:
         options: of the task, but its length.
         cells: by model, then by length.
         commands: that made it, as far as known.
+        source: the stored experiment that keeps it; empty for runs on disk.
 
     Example:
         >>> Comparison("copy", {"items": 3}, ()).title
@@ -184,6 +186,12 @@ class Comparison:
     options: dict[str, Any]
     cells: tuple[Cell, ...]
     commands: tuple[str, ...] = ()
+    source: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The task in words, and where it is kept if not in runs."""
+        return f"{self.title}, {self.source}" if self.source else self.title
 
     @property
     def title(self) -> str:
@@ -245,7 +253,7 @@ def compare(runs: Sequence[RunRecord], sources: Iterable[tuple[Path, dict[str, A
 
 def _comparison(runs: list[RunRecord], sources: list[tuple[Path, dict[str, Any]]]) -> Comparison:
     cells: dict[tuple[str, int], list[RunRecord]] = {}
-    labels = _labels(runs)
+    labels = model_labels(runs)
     for run in runs:
         cells.setdefault((labels[run.folder], run.length or 0), []).append(run)
     made = tuple(
@@ -257,38 +265,6 @@ def _comparison(runs: list[RunRecord], sources: list[tuple[Path, dict[str, Any]]
 
 def _by_seed(run: RunRecord) -> tuple[int, str]:
     return (-1 if run.seed is None else run.seed, str(run.folder))
-
-
-def _labels(runs: list[RunRecord]) -> dict[Path, str]:
-    """Names of models; those that occur with different settings are told apart by these."""
-    settings = {run.folder: _telling(run) for run in runs}
-    labels = {}
-    for run in runs:
-        same = [settings[other.folder] for other in runs if other.model == run.model]
-        keys = sorted({key for table in same for key in table})
-        differing = [key for key in keys if len({str(table.get(key)) for table in same}) > 1]
-        parts = [_told(key, settings[run.folder].get(key, "default")) for key in differing]
-        labels[run.folder] = f"{run.model} ({', '.join(parts)})" if parts else run.model
-    return labels
-
-
-def _telling(run: RunRecord) -> dict[str, Any]:
-    """Settings that may tell two models apart; a curriculum counts as one, there or not."""
-    kept = {key: value for key, value in run.config.items() if key not in ("seed", "task", "curriculum")}
-    return {"curriculum": run.has_curriculum, **_flat(kept)}
-
-
-def _told(key: str, value: Any) -> str:
-    if key == "curriculum":
-        return key if value else "no curriculum"
-    return f"{key.rpartition('.')[2].replace('_', ' ')} {value}"
-
-
-def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in table.items():
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return found
 
 
 def _source_rows(run: RunRecord, sources: list[tuple[Path, dict[str, Any]]], key: str) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ def comparison_section(page: Page, found: Comparison, number: int) -> Section:
     parts += [_unmeasured(found), _printed(page, found), _runs(page, found), _settings(found)]
     by_label = {cell.label: page.styles[cell.label].colour for cell in found.cells}
     said = [(sentence, _colour_of(sentence, by_label)) for sentence in findings(found)]
-    return Section(f"comparison-{number}", found.title, headline(found), said, "".join(parts))
+    return Section(f"comparison-{number}", found.heading, headline(found), said, "".join(parts))
 
 
 def _colour_of(sentence: str, by_label: Mapping[str, str]) -> str:
@@ -62,14 +62,20 @@ _CELL_COLUMNS = (
 
 
 def _cells(page: Page, found: Comparison) -> str:
-    rows = [_cell_row(page, cell) for cell in found.cells]
+    columns, rows = _without_empty(_CELL_COLUMNS, [_cell_row(page, cell) for cell in found.cells])
     note = (
         "Accuracy is that of the best weights by validation; the range is over the seeds. "
         "Times are those of the machine below, with whatever else it did."
     )
     if any(run.has_curriculum for run in found.runs):
         note += " No speed is given for runs whose length grew during training."
-    return table(_CELL_COLUMNS, rows, f"{found.title}: the models", "cells") + f'<p class="small">{note}</p>'
+    return table(columns, rows, f"{found.title}: the models", "cells") + f'<p class="small">{note}</p>'
+
+
+def _without_empty(columns: Sequence[Column], rows: list[list[Entry]]) -> tuple[list[Column], list[list[Entry]]]:
+    """Leaves out columns in which no row has anything."""
+    kept = [place for place in range(len(columns)) if any(row[place].text != ABSENT for row in rows)]
+    return [columns[place] for place in kept], [[row[place] for place in kept] for row in rows]
 
 
 def _cell_row(page: Page, cell: Cell) -> list[Entry]:
@@ -99,9 +105,9 @@ def _unmeasured(found: Comparison) -> str:
     """Says which models the pictures of weights leave out, and why."""
     told = []
     for cell in found.cells:
-        if cell.probed is None:
+        if cell.probed is None and not found.source:
             told.append(f"{cell.name}: its weights have not been measured")
-        elif cell.probed.probes_are_stale:
+        elif cell.probed is not None and cell.probed.probes_are_stale:
             told.append(f"{cell.name}: measured at update {cell.probes.get('update')}, and better weights came later")
         errors = cell.probes.get("errors")
         told += [f"{cell.name}, {name}: {text}" for name, text in errors.items()] if isinstance(errors, dict) else []

@@ -84,7 +84,8 @@ def finding(found: Comparison, cell: Cell) -> str:
         return f"{cell.label} on {task} reaches {loss} {_basis(cell)}{_ending(cell)}."
     if _all_solved(cell):
         updates = statistics.median(update for update, _ in cell.solved)
-        first = f"99{SPACE}% first seen after {count(updates)} updates"
+        middle = " (median)" if len(cell.runs) > 1 else ""
+        first = f"99{SPACE}% first seen after {count(updates)} updates{middle}"
         verb = f"{cell.label} solves {task}: {with_range(cell)}, {_basis(cell)}, {first}"
     elif cell.solved:
         got = f"{len(cell.solved)} of {number_of(len(cell.runs), 'run')}"

@@ -10,11 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 import remanence
-from remanence.report._comparison import compare
+from remanence.report._comparison import Comparison, compare
 from remanence.report._drawing import Figure, looks
 from remanence.report._inputs import Findings, find_results
 from remanence.report._measure import measure_missing
 from remanence.report._parts import Page, Section
+from remanence.report._records import record_comparisons, record_curves
 from remanence.report._runs import Problem
 from remanence.report._sections import sections
 from remanence.report._tables import dot, escape
@@ -77,13 +78,20 @@ def make_page(found: Findings, folder: Path) -> str:
         folder: that the page will lie in; links are relative to it.
     """
     comparisons = compare(found.runs, found.comparisons)
-    labels = [label for comparison in comparisons for label in comparison.labels]
-    page = Page(folder, looks([*sorted(set(labels)), *(curve.place for curve in found.curves)]))
+    comparisons += [made for place, record in found.records for made in record_comparisons(place, record)]
+    page = Page(folder, looks(_names(found, comparisons)))
     parts = sections(page, found, comparisons)
     problems = [*found.problems, *page.problems]
     title = enumerated([part.heading for part in parts]) or "Nothing could be read"
     body = "".join((_first_screen(title, parts, problems), *map(_section, parts), _problems(problems), _footer()))
     return _document(title, body, page.figures)
+
+
+def _names(found: Findings, comparisons: Sequence[Comparison]) -> list[str]:
+    """Everything that has a colour: models, then the files and records that curves belong to."""
+    models = sorted({label for comparison in comparisons for label in comparison.labels})
+    stored = [curve.place for _, record in found.records for curve in record_curves(record.get("results"))]
+    return [*models, *(curve.place for curve in found.curves), *stored]
 
 
 def _first_screen(title: str, parts: Sequence[Section], problems: Sequence[Problem]) -> str:

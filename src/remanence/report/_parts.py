@@ -27,8 +27,8 @@ class Page:
     problems: list[Problem] = field(default_factory=list)
 
     def link(self, path: str | Path) -> str:
-        """A link from the page to a file or folder."""
-        return relative_link(os.path.relpath(path, self.folder))
+        """A link from the page to a file or folder; empty if that is not there."""
+        return relative_link(os.path.relpath(path, self.folder)) if Path(path).exists() else ""
 
     def plots(self, figures: Sequence[Figure]) -> str:
         """Places for pictures, which the script draws."""

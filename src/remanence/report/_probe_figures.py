@@ -12,6 +12,8 @@ from remanence.report._inputs import Probed
 from remanence.report._words import as_number
 
 Values = Mapping[str, Any]
+CROWD = 6
+"""Curves that can be drawn with all that belongs to them."""
 
 
 def probe_figures(probe: Probed) -> list[Figure]:
@@ -140,21 +142,26 @@ def information_figure(curves: Sequence[Probed], styles: Mapping[str, Look]) -> 
         []
     """
     data: list[Trace] = []
+    whole = len(curves) <= CROWD
     for curve in curves:
-        data += _information(curve, styles[curve.place])
-    says = "\n".join(f"{curve.place}: {curve.verdict}" for curve in curves)
+        data += _information(curve, styles[curve.place], whole)
+    says = "\n".join(f"{curve.place}: {curve.verdict}" for curve in curves if curve.verdict)
     parts = "Marks: estimates; bands: 95 % intervals; dotted: what pairs without any dependence reach; dashed: fits."
+    if not whole:
+        parts = "Marks: estimates. For so many curves intervals and floors are left out; the fits are in the table."
     x, y = ([v for trace in data for v in trace[name]] for name in ("x", "y"))
     layout = {"xaxis": log_axis("lag, symbols", x), "yaxis": log_axis("mutual information, nats", y)}
-    return Figure("Mutual information against distance", f"{says}\n{parts}", data, layout, wide=True)
+    return Figure("Mutual information against distance", f"{says}\n{parts}".strip(), data, layout, wide=True)
 
 
-def _information(curve: Probed, look: Look) -> list[Trace]:
+def _information(curve: Probed, look: Look, whole: bool) -> list[Trace]:
     values, lags = curve.values, curve.values["lags"]
     name = curve.place
     estimate = line(
         name, look, lags, _positive(values["values"]), hover="lag %{x:,}: %{y:.3g} nats", mode="lines+markers"
     )
+    if not whole:
+        return [estimate]
     dotted = {"color": look.colour, "dash": "dot", "width": 1}
     data = [estimate, line(name, look, lags, _positive(values["floor"]), name=f"{name}, floor", line=dotted)]
     band = [

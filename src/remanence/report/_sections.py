@@ -2,65 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from remanence._documents import DOCUMENTS
 from remanence.report._comparison import Comparison
 from remanence.report._comparison_section import comparison_section
+from remanence.report._curve_sections import information_section, record_section
 from remanence.report._drawing import Figure
-from remanence.report._findings import claim_findings, curve_findings
+from remanence.report._findings import claim_findings
 from remanence.report._inputs import Findings, Probed
 from remanence.report._parts import Page, Section
-from remanence.report._probe_figures import information_figure, probe_figures, title
+from remanence.report._probe_figures import probe_figures, title
 from remanence.report._runs import Problem
-from remanence.report._tables import Column, Entry, escape, facts, filtered_table, table
-from remanence.report._words import ABSENT, as_number, count, number_of, plain
-
-
-def information_section(page: Page, curves: Sequence[Probed]) -> Section:
-    """Mutual-information curves on one plot, with what was fitted."""
-    columns = (
-        Column("file", numeric=False),
-        Column("symbols"),
-        Column("sequences"),
-        Column("pairs", "at most"),
-        Column("above the noise", "up to lag"),
-        Column("law", numeric=False),
-        Column("remarks", numeric=False),
-    )
-    rows = [_curve_row(page, curve) for curve in curves]
-    labels = list(dict.fromkeys(curve.place for curve in curves))
-    figure = information_figure(curves, page.styles)
-    body = page.legend(labels) + page.plots([figure]) + table(columns, rows, "Mutual-information curves", "runs")
-    said = [(sentence, page.styles[c.place].colour) for sentence, c in zip(curve_findings(curves), curves, strict=True)]
-    return Section(
-        "information", "Mutual information", f"Mutual information in {number_of(len(labels), 'sequence')}", said, body
-    )
-
-
-def _curve_row(page: Page, curve: Probed) -> list[Entry]:
-    values = curve.values
-    above = [
-        lag
-        for lag, value, floor in zip(values["lags"], values["values"], values["floor"], strict=False)
-        if (as_number(value) or 0.0) > (as_number(floor) or 0.0)
-    ]
-    fit = values.get("fit")
-    law = str(fit.get("verdict", "")) if isinstance(fit, dict) else "none"
-    pairs = max((as_number(pair) or 0 for pair in values.get("pairs", [])), default=None)
-    alphabet, sequences = as_number(values.get("alphabet")), as_number(values.get("sequences"))
-    reach = max(above, default=None)
-    return [
-        Entry(curve.place, colour=page.styles[curve.place].colour),
-        Entry(count(alphabet), alphabet),
-        Entry(count(sequences), sequences),
-        Entry(count(pairs), pairs),
-        Entry(count(reach), reach),
-        Entry(law),
-        Entry("; ".join(map(str, values.get("warnings", []))) or ABSENT),
-    ]
+from remanence.report._tables import Column, Entry, escape, facts, filtered_table
+from remanence.report._words import ABSENT, as_number, number_of, plain
 
 
 def claims_section(claims: Sequence[dict[str, Any]]) -> Section:
@@ -129,59 +85,6 @@ def probes_section(page: Page, probes: Sequence[Probed]) -> Section:
     return Section("probes", "Probes", number_of(len(probes), "probe"), said, "".join(parts))
 
 
-def records_section(records: Sequence[tuple[str, dict[str, Any]]]) -> Section:
-    """Stored experiments: what was run, how, and everything that came out."""
-    parts = []
-    for place, record in records:
-        results = record.get("results")
-        pairs = [
-            ("command", str(record.get("command", ""))),
-            ("scaled down", _short(record.get("scaled_down")) or "nothing"),
-        ]
-        pairs.append(("machine", _short(record.get("machine"))))
-        parts.append(
-            f"<h3><bdi>{escape(place)}</bdi></h3><p><bdi>{escape(record.get('what', ''))}</bdi></p>{facts(pairs)}"
-        )
-        parts.append(_results(place, results))
-    said = [(f"{place}: {record.get('what', '')}", "") for place, record in records]
-    return Section("records", "Stored experiments", number_of(len(records), "stored experiment"), said, "".join(parts))
-
-
-def _results(place: str, results: Any) -> str:
-    """Rows of equal kind as a table, anything else by its names."""
-    rows = results if isinstance(results, list) else []
-    if rows and all(isinstance(row, dict) for row in rows):
-        names = list(dict.fromkeys(str(name) for row in rows for name in row))
-        numeric = {name: any(as_number(row.get(name)) is not None for row in rows) for name in names}
-        columns = [Column(name, numeric=numeric[name]) for name in names]
-        body = [[_result(row.get(name)) for name in names] for row in rows]
-        return table(columns, body, f"{place}: results", "runs")
-    return facts(_flattened(results))
-
-
-def _result(value: Any) -> Entry:
-    number = as_number(value)
-    return Entry(_short(value) or ABSENT) if number is None else Entry(plain(number, 4), number)
-
-
-def _flattened(value: Any, name: str = "") -> list[tuple[str, str]]:
-    if isinstance(value, dict):
-        return [
-            pair for key, item in value.items() for pair in _flattened(item, f"{name}, {key}" if name else str(key))
-        ]
-    return [(name or "result", _short(value))]
-
-
-def _short(value: Any) -> str:
-    if value is None:
-        return ""
-    number = as_number(value)
-    if number is not None:
-        return plain(number, 4)
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return text if len(text) <= 2000 else text[:2000] + "…"
-
-
 def sections(page: Page, found: Findings, comparisons: Sequence[Comparison]) -> list[Section]:
     """All sections that there are results for."""
     made = [comparison_section(page, comparison, number) for number, comparison in enumerate(comparisons, start=1)]
@@ -189,8 +92,7 @@ def sections(page: Page, found: Findings, comparisons: Sequence[Comparison]) -> 
         made.append(information_section(page, found.curves))
     if found.probes:
         made.append(probes_section(page, found.probes))
-    if found.records:
-        made.append(records_section(found.records))
+    made += [record_section(page, *record, number) for number, record in enumerate(found.records, start=1)]
     if found.claims:
         made.append(claims_section(found.claims))
     return made
