@@ -122,6 +122,21 @@ def probe(
         raise typer.BadParameter(str(error)) from error
 
 
+@app.command()
+def report(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="Runs, comparisons, and files of probe, mi or verify with --json.", metavar="PATH..."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
+    probes: Annotated[bool, typer.Option(help="Measure trained weights that have not been measured.")] = True,
+) -> None:
+    """Write one self-contained HTML page about results."""
+    from remanence.cli._report import run_report
+
+    run_report(paths, output, measure=probes)
+
+
 add_training_commands(app)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from remanence.cli._train import configuration
 from remanence.train import Cell, EvaluationConfig, best_run, carry_out, evaluate, plan_grid
 
 COLUMNS = ("model", "length", "seed", "status", "update", "loss", "accuracy", "best_accuracy", "updates_per_second")
+TRANSFER_ROWS = 20
 FAILED = 1
 INTERRUPTED = 130
 
@@ -49,6 +51,7 @@ def compare_models(
         typer.echo(f"stopped; every run in {place} is saved. The same command goes on with them", err=True)
         raise typer.Exit(INTERRUPTED) from None
     report = {"runs": rows, "seeds": over_seeds(rows), "transfer": _transferred(cells, transfer_lengths)}
+    _keep(report, place)
     _show(report, as_json)
     if any(row["status"] != "done" for row in rows):
         typer.echo(f"some runs failed; see output.txt in their folders below {place}", err=True)
@@ -142,10 +145,18 @@ def _transferred(cells: list[Cell], lengths: list[int]) -> list[dict[str, Any]]:
             continue
         network, task = best.load()
         for other in lengths:
-            found = evaluate(network, task.with_length(other), EvaluationConfig(batches=1, batch_size=20), "test")
-            seed = best.config.seed
-            rows.append({"model": model, "trained_at": length, "seed": seed, "measured_at": other, **found})
+            found = evaluate(
+                network, task.with_length(other), EvaluationConfig(batches=1, batch_size=TRANSFER_ROWS), "test"
+            )
+            which = {"model": model, "trained_at": length, "seed": best.config.seed, "run": str(best.folder)}
+            rows.append({**which, "measured_at": other, "sequences": TRANSFER_ROWS, **found})
     return rows
+
+
+def _keep(report: dict[str, list[dict[str, Any]]], place: Path) -> None:
+    """Leaves what was found beside the runs, for ``remanence report``."""
+    command = ["remanence", *sys.argv[1:]]
+    (place / "comparison.json").write_text(json.dumps({"command": command, **report}, indent=1), encoding="utf-8")
 
 
 def _show(report: dict[str, list[dict[str, Any]]], as_json: bool) -> None:
@@ -158,4 +169,4 @@ def _show(report: dict[str, list[dict[str, Any]]], as_json: bool) -> None:
         show_rows(report["seeds"], as_json=False)
     if report["transfer"]:
         typer.echo("\nbest by validation, at other lengths without more training:")
-        show_rows(report["transfer"], as_json=False)
+        show_rows([{key: row[key] for key in row if key != "run"} for row in report["transfer"]], as_json=False)
