@@ -1,0 +1,248 @@
+"""Recall over 100 steps: which models learn Copy and Denoise, how soon, and at which other lengths they then answer.
+
+The stored result ``recall`` has, under ``results``:
+
+- ``arms``: by its name, such as ``"denoise-RelLSTM-curriculum"``: the ``task``, the ``model``, whether it was trained
+  with a ``curriculum``, the ``command`` that trains it, and what the ``document`` prints: ``accuracy`` at T = 100 and
+  ``transfer``, by length (None where it prints nothing).
+- ``runs``: a list, one entry a seed: ``arm``, ``seed``, ``settings`` (the whole configuration), ``updates`` made,
+  ``minutes``, why it ended (``reason``), ``final_accuracy`` and ``best_accuracy`` by validation, ``updates_to_99`` and
+  ``minutes_to_99`` (None if 99 % was not reached), ``transfer`` (accuracy of the best weights by length, as text, on
+  test sequences), ``lengths`` (when the curriculum went on to which length) and ``curve`` (``updates``, ``accuracy``
+  and ``loss``, validated at T = 100).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from remanence.experiments._stored import save_stored
+from remanence.train import (
+    Cell,
+    EvaluationConfig,
+    Run,
+    carry_out,
+    evaluate,
+    list_runs,
+    plan_grid,
+    recipe,
+    with_settings,
+)
+
+LENGTH = 100
+SEEDS = 3
+TRANSFER = (100, 200, 400, 1000, 2000, 5000)
+SEQUENCES = 50
+SOLVED = 0.99
+POINTS = 100
+CURRICULUM = ("curriculum.start=10", "curriculum.accuracy=0.9")
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One model on one task, trained in one way.
+
+    Args:
+        task: its name.
+        model: its name.
+        updates: budget of a run; it ends earlier at an accuracy of 99 %.
+        settings: what differs from the recipe.
+        printed: accuracy that the document prints at T = 100, in per cent.
+        printed_transfer: and at other lengths, for a model trained at T = 100.
+
+    Example:
+        >>> Arm("copy", "LSTM", 1000).name
+        'copy-LSTM-fixed'
+    """
+
+    task: str
+    model: str
+    updates: int
+    settings: tuple[str, ...] = ()
+    printed: int | None = None
+    printed_transfer: dict[int, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def curriculum(self) -> bool:
+        """Whether it begins with short sequences."""
+        return any(setting.startswith("curriculum.start") for setting in self.settings)
+
+    @property
+    def name(self) -> str:
+        """Task, model and way of training; also the folder of its runs."""
+        return f"{self.task}-{self.model}-{'curriculum' if self.curriculum else 'fixed'}"
+
+    @property
+    def all_settings(self) -> list[str]:
+        """Settings, with the budget."""
+        return [f"budget.updates={self.updates}", f"budget.accuracy={SOLVED}", "evaluation.every=250", *self.settings]
+
+    def command(self, folder: str | Path = "RUNS") -> str:
+        """What trains it on the command line."""
+        options = " ".join(f"--set {setting}" for setting in self.all_settings)
+        grid = f"--models {self.model} --lengths {LENGTH} --seeds {SEEDS}"
+        return f"remanence compare {self.task} {grid} {options} --folder {folder}/{self.name}"
+
+    def cells(self, folder: str | Path) -> list[Cell]:
+        """Its runs, made or found again below a folder.
+
+        Args:
+            folder: of all arms.
+        """
+        config = with_settings(recipe(self.task, self.model), self.all_settings)
+        return plan_grid({self.model: config}, Path(folder) / self.name, [LENGTH], SEEDS)
+
+
+REL_RNN = ("optimiser.learning_rate=2e-3",)
+REL_LSTM = ("optimiser.learning_rate=3e-3",)
+H_DETACH = ("model.options.p=0.5",)
+REL_TRANSFER = {100: 100, 200: 99, 400: 99, 2000: 99, 5000: 99}
+LSTM_TRANSFER = {100: 99, 200: 64, 400: 48, 2000: 19, 5000: 14}
+H_DETACH_TRANSFER = {100: 100, 200: 91, 400: 77, 2000: 51, 5000: 42}
+
+# Document 000 prints Table 5 (Copy), Table 1 (transfer of Copy) and a table of Denoise; it has no curriculum.
+GRID = (
+    Arm("copy", "RelLSTM", 10_000, (*REL_LSTM, *CURRICULUM), 100, REL_TRANSFER),
+    Arm("denoise", "RelLSTM", 10_000, (*REL_LSTM, *CURRICULUM), 100),
+    Arm("copy", "RelRNN", 10_000, (*REL_RNN, *CURRICULUM), 100, REL_TRANSFER),
+    Arm("denoise", "RelRNN", 10_000, (*REL_RNN, *CURRICULUM), 100),
+    Arm("denoise", "LSTM", 10_000, (), 82),
+    Arm("copy", "LSTM", 10_000, (), 100, LSTM_TRANSFER),
+    Arm("denoise", "RelRNN", 15_000, REL_RNN, 100),
+    Arm("denoise", "RelLSTM", 15_000, REL_LSTM, 100),
+    Arm("denoise", "HDetachLSTM", 10_000, H_DETACH),
+    Arm("copy", "HDetachLSTM", 10_000, H_DETACH, 100, H_DETACH_TRANSFER),
+    Arm("copy", "RelRNN", 15_000, REL_RNN, 100, REL_TRANSFER),
+    Arm("copy", "RelLSTM", 15_000, REL_LSTM, 100, REL_TRANSFER),
+    Arm("denoise", "LSTM", 10_000, (*REL_LSTM, *CURRICULUM), 82),
+    Arm("copy", "LSTM", 10_000, (*REL_LSTM, *CURRICULUM), 100, LSTM_TRANSFER),
+)
+"""All arms, the most telling first."""
+
+
+def run_arms(folder: str | Path, arms: Sequence[Arm] = GRID, jobs: int = 1) -> None:
+    """Trains what is not trained yet; stopped at any moment, the same call goes on.
+
+    Args:
+        folder: where the runs go, one folder an arm.
+        arms: which ones.
+        jobs: processes at a time.
+
+    Example:
+        >>> run_arms("nowhere", arms=())
+    """
+    for arm in arms:
+        carry_out(arm.cells(folder), jobs)
+
+
+def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
+    """Reads all runs that are done and measures them at other lengths.
+
+    Args:
+        folder: that :func:`run_arms`, or the commands of the arms, left.
+        arms: which ones.
+
+    Returns:
+        The record, as the module describes it.
+
+    Example:
+        >>> collect("nowhere", arms=[Arm("copy", "LSTM", 10)])["results"]["runs"]
+        []
+    """
+    runs = [summary(arm, run) for arm in arms for run in list_runs(Path(folder) / arm.name) if run.is_done]
+    return {
+        "what": "Copy and Denoise at T = 100, learnt by four models from several seeds, then asked at other lengths",
+        "command": "python -m remanence.experiments recall RUNS",
+        "scaled_down": "at most 20,000 updates of 10 sequences, where document 000's code makes 200,000; "
+        f"other lengths on {SEQUENCES} sequences, where it takes 10,000",
+        "machine": f"{platform.machine()}, one core a run, shared with other work: minutes are upper bounds",
+        "results": {"arms": {arm.name: _description(arm) for arm in arms}, "runs": runs},
+    }
+
+
+def _description(arm: Arm) -> dict[str, Any]:
+    printed = {"accuracy": arm.printed, "transfer": {str(key): value for key, value in arm.printed_transfer.items()}}
+    facts = {"task": arm.task, "model": arm.model, "curriculum": arm.curriculum, "command": arm.command()}
+    return {**facts, "document": printed}
+
+
+def summary(arm: Arm, run: Run) -> dict[str, Any]:
+    """What one run came to.
+
+    Args:
+        arm: that it belongs to.
+        run: that is done.
+    """
+    lines, status = run.metrics.read(), run.status
+    judged = [line for line in lines if line["kind"] == "validation"]
+    seconds = {line["update"]: line["seconds"] for line in lines if line["kind"] == "train"}
+    solved = next((line["update"] for line in judged if line["accuracy"] >= SOLVED), None)
+    return {
+        "arm": arm.name,
+        "seed": run.config.seed,
+        "settings": dataclasses.asdict(run.config),
+        "updates": status["update"],
+        "minutes": round(status["seconds"] / 60, 2),
+        "reason": status["reason"],
+        "final_accuracy": judged[-1]["accuracy"],
+        "best_accuracy": max(line["accuracy"] for line in judged),
+        "updates_to_99": solved,
+        "minutes_to_99": None if solved is None else round(seconds[solved] / 60, 2),
+        "transfer": transfer(run),
+        "lengths": [[line["update"], line["length"]] for line in lines if line["kind"] == "curriculum"],
+        "curve": learning_curve(judged),
+    }
+
+
+def learning_curve(judged: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
+    """Validations as columns, at most 100 of them, the last among them.
+
+    Args:
+        judged: lines of a run's metrics.
+
+    Example:
+        >>> learning_curve([{"update": 500, "accuracy": 0.5, "loss": 1.25}])
+        {'updates': [500], 'accuracy': [0.5], 'loss': [1.25]}
+    """
+    stride = -(-len(judged) // POINTS)
+    kept = judged[:: -stride or None][::-1]
+    columns = (("updates", "update"), ("accuracy", "accuracy"), ("loss", "loss"))
+    return {name: [round(line[key], 5) for line in kept] for name, key in columns}
+
+
+def transfer(run: Run, lengths: Iterable[int] = TRANSFER) -> dict[str, float]:
+    """Accuracy of a run's best weights at other lengths, without more training; kept in its folder, as it takes time.
+
+    Args:
+        run: that is done.
+        lengths: to ask at.
+    """
+    path = run.folder / "transfer.json"
+    found: dict[str, float] = json.loads(path.read_text()) if path.is_file() else {}
+    missing = [length for length in lengths if str(length) not in found]
+    if missing:
+        model, task = run.load()
+        config = EvaluationConfig(batches=1, batch_size=SEQUENCES)
+        for length in missing:
+            measured = evaluate(model, task.with_length(length), config, "test")
+            found[str(length)] = round(measured["accuracy"], 5)
+        run.write("transfer.json", json.dumps(found))
+    return found
+
+
+def store(folder: str | Path, jobs: int = 1) -> Path:
+    """Trains what is missing, and writes the stored result.
+
+    Args:
+        folder: where the runs are.
+        jobs: processes at a time; 0 trains nothing and takes what is there.
+    """
+    if jobs:
+        run_arms(folder, GRID, jobs)
+    return save_stored("recall", collect(folder))
