@@ -95,9 +95,7 @@ def _verdict(results: Sequence[Result]) -> str:
     with_memory = [result for result in results if result.has_memory and result.solved]
     without = [result for result in results if not result.has_memory]
     if not with_memory:
-        return (
-            "No model with a memory reached 99 % in time: from this seed the demonstration did not succeed."
-        )
+        return "No model with a memory reached 99 % in time: from this seed the demonstration did not succeed."
     if any(result.solved for result in without):
         return "A model without a memory reached 99 % as well: from this seed the two kinds are not told apart."
     best = max((result.accuracy for result in without), default=0.0)

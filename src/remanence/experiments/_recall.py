@@ -112,16 +112,16 @@ GRID = (
     Arm("denoise", "RelLSTM", 10_000, (*REL_LSTM, *CURRICULUM), 100),
     Arm("copy", "RelRNN", 10_000, (*REL_RNN, *CURRICULUM), 100, REL_TRANSFER),
     Arm("denoise", "RelRNN", 10_000, (*REL_RNN, *CURRICULUM), 100),
-    Arm("denoise", "LSTM", 10_000, (), 82),
-    Arm("copy", "LSTM", 10_000, (), 100, LSTM_TRANSFER),
-    Arm("denoise", "RelRNN", 15_000, REL_RNN, 100),
-    Arm("denoise", "RelLSTM", 15_000, REL_LSTM, 100),
-    Arm("denoise", "HDetachLSTM", 10_000, H_DETACH),
-    Arm("copy", "HDetachLSTM", 10_000, H_DETACH, 100, H_DETACH_TRANSFER),
-    Arm("copy", "RelRNN", 15_000, REL_RNN, 100, REL_TRANSFER),
-    Arm("copy", "RelLSTM", 15_000, REL_LSTM, 100, REL_TRANSFER),
-    Arm("denoise", "LSTM", 10_000, (*REL_LSTM, *CURRICULUM), 82),
-    Arm("copy", "LSTM", 10_000, (*REL_LSTM, *CURRICULUM), 100, LSTM_TRANSFER),
+    Arm("denoise", "LSTM", 6000, (), 82),
+    Arm("copy", "LSTM", 6000, (), 100, LSTM_TRANSFER),
+    Arm("denoise", "RelRNN", 10_000, REL_RNN, 100),
+    Arm("denoise", "RelLSTM", 10_000, REL_LSTM, 100),
+    Arm("denoise", "HDetachLSTM", 6000, H_DETACH),
+    Arm("copy", "HDetachLSTM", 6000, H_DETACH, 100, H_DETACH_TRANSFER),
+    Arm("copy", "RelRNN", 10_000, REL_RNN, 100, REL_TRANSFER),
+    Arm("copy", "RelLSTM", 10_000, REL_LSTM, 100, REL_TRANSFER),
+    Arm("denoise", "LSTM", 6000, (*REL_LSTM, *CURRICULUM), 82),
+    Arm("copy", "LSTM", 6000, (*REL_LSTM, *CURRICULUM), 100, LSTM_TRANSFER),
 )
 """All arms, the most telling first."""
 
@@ -159,7 +159,7 @@ def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
     return {
         "what": "Copy and Denoise at T = 100, learnt by four models from several seeds, then asked at other lengths",
         "command": "python -m remanence.experiments recall RUNS",
-        "scaled_down": "at most 20,000 updates of 10 sequences, where document 000's code makes 200,000; "
+        "scaled_down": "at most 10,000 updates of 10 sequences, where document 000's code makes 200,000; "
         f"other lengths on {SEQUENCES} sequences, where it takes 10,000",
         "machine": f"{platform.machine()}, one core a run, shared with other work: minutes are upper bounds",
         "results": {"arms": {arm.name: _description(arm) for arm in arms}, "runs": runs},
