@@ -6,7 +6,9 @@ import pytest
 from remanence.cli._train import configuration
 from remanence.experiments import __main__ as command
 from remanence.experiments import _recall as recall
-from remanence.train import run_name, train
+from remanence.nn import SequenceModel
+from remanence.tasks import Denoise
+from remanence.train import EvaluationConfig, evaluate, run_name, train
 
 TINY = recall.Arm(
     "denoise",
@@ -35,7 +37,6 @@ def runs(tmp_path_factory):
 def test_a_run_is_summed_up_from_its_folder(runs, monkeypatch):
     folder, arm = runs
     monkeypatch.setattr(recall, "TRANSFER", (2, 5))
-    monkeypatch.setattr(recall.transfer, "__defaults__", ((2, 5),))
     record = recall.collect(folder, [arm])
     (found,) = record["results"]["runs"]
     assert (found["arm"], found["seed"], found["updates"]) == ("denoise-RelRNN-curriculum", 0, 4)
@@ -43,18 +44,42 @@ def test_a_run_is_summed_up_from_its_folder(runs, monkeypatch):
     assert found["best_accuracy"] == found["final_accuracy"] == 0.99
     assert found["curve"]["updates"] == [1, 2, 3]
     assert found["lengths"] == [[1, 3]]
-    assert sorted(found["transfer"]) == ["2", "5"]
+    assert sorted(found["elsewhere"]) == ["2", "5"]
     assert found["settings"]["curriculum"]["start"] == 2
     described = record["results"]["arms"][arm.name]
     assert described["document"] == {"accuracy": 100, "transfer": {"200": 99}}
 
 
-def test_transfer_is_measured_once(runs, monkeypatch):
+def test_other_lengths_are_asked_once(runs, monkeypatch):
     folder, arm = runs
     (run,) = recall.list_runs(folder / arm.name)
-    first = recall.transfer(run, (2,))
-    monkeypatch.setattr(recall, "evaluate", None)
-    assert recall.transfer(run, (2,)) == first
+    first = recall.elsewhere(run, (2,))
+    monkeypatch.setattr(recall, "_answers", None)
+    assert recall.elsewhere(run, (2,)) == first
+
+
+def test_answers_are_those_of_an_evaluation():
+    task = Denoise(length=40)
+    model = SequenceModel.for_task(task, "LSTM", hidden_size=4)
+    found = recall._answers(model, task)
+    expected = evaluate(model, task, EvaluationConfig(batches=1, batch_size=recall.SEQUENCES), "test")
+    assert found["accuracy"] == round(expected["accuracy"], 5)
+    assert found["held"] == 0
+
+
+@pytest.mark.parametrize(("recent", "relevant"), [(1, 1), (3, 5), (20, 20), (60, 1)])
+def test_held_counts_the_symbols_whose_state_is_in_the_memory(recent, relevant):
+    task = Denoise(length=30)
+    batch = task.batch(0, 3)
+    question = task.total_steps - task.items
+    model = SequenceModel.for_task(task, "RelRNN", hidden_size=4, recent=recent, relevant=relevant)
+    _, state = model(batch.inputs[:question])
+    assert set(state.step.flatten().tolist()) == {question}
+    held = 0
+    for row in range(3):
+        kept = set(state.relevant_step[0, row].tolist()) | set(range(question - recent, question))
+        held += sum(step in kept for step in range(question - 1) if batch.inputs[step, row, 0] == 0)
+    assert recall._held(batch.inputs[: question - 1], state) == held / (3 * task.items)
 
 
 def test_an_arms_command_makes_the_runs_that_are_collected():

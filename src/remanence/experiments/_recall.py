@@ -7,9 +7,9 @@ The stored result ``recall`` has, under ``results``:
   ``transfer``, by length (None where it prints nothing).
 - ``runs``: a list, one entry a seed: ``arm``, ``seed``, ``settings`` (the whole configuration), ``updates`` made,
   ``minutes``, why it ended (``reason``), ``final_accuracy`` and ``best_accuracy`` by validation, ``updates_to_99`` and
-  ``minutes_to_99`` (None if 99 % was not reached), ``transfer`` (accuracy of the best weights by length, as text, on
-  test sequences), ``lengths`` (when the curriculum went on to which length) and ``curve`` (``updates``, ``accuracy``
-  and ``loss``, validated at T = 100).
+  ``minutes_to_99`` (None if 99 % was not reached), ``elsewhere`` (by length, as text: ``accuracy`` of the best weights
+  on test sequences, and what :func:`elsewhere` says beside), ``lengths`` (when the curriculum went on to which length)
+  and ``curve`` (``updates``, ``accuracy`` and ``loss``, validated at T = 100).
 """
 
 from __future__ import annotations
@@ -22,18 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from remanence.experiments._stored import save_stored
-from remanence.train import (
-    Cell,
-    EvaluationConfig,
-    Run,
-    carry_out,
-    evaluate,
-    list_runs,
-    plan_grid,
-    recipe,
-    with_settings,
-)
+from remanence.nn import SequenceModel
+from remanence.tasks import Task
+from remanence.train import Cell, Run, carry_out, list_runs, plan_grid, recipe, with_settings
 
 LENGTH = 100
 SEEDS = 3
@@ -194,7 +189,7 @@ def summary(arm: Arm, run: Run) -> dict[str, Any]:
         "best_accuracy": max(line["accuracy"] for line in judged),
         "updates_to_99": solved,
         "minutes_to_99": None if solved is None else round(seconds[solved] / 60, 2),
-        "transfer": transfer(run),
+        "elsewhere": elsewhere(run),
         "lengths": [[line["update"], line["length"]] for line in lines if line["kind"] == "curriculum"],
         "curve": learning_curve(judged),
     }
@@ -216,24 +211,49 @@ def learning_curve(judged: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
     return {name: [round(line[key], 5) for line in kept] for name, key in columns}
 
 
-def transfer(run: Run, lengths: Iterable[int] = TRANSFER) -> dict[str, float]:
-    """Accuracy of a run's best weights at other lengths, without more training; kept in its folder, as it takes time.
+def elsewhere(run: Run, lengths: Iterable[int] | None = None) -> dict[str, dict[str, float]]:
+    """Asks a run's best weights at other lengths, without more training; kept in its folder, as it takes time.
 
     Args:
         run: that is done.
-        lengths: to ask at.
+        lengths: to ask at; None takes those of the experiment.
+
+    Returns:
+        By length, as text: ``accuracy``; ``largest_state``, the greatest absolute value in the state (the cell's, if it
+        has one) when the question comes; and ``held``, the share of symbols whose state the memory then has.
     """
-    path = run.folder / "transfer.json"
-    found: dict[str, float] = json.loads(path.read_text()) if path.is_file() else {}
-    missing = [length for length in lengths if str(length) not in found]
-    if missing:
-        model, task = run.load()
-        config = EvaluationConfig(batches=1, batch_size=SEQUENCES)
-        for length in missing:
-            measured = evaluate(model, task.with_length(length), config, "test")
-            found[str(length)] = round(measured["accuracy"], 5)
-        run.write("transfer.json", json.dumps(found))
+    path = run.folder / "elsewhere.json"
+    found: dict[str, dict[str, float]] = json.loads(path.read_text()) if path.is_file() else {}
+    model, task = run.load()
+    for length in lengths or TRANSFER:
+        if str(length) not in found:
+            found[str(length)] = _answers(model, task.with_length(length))
+    run.write("elsewhere.json", json.dumps(found))
     return found
+
+
+@torch.no_grad()
+def _answers(model: SequenceModel, task: Task) -> dict[str, float]:
+    batch = task.batch(0, SEQUENCES, split="test")
+    question = int(batch.mask[:, 0].nonzero()[0])
+    _, state = model(batch.inputs[:question])
+    logits, _ = model(batch.inputs[question:], state)
+    answered = batch._replace(targets=batch.targets[question:], mask=batch.mask[question:])
+    facts = {"accuracy": task.accuracy(logits, answered).item(), "largest_state": _largest(state)}
+    facts["held"] = _held(batch.inputs[: question - 1], state)
+    return {name: round(value, 5) for name, value in facts.items()}
+
+
+def _largest(state: Any) -> float:
+    return (state.hx[1] if isinstance(state.hx, tuple) else state.hx).abs().max().item()
+
+
+def _held(shown: Tensor, state: Any) -> float:
+    """Share of symbols whose state is in the relevant set, or still in the short-term buffer, after the marker."""
+    step, row = (shown[:, :, 0] == 0).nonzero(as_tuple=True)  # inputs are one-hot, and class 0 is blank
+    relevant = (state.relevant_step[0][row] == step[:, None]).any(dim=1)
+    recent = step > len(shown) - state.recent.shape[2]
+    return (relevant | recent).double().mean().item()
 
 
 def store(folder: str | Path, jobs: int = 1) -> Path:
