@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from remanence.cli._train import configuration
-from remanence.experiments import __main__ as command
 from remanence.experiments import _recall as recall
+from remanence.experiments.__main__ import EXPERIMENTS
 from remanence.nn import SequenceModel
 from remanence.tasks import Denoise
 from remanence.train import EvaluationConfig, evaluate, run_name, train
@@ -100,8 +100,9 @@ def test_a_curve_is_thinned_and_keeps_its_end():
     assert recall.learning_curve([]) == {"updates": [], "accuracy": [], "loss": []}
 
 
-def test_the_command_stores_without_training_if_told(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(recall, "run_arms", None)
-    monkeypatch.setattr(recall, "save_stored", lambda name, record: f"{name} {len(record['results']['runs'])}")
-    command.main(["recall", str(tmp_path), "--jobs", "0"])
-    assert capsys.readouterr().out == "recall 0\n"
+def test_the_experiment_trains_then_stores(tmp_path, monkeypatch):
+    done = []
+    monkeypatch.setattr(recall, "run_arms", lambda folder, arms: done.append((folder, arms)))
+    monkeypatch.setattr(recall, "save_stored", lambda name, record: done.append((name, record["results"]["runs"])))
+    EXPERIMENTS["recall"](tmp_path)
+    assert done == [(tmp_path, recall.GRID), ("recall", [])]

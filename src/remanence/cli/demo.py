@@ -44,11 +44,10 @@ class Plan:
         Args:
             seed: of weights and batches.
         """
-        fast, faster = "optimiser.learning_rate=2e-3", "optimiser.learning_rate=3e-3"
         contenders = {
-            "RelLSTM": ("RelLSTM", faster, *CURRICULUM),
-            "LSTM": ("LSTM", faster, *CURRICULUM),
-            "RelRNN": ("RelRNN", fast, *CURRICULUM),
+            "RelLSTM": ("RelLSTM", *CURRICULUM),
+            "LSTM": ("LSTM", "optimiser.learning_rate=3e-3", *CURRICULUM),
+            "RelRNN": ("RelRNN", *CURRICULUM),
             "LSTM, no curriculum": ("LSTM",),
         }
         return {label: self._config(seed, *contender) for label, contender in contenders.items()}

@@ -1,29 +1,13 @@
-"""``python -m remanence.experiments recall RUNS``: trains what is missing below RUNS and stores what came out."""
+"""``python -m remanence.experiments NAME FOLDER`` runs an experiment, or goes on with it."""
 
-from __future__ import annotations
-
-import argparse
-from collections.abc import Callable, Sequence
+import sys
 from pathlib import Path
 
-from remanence.experiments import _recall
+from remanence.experiments._recall import run_recall
 
-EXPERIMENTS: dict[str, Callable[[Path, int], Path]] = {"recall": _recall.store}
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Carries out one experiment.
-
-    Args:
-        arguments: of the command line; None takes the process's own.
-    """
-    parser = argparse.ArgumentParser(prog="python -m remanence.experiments", description=__doc__)
-    parser.add_argument("experiment", choices=sorted(EXPERIMENTS))
-    parser.add_argument("runs", type=Path, help="folder of the runs; those that are done are not done again")
-    parser.add_argument("--jobs", type=int, default=1, help="processes at a time; 0 only stores what is done")
-    chosen = parser.parse_args(arguments)
-    print(EXPERIMENTS[chosen.experiment](chosen.runs, chosen.jobs))
-
+EXPERIMENTS = {"recall": run_recall}
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) != 3 or sys.argv[1] not in EXPERIMENTS:
+        sys.exit(f"usage: python -m remanence.experiments {{{','.join(EXPERIMENTS)}}} FOLDER")
+    EXPERIMENTS[sys.argv[1]](Path(sys.argv[2]))

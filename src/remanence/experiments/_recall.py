@@ -94,29 +94,26 @@ class Arm:
         return plan_grid({self.model: config}, Path(folder) / self.name, [LENGTH], SEEDS)
 
 
-REL_RNN = ("optimiser.learning_rate=2e-3",)
-REL_LSTM = ("optimiser.learning_rate=3e-3",)
-H_DETACH = ("model.options.p=0.5",)
 REL_TRANSFER = {100: 100, 200: 99, 400: 99, 2000: 99, 5000: 99}
 LSTM_TRANSFER = {100: 99, 200: 64, 400: 48, 2000: 19, 5000: 14}
 H_DETACH_TRANSFER = {100: 100, 200: 91, 400: 77, 2000: 51, 5000: 42}
 
 # Document 000 prints Table 5 (Copy), Table 1 (transfer of Copy) and a table of Denoise; it has no curriculum.
 GRID = (
-    Arm("copy", "RelLSTM", 10_000, (*REL_LSTM, *CURRICULUM), 100, REL_TRANSFER),
-    Arm("denoise", "RelLSTM", 10_000, (*REL_LSTM, *CURRICULUM), 100),
-    Arm("copy", "RelRNN", 10_000, (*REL_RNN, *CURRICULUM), 100, REL_TRANSFER),
-    Arm("denoise", "RelRNN", 10_000, (*REL_RNN, *CURRICULUM), 100),
+    Arm("copy", "RelLSTM", 10_000, CURRICULUM, 100, REL_TRANSFER),
+    Arm("denoise", "RelLSTM", 10_000, CURRICULUM, 100),
+    Arm("copy", "RelRNN", 10_000, CURRICULUM, 100, REL_TRANSFER),
+    Arm("denoise", "RelRNN", 10_000, CURRICULUM, 100),
     Arm("denoise", "LSTM", 6000, (), 82),
     Arm("copy", "LSTM", 6000, (), 100, LSTM_TRANSFER),
-    Arm("denoise", "RelRNN", 10_000, REL_RNN, 100),
-    Arm("denoise", "RelLSTM", 10_000, REL_LSTM, 100),
-    Arm("denoise", "HDetachLSTM", 6000, H_DETACH),
-    Arm("copy", "HDetachLSTM", 6000, H_DETACH, 100, H_DETACH_TRANSFER),
-    Arm("copy", "RelRNN", 10_000, REL_RNN, 100, REL_TRANSFER),
-    Arm("copy", "RelLSTM", 10_000, REL_LSTM, 100, REL_TRANSFER),
-    Arm("denoise", "LSTM", 6000, (*REL_LSTM, *CURRICULUM), 82),
-    Arm("copy", "LSTM", 6000, (*REL_LSTM, *CURRICULUM), 100, LSTM_TRANSFER),
+    Arm("denoise", "RelRNN", 10_000, (), 100),
+    Arm("denoise", "RelLSTM", 10_000, (), 100),
+    Arm("denoise", "HDetachLSTM", 6000),
+    Arm("copy", "HDetachLSTM", 6000, (), 100, H_DETACH_TRANSFER),
+    Arm("copy", "RelRNN", 10_000, (), 100, REL_TRANSFER),
+    Arm("copy", "RelLSTM", 10_000, (), 100, REL_TRANSFER),
+    Arm("denoise", "LSTM", 6000, ("optimiser.learning_rate=3e-3", *CURRICULUM), 82),
+    Arm("copy", "LSTM", 6000, ("optimiser.learning_rate=3e-3", *CURRICULUM), 100, LSTM_TRANSFER),
 )
 """All arms, the most telling first."""
 
@@ -256,13 +253,13 @@ def _held(shown: Tensor, state: Any) -> float:
     return (relevant | recent).double().mean().item()
 
 
-def store(folder: str | Path, jobs: int = 1) -> Path:
-    """Trains what is missing, and writes the stored result.
+def run_recall(folder: Path) -> Path:
+    """Trains what is missing, one run at a time, and writes the stored result.
+
+    To store what is done so far, without training: ``save_stored("recall", collect(folder))``.
 
     Args:
         folder: where the runs are.
-        jobs: processes at a time; 0 trains nothing and takes what is there.
     """
-    if jobs:
-        run_arms(folder, GRID, jobs)
+    run_arms(folder, GRID)
     return save_stored("recall", collect(folder))
