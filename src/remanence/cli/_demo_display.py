@@ -24,7 +24,7 @@ updates of {batch} sequences; seed {seed}.
 """
 
 LEVELS = "▁▂▃▄▅▆▇█"
-POINTS = 24
+POINTS = 16
 
 
 def introduction(console: Console, cells: Sequence[Cell], task: Denoise, seed: int) -> None:
@@ -63,12 +63,12 @@ def race_table(rows: Sequence[dict[str, Any]]) -> Table:
         >>> race_table([]).row_count
         0
     """
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("model", no_wrap=True)
-    for heading in ("trains at", "updates", "seconds", "recalled"):
-        table.add_column(heading, justify="right")
-    table.add_column("so far")
-    table.add_column("")
+    for heading in ("trains at", "updates", "recalled"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("so far", ""):
+        table.add_column(heading, no_wrap=True)
     for row in rows:
         name = f"[bold]{row['model']}[/bold]" if row["status"] == "running" else row["model"]
         table.add_row(name, *_standing(row), sparkline([accuracy for _, accuracy in row["curve"]]), _state(row))
@@ -76,9 +76,8 @@ def race_table(rows: Sequence[dict[str, Any]]) -> Table:
 
 
 def _standing(row: dict[str, Any]) -> tuple[str, ...]:
-    seconds = "" if row["seconds"] is None else f"{row['seconds']:.0f}"
     recalled = percent(row["curve"][-1][1]) if row["curve"] else ""
-    return f"T = {row['training_length']}", f"{row['update']:,}", seconds, recalled
+    return f"T = {row['training_length']}", f"{row['update']:,}", recalled
 
 
 def _state(row: dict[str, Any]) -> str:
@@ -123,12 +122,12 @@ def result_table(results: Sequence[Result], near: int, far: int) -> Table:
         >>> result_table([], near=100, far=5000).row_count
         0
     """
-    table = Table(title="recalled on new sequences, and at what cost", box=box.SIMPLE_HEAD, pad_edge=False)
+    title = "recalled on new sequences, and at what cost"
+    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("\nmodel", no_wrap=True)
-    for heading in (f"recalled\nT = {near:,}", f"untrained\nT = {far:,}", "state\nbytes", "\nparameters"):
-        table.add_column(heading, justify="right")
-    for heading in ("\nupdates", "\nseconds"):
-        table.add_column(heading, justify="right")
+    shares = (f"recalled\nT = {near:,}", f"untrained\nT = {far:,}")
+    for heading in (*shares, "state\nbytes", "\nparameters", "\nupdates", "\nseconds"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in results:
         counts = (f"{row.state_bytes:,}", f"{row.parameters:,}", f"{row.updates:,}", f"{row.seconds:.0f}")
         table.add_row(row.label, _coloured(row.accuracy), _coloured(row.far_accuracy), *counts)

@@ -91,7 +91,8 @@ def run_demo(
     leave_if_failed(rows, place)
     results = [judge(cell, plan) for cell in cells]
     console.print(result_table(results, plan.length, plan.far))
-    console.print(conclusion(results, plan.length, plan.far, task.chance.accuracy), soft_wrap=not console.is_terminal)
+    words = conclusion(results, plan.length, plan.far, task.chance.accuracy)
+    console.print(words, highlight=False, soft_wrap=not console.is_terminal)
     where(console, runs=[cell.run.folder for cell in cells])
     return results
 

@@ -31,7 +31,6 @@ from remanence.tasks import Task
 from remanence.train import Cell, Run, carry_out, list_runs, plan_grid, recipe, with_settings
 
 LENGTH = 100
-SEEDS = 3
 TRANSFER = (100, 200, 400, 1000, 2000, 5000)
 SEQUENCES = 50
 SOLVED = 0.99
@@ -50,6 +49,8 @@ class Arm:
         settings: what differs from the recipe.
         printed: accuracy that the document prints at T = 100, in per cent.
         printed_transfer: and at other lengths, for a model trained at T = 100.
+        seeds: how many runs.
+        variant: a word for settings that another arm of the same model does not have.
 
     Example:
         >>> Arm("copy", "LSTM", 1000).name
@@ -62,6 +63,8 @@ class Arm:
     settings: tuple[str, ...] = ()
     printed: int | None = None
     printed_transfer: dict[int, int] = dataclasses.field(default_factory=dict)
+    seeds: int = 3
+    variant: str = ""
 
     @property
     def curriculum(self) -> bool:
@@ -71,7 +74,8 @@ class Arm:
     @property
     def name(self) -> str:
         """Task, model and way of training; also the folder of its runs."""
-        return f"{self.task}-{self.model}-{'curriculum' if self.curriculum else 'fixed'}"
+        way = "curriculum" if self.curriculum else "fixed"
+        return "-".join(filter(None, (self.task, self.model, way, self.variant)))
 
     @property
     def all_settings(self) -> list[str]:
@@ -81,7 +85,7 @@ class Arm:
     def command(self, folder: str | Path = "RUNS") -> str:
         """What trains it on the command line."""
         options = " ".join(f"--set {setting}" for setting in self.all_settings)
-        grid = f"--models {self.model} --lengths {LENGTH} --seeds {SEEDS}"
+        grid = f"--models {self.model} --lengths {LENGTH} --seeds {self.seeds}"
         return f"remanence compare {self.task} {grid} {options} --folder {folder}/{self.name}"
 
     def cells(self, folder: str | Path) -> list[Cell]:
@@ -91,7 +95,7 @@ class Arm:
             folder: of all arms.
         """
         config = with_settings(recipe(self.task, self.model), self.all_settings)
-        return plan_grid({self.model: config}, Path(folder) / self.name, [LENGTH], SEEDS)
+        return plan_grid({self.model: config}, Path(folder) / self.name, [LENGTH], self.seeds)
 
 
 REL_TRANSFER = {100: 100, 200: 99, 400: 99, 2000: 99, 5000: 99}
@@ -100,16 +104,17 @@ H_DETACH_TRANSFER = {100: 100, 200: 91, 400: 77, 2000: 51, 5000: 42}
 
 # Document 000 prints Table 5 (Copy), Table 1 (transfer of Copy) and a table of Denoise; it has no curriculum.
 GRID = (
-    Arm("copy", "RelLSTM", 10_000, CURRICULUM, 100, REL_TRANSFER),
-    Arm("denoise", "RelLSTM", 10_000, CURRICULUM, 100),
-    Arm("copy", "RelRNN", 10_000, CURRICULUM, 100, REL_TRANSFER),
-    Arm("denoise", "RelRNN", 10_000, CURRICULUM, 100),
+    Arm("copy", "RelLSTM", 6000, CURRICULUM, 100, REL_TRANSFER),
+    Arm("denoise", "RelLSTM", 6000, CURRICULUM, 100, seeds=5),
+    Arm("copy", "RelRNN", 6000, CURRICULUM, 100, REL_TRANSFER),
+    Arm("denoise", "RelRNN", 6000, CURRICULUM, 100, seeds=5),
     Arm("denoise", "LSTM", 6000, (), 82),
     Arm("copy", "LSTM", 6000, (), 100, LSTM_TRANSFER),
     Arm("denoise", "RelRNN", 10_000, (), 100),
     Arm("denoise", "RelLSTM", 10_000, (), 100),
     Arm("denoise", "HDetachLSTM", 6000),
     Arm("copy", "HDetachLSTM", 6000, (), 100, H_DETACH_TRANSFER),
+    Arm("denoise", "RelLSTM", 6000, ("model.options.forget_bias=0", *CURRICULUM), 100, variant="keeps"),
     Arm("copy", "RelRNN", 10_000, (), 100, REL_TRANSFER),
     Arm("copy", "RelLSTM", 10_000, (), 100, REL_TRANSFER),
     Arm("denoise", "LSTM", 6000, ("optimiser.learning_rate=3e-3", *CURRICULUM), 82),
