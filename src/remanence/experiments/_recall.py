@@ -5,11 +5,17 @@ The stored result ``recall`` has, under ``results``:
 - ``arms``: by its name, such as ``"denoise-RelLSTM-curriculum"``: the ``task``, the ``model``, whether it was trained
   with a ``curriculum``, the ``command`` that trains it, and what the ``document`` prints: ``accuracy`` at T = 100 and
   ``transfer``, by length (None where it prints nothing).
-- ``runs``: a list, one entry a seed: ``arm``, ``seed``, ``settings`` (the whole configuration), ``updates`` made,
-  ``minutes``, why it ended (``reason``), ``final_accuracy`` and ``best_accuracy`` by validation, ``updates_to_99`` and
-  ``minutes_to_99`` (None if 99 % was not reached), ``elsewhere`` (by length, as text: ``accuracy`` of the best weights
-  on test sequences, and what :func:`elsewhere` says beside), ``lengths`` (when the curriculum went on to which length)
-  and ``curve`` (``updates``, ``accuracy`` and ``loss``, validated at T = 100).
+- ``runs``: a list, one entry a seed:
+
+  - ``arm``, ``seed``, ``settings`` (the whole configuration);
+  - ``updates`` made, ``minutes``, ``cpu_minutes`` (time that its one core worked, whatever else the machine did), and
+    the ``reason`` why it ended;
+  - ``final_accuracy`` and ``best_accuracy`` by validation; ``updates_to_99``, ``minutes_to_99`` and
+    ``cpu_minutes_to_99``, None if 99 % was not reached;
+  - ``elsewhere``: by length, as text, the ``accuracy`` of the best weights on test sequences, and what else
+    :func:`elsewhere` says;
+  - ``lengths``: when the curriculum went on, and to which length;
+  - ``curve``: ``updates``, ``accuracy`` and ``loss``, validated at T = 100.
 """
 
 from __future__ import annotations
@@ -158,7 +164,7 @@ def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
         "command": "python -m remanence.experiments recall RUNS",
         "scaled_down": "at most 10,000 updates of 10 sequences, where document 000's code makes 200,000; "
         f"other lengths on {SEQUENCES} sequences, where it takes 10,000",
-        "machine": f"{platform.machine()}, one core a run, shared with other work: minutes are upper bounds",
+        "machine": f"{platform.machine()}, one core a run, shared with other work: see cpu_minutes, not minutes",
         "results": {"arms": {arm.name: _description(arm) for arm in arms}, "runs": runs},
     }
 
@@ -178,7 +184,7 @@ def summary(arm: Arm, run: Run) -> dict[str, Any]:
     """
     lines, status = run.metrics.read(), run.status
     judged = [line for line in lines if line["kind"] == "validation"]
-    seconds = {line["update"]: line["seconds"] for line in lines if line["kind"] == "train"}
+    clocks = {line["update"]: line for line in lines if line["kind"] == "train"}
     solved = next((line["update"] for line in judged if line["accuracy"] >= SOLVED), None)
     return {
         "arm": arm.name,
@@ -186,11 +192,13 @@ def summary(arm: Arm, run: Run) -> dict[str, Any]:
         "settings": dataclasses.asdict(run.config),
         "updates": status["update"],
         "minutes": round(status["seconds"] / 60, 2),
+        "cpu_minutes": round(status.get("cpu_seconds", 0.0) / 60, 2),
         "reason": status["reason"],
         "final_accuracy": judged[-1]["accuracy"],
         "best_accuracy": max(line["accuracy"] for line in judged),
         "updates_to_99": solved,
-        "minutes_to_99": None if solved is None else round(seconds[solved] / 60, 2),
+        "minutes_to_99": None if solved is None else round(clocks[solved]["seconds"] / 60, 2),
+        "cpu_minutes_to_99": None if solved is None else round(clocks[solved].get("cpu_seconds", 0.0) / 60, 2),
         "elsewhere": elsewhere(run),
         "lengths": [[line["update"], line["length"]] for line in lines if line["kind"] == "curriculum"],
         "curve": learning_curve(judged),
