@@ -49,7 +49,7 @@ class RecurrentLayer(nn.Module):
             ``[s; r]``, and ``"weights"``, ``[s; weights of all stored states]``.
         recurrent_init: ``"henaff"``, ``"cayley"``, ``"random"`` (orthogonal), ``"identity"``, ``"xavier"``,
             ``"kaiming"``; ``None`` is torch's uniform.
-        forget_bias: is added to the first forget bias of an LSTM; 1 makes a cell that keeps, -2 one that leaves
+        forget_bias: is added to the first forget bias of an LSTM; 1 makes a cell that keeps, -4 one that leaves
             keeping to its memory. No other cell takes it.
         cuts: gradient cuts: ``None``, :class:`TruncatedBPTT` or :class:`HDetach`.
         max_steps: longest row, for ``output="weights"`` only.
