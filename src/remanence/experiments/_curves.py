@@ -1,0 +1,70 @@
+"""A curve of mutual information as what a record keeps: points, and the laws that fit them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from remanence.probes import InformationLaw, MutualInformation, logarithmic_lags, mutual_information
+
+SHOWN = 40
+"""Points that a record keeps of a curve; fits take all."""
+
+
+def measured(symbols: Any, lags: np.ndarray) -> MutualInformation:
+    """The curve; what it warns of stays in it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return mutual_information(symbols, lags)
+
+
+def described(curve: MutualInformation, shortest: int, longest: int, threshold: float | None) -> dict[str, Any]:
+    """Points, and both laws on a range.
+
+    Args:
+        curve: what was measured.
+        shortest: least lag of the fits.
+        longest: greatest lag of the fits.
+        threshold: estimates at or below it do not count; None for the floor.
+
+    Example:
+        >>> curve = measured(b"0011" * 200, np.arange(1, 9))
+        >>> described(curve, 1, 8, None)["best"]
+        'constant'
+    """
+    shown = np.isin(curve.lags, logarithmic_lags(int(curve.lags.max()), SHOWN))
+    points = {name: _short(getattr(curve, name)[shown]) for name in ("lags", "values", "low", "high", "bias", "floor")}
+    laws = {law: curve.fit(shortest, longest, threshold=threshold, law=law) for law in ("exponential", "power")}
+    best = curve.fit(shortest, longest, threshold=threshold)
+    fits = {law: None if fit is None else _facts(fit) for law, fit in laws.items()}
+    return points | {"best": None if best is None else best.law, "fits": fits, "fitted": [shortest, longest]}
+
+
+def _facts(fit: InformationLaw) -> dict[str, Any]:
+    scale, interval = (
+        (fit.correlation_length, fit.correlation_length_interval)
+        if fit.law == "exponential"
+        else (fit.exponent, fit.exponent_interval)
+    )
+    assert scale is not None and interval is not None
+    name = "xi" if fit.law == "exponential" else "gamma"
+    return {
+        name: _finite(scale),
+        "interval": [_finite(end) for end in interval],
+        "amplitude": _finite(fit.amplitude),
+        "aic": _finite(fit.aic[fit.law]),
+        "points": fit.points,
+        "scatter": _finite(fit.scatter),
+    }
+
+
+def _finite(value: float) -> float | None:
+    """JSON knows no infinity; None stands for it."""
+    return float(f"{value:.6g}") if np.isfinite(value) else None
+
+
+def _short(values: np.ndarray) -> list[Any]:
+    """Six digits are more than the estimates have."""
+    return [int(value) if values.dtype.kind == "i" else _finite(float(value)) for value in values]
