@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from ._framework import Claim, Evidence, Result, list_claims, verify
+from ._framework import Claim, Evidence, Result, StoredRun, list_claims, verify
 
 for _name in (
     "_attention_004",
@@ -19,4 +19,4 @@ for _name in (
 ):
     import_module(f"{__name__}.{_name}")  # registers its claims
 
-__all__ = ["Claim", "Evidence", "Result", "list_claims", "verify"]
+__all__ = ["Claim", "Evidence", "Result", "StoredRun", "list_claims", "verify"]
