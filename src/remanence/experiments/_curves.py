@@ -43,15 +43,10 @@ def described(curve: MutualInformation, shortest: int, longest: int, threshold: 
 
 
 def _facts(fit: InformationLaw) -> dict[str, Any]:
-    scale, interval = (
-        (fit.correlation_length, fit.correlation_length_interval)
-        if fit.law == "exponential"
-        else (fit.exponent, fit.exponent_interval)
-    )
-    assert scale is not None and interval is not None
-    name = "xi" if fit.law == "exponential" else "gamma"
+    scales = {"xi": fit.correlation_length, "gamma": fit.exponent}
+    interval = fit.correlation_length_interval or fit.exponent_interval or ()
     return {
-        name: _finite(scale),
+        **{name: _finite(value) for name, value in scales.items() if value is not None},
         "interval": [_finite(end) for end in interval],
         "amplitude": _finite(fit.amplitude),
         "aic": _finite(fit.aic[fit.law]),
