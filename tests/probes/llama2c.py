@@ -17,7 +17,12 @@ def read_weights(path):
     kv = dim * sizes["kv_heads"] // sizes["heads"]
     shapes = {"embedding": (sizes["vocabulary"], dim), "attention_norm": (layers, dim), "q": (layers, dim, dim)}
     shapes |= {"k": (layers, kv, dim), "v": (layers, kv, dim), "o": (layers, dim, dim), "ffn_norm": (layers, dim)}
-    shapes |= {"gate": (layers, hidden, dim), "down": (layers, dim, hidden), "up": (layers, hidden, dim), "norm": (dim,)}
+    shapes |= {
+        "gate": (layers, hidden, dim),
+        "down": (layers, dim, hidden),
+        "up": (layers, hidden, dim),
+        "norm": (dim,),
+    }
     found, at = {}, 0
     for name, shape in shapes.items():
         size = int(np.prod(shape))
