@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from remanence import ops, probes
+from remanence.ops._around import wrappers
 
 X = torch.randn(12, 3, 4)
 
@@ -28,7 +29,7 @@ def footprint(model):
     values = {name: value.clone() for name, value in (model.state_dict().items() if parts else ())}
     gradients = [None if p.grad is None else p.grad.clone() for p in (model.parameters() if parts else ())]
     modes = [p.training for p in parts]
-    world = (ops.scan, torch.backends.mha.get_fastpath_enabled(), torch.is_grad_enabled())
+    world = (ops.scan, wrappers(), torch.backends.mha.get_fastpath_enabled(), torch.is_grad_enabled())
     return hooks, values, gradients, modes, world, torch.get_rng_state()
 
 

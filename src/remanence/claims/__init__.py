@@ -7,6 +7,7 @@ from ._framework import Claim, Evidence, Result, StoredRun, list_claims, verify
 for _name in (
     "_attention_004",
     "_backtracking_001",
+    "_chains_000",
     "_contraction_002",
     "_information_003",
     "_linear_003",

@@ -17,7 +17,7 @@ from remanence.ops import Screened, Trace
 from remanence.ops.reference import scan as reference_scan
 
 from . import _plots
-from ._observe import inputs_of, modules, untouched, watched_scans
+from ._observe import FAST_PATH, inputs_of, modules, untouched, watched_scans
 from ._result import ProbeResult
 
 
@@ -132,12 +132,9 @@ def dense_attention(trace: Trace) -> Tensor:
 @contextmanager
 def _without_fast_path() -> Any:
     """Torch's fused encoder never computes weights that could be looked at."""
-    enabled = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
+    with FAST_PATH.kept():
+        torch.backends.mha.set_fastpath_enabled(False)
         yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(enabled)
 
 
 @contextmanager

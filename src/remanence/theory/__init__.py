@@ -1,5 +1,6 @@
 """Closed forms and bounds: what the documents claim, what is true, and constants to check. Knows no model."""
 
+from ._chains import chain_sum
 from ._costs import Cost, attention_cost
 from ._features import random_feature_variance
 from ._linear_gaussian import LinearGaussianRNN
@@ -43,6 +44,7 @@ __all__ = [
     "omega_polynomial",
     "theta_bounds",
     "chi_bounds",
+    "chain_sum",
     "sparse_transfer",
     "sparse_chi",
     "read_depth",
