@@ -5,9 +5,15 @@ from pathlib import Path
 
 from remanence.experiments._binary import run_binary
 from remanence.experiments._estimator import run_estimator
+from remanence.experiments._held_out import run_held_out
 from remanence.experiments._wikitext import run_wikitext2
 
-EXPERIMENTS = {"binary": run_binary, "estimator": run_estimator, "wikitext2": run_wikitext2}
+EXPERIMENTS = {
+    "binary": run_binary,
+    "estimator": run_estimator,
+    "held-out": run_held_out,
+    "wikitext2": run_wikitext2,
+}
 
 if __name__ == "__main__":
     if len(sys.argv) != 3 or sys.argv[1] not in EXPERIMENTS:
