@@ -60,6 +60,20 @@ def _finite(value: float) -> float | None:
     return float(f"{value:.6g}") if np.isfinite(value) else None
 
 
+def finite(value: Any) -> Any:
+    """The same with None for what is not finite, at any depth.
+
+    Example:
+        >>> finite({"share": float("nan"), "counts": (1, 2.0)})
+        {'share': None, 'counts': [1, 2.0]}
+    """
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return _finite(value) if isinstance(value, float) else value
+
+
 def _short(values: np.ndarray) -> list[Any]:
     """Six digits are more than the estimates have."""
     return [int(value) if values.dtype.kind == "i" else _finite(float(value)) for value in values]
