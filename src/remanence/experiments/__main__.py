@@ -4,12 +4,14 @@ import sys
 from pathlib import Path
 
 from remanence.experiments._binary import run_binary
+from remanence.experiments._binary_far import run_binary_far
 from remanence.experiments._estimator import run_estimator
 from remanence.experiments._held_out import run_held_out
 from remanence.experiments._wikitext import run_wikitext2
 
 EXPERIMENTS = {
     "binary": run_binary,
+    "binary-far": run_binary_far,
     "estimator": run_estimator,
     "held-out": run_held_out,
     "wikitext2": run_wikitext2,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from remanence.probes import InformationLaw, MutualInformation, logarithmic_lags, mutual_information
+from remanence.probes._laws import _NORMAL, best_law
 
 SHOWN = 40
 """Points that a record keeps of a curve; fits take all."""
@@ -77,3 +78,25 @@ def finite(value: Any) -> Any:
 def _short(values: np.ndarray) -> list[Any]:
     """Six digits are more than the estimates have."""
     return [int(value) if values.dtype.kind == "i" else _finite(float(value)) for value in values]
+
+
+def refitted(curve: dict[str, Any], shortest: int, longest: int, threshold: float = 0.0) -> InformationLaw | None:
+    """The best law of a kept curve on another range of lags.
+
+    Args:
+        curve: as :func:`described` keeps it.
+        shortest: least lag.
+        longest: greatest lag.
+        threshold: estimates at or below it do not count, nor those below the floor.
+
+    Example:
+        >>> curve = described(measured(b"0011" * 200, np.arange(1, 9)), 1, 8, None)
+        >>> refitted(curve, 2, 8).law
+        'constant'
+    """
+    lags, values, low, high, floor = (
+        np.array(curve[name], dtype=float) for name in ("lags", "values", "low", "high", "floor")
+    )
+    kept = (lags >= shortest) & (lags <= longest) & (values > np.maximum(floor, threshold))
+    errors = (high - low)[kept] / (2 * _NORMAL) / values[kept]  # the interval is 95 % wide
+    return best_law(lags[kept], np.log(values[kept]), errors)

@@ -53,8 +53,8 @@ def run_wikitext2(out: Path, updates: int = 1200) -> None:
 _WHAT = "WikiText-2 learnt character by character, and the information in a million characters drawn from each model."
 _SCALED = (
     "154,000 parameters, where the document has LSTMs up to width 2048 and Transformers up to 512; 1,200 updates of 16 "
-    "chunks of 256 characters, which is half a pass over the text, where the document trains until nothing is gained; one "
-    "million characters drawn, not two; one run of each, not the best of three or five."
+    "chunks of 256 characters, half a pass over the text, where the document trains until nothing is gained; a million "
+    "characters drawn, not two; one run of each, not the best of three or five."
 )
 
 
