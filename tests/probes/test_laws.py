@@ -104,3 +104,12 @@ def test_the_repetitive_sequence_is_constant_beyond_neighbours():
     law = measured(Repetitive(length=256, probability=0.8), 500, range(1, 30)).fit(shortest=2)
     assert law is not None
     assert law.law == "constant"
+
+
+def test_a_law_can_be_asked_for_even_if_it_is_not_the_best():
+    lags, logs = np.arange(1, 40), -0.5 * np.log(np.arange(1, 40))
+    best, asked = best_law(lags, logs, np.zeros(39)), best_law(lags, logs, np.zeros(39), "exponential")
+    assert best.law == "power"
+    assert asked.law == "exponential"
+    assert asked.aic["power"] == 0 < asked.aic["exponential"]
+    assert asked.correlation_length > 0

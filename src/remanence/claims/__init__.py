@@ -11,6 +11,7 @@ for _name in (
     "_contraction_002",
     "_information_003",
     "_linear_003",
+    "_models_003",
     "_optimisation_004",
     "_parameters_000",
     "_paths_000",

@@ -84,7 +84,13 @@ def verify(
 
 @app.command()
 def mi(
-    files: Annotated[list[str], typer.Argument(help="Files of symbols; - for the standard input.")],
+    files: Annotated[
+        list[str] | None, typer.Argument(help="Files of symbols, - for the standard input, or folders of runs.")
+    ] = None,
+    hf: Annotated[
+        list[str] | None, typer.Option(help="A Hugging Face causal language model: folder, .gguf file or name.")
+    ] = None,
+    download: Annotated[bool, typer.Option("--download", help="Let --hf fetch what is not on this machine.")] = False,
     kind: Annotated[str, typer.Option(help="auto, bytes, characters, words, dna or npy.")] = "auto",
     longest: Annotated[int | None, typer.Option(help="Greatest lag; a tenth of the longest sequence if unset.")] = None,
     count: Annotated[int, typer.Option(help="How many lags, logarithmically spaced.")] = 40,
@@ -92,14 +98,19 @@ def mi(
         str, typer.Option(help="grassberger, grassberger-g, plug-in or miller-madow.")
     ] = "grassberger",
     threshold: Annotated[float | None, typer.Option(help="Fit only estimates above this, not above the floor.")] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="Sequences drawn from a model.")] = None,
+    length: Annotated[int | None, typer.Option(min=2, help="Symbols of each.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of what is drawn from a model.")] = 0,
     output: Annotated[Path | None, typer.Option(help="Draw the curves into this HTML file (needs plotly).")] = None,
     json: Json = False,
 ) -> None:
-    """Measure how mutual information falls with distance in files of symbols, and fit its law."""
-    from remanence.cli._information import run_information
+    """Measure how mutual information falls with distance in files, or in a run's samples and data; fit its law."""
+    from remanence.cli._information import Asked, Sampling, run_information
 
     try:
-        run_information(files, kind, longest, count, estimator, threshold, json, output)
+        asked = Asked(kind, longest, count, estimator, threshold)
+        sampling = Sampling(rows, length, seed)
+        run_information(files or [], hf or [], asked, sampling, download=download, as_json=json, output=output)
     except (ValueError, OSError, ImportError) as error:
         raise typer.BadParameter(str(error)) from error
 

@@ -294,7 +294,8 @@ class _Training:
         groups = self.learner.bad_groups()
         if self.processes.writes:
             batch = self.learner.batch(self._present_task(), update)
-            tensors = {name: part.contiguous() for name, part in batch._asdict().items() if part is not None}
+            # Clones, because inputs and targets may be two views of one sequence, which cannot be saved together.
+            tensors = {name: part.clone().contiguous() for name, part in batch._asdict().items() if part is not None}
             report = {
                 "update": update,
                 "found": words,
