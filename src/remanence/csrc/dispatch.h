@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <vector>
 
+#include "pool.h"
 #include "scan.h"
 
 namespace remanence {
@@ -28,15 +28,14 @@ template <class T> const Kernel<T> &kernel();
 template <> inline const Kernel<float> &kernel<float>() { return kernels().f32; }
 template <> inline const Kernel<double> &kernel<double>() { return kernels().f64; }
 
-struct Block {  // aligned memory that frees itself
-  struct Free {
-    void operator()(void *p) const { std::free(p); }
+struct Block {  // aligned memory that goes back to the pool by itself
+  struct Give {
+    void operator()(void *p) const { pool().give(p); }
   };
-  std::unique_ptr<void, Free> memory;
-  explicit Block(std::size_t bytes) : memory(std::aligned_alloc(64, (bytes + 127) / 64 * 64)) {
-    if (!memory) throw std::bad_alloc();
+  std::unique_ptr<void, Give> memory;
+  explicit Block(std::size_t bytes) : memory(pool().take(bytes)) {
 #ifdef REMANENCE_POISON
-    std::memset(memory.get(), 0xff, (bytes + 127) / 64 * 64);  // NaN: whatever is read before it was written shows
+    std::memset(memory.get(), 0xff, bytes);  // NaN: whatever is read before it was written shows
 #endif
   }
   void *get() const { return memory.get(); }
