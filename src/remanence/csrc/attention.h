@@ -74,8 +74,9 @@ static void score_four(const Read<T> &read, const T *const *key, const T *const 
       dz[i] += dr * load(value[i] + j);
     }
   }
-  for (int i = 0; i < 4; ++i) score[i] = T(-2) * sum<T>(total[i]);
-  for (int i = 0; keep && i < 4; ++i) kept.dz[i] = sum<T>(dz[i]);
+  sum_four<T>(total, score);
+  for (int i = 0; i < 4; ++i) score[i] *= T(-2);
+  if (keep) sum_four<T>(dz, kept.dz);
 }
 
 // Score of one key, where one of its group is wide.
