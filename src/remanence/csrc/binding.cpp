@@ -188,7 +188,7 @@ template <class T> ForwardOut forward_typed(const Inputs &i, const Spec &spec) {
       keep({planes ? S : 0, B, planes * np}, dtype),
       keep({reads && all ? S : 0, B, np}, dtype),
       keep({reads ? S : 0, B, np}, dtype),
-      keep({reads ? S : 0, B, 2}, dtype),
+      keep({reads ? S : 0, B, a.norm_size()}, dtype),
       keep({reads ? S : 0, B}, ScalarType::Byte),
   };
   a.output = out<T>(output), a.s1 = out<T>(s), a.c1 = out<T>(c), a.h1 = out<T>(h), a.recent1 = out<T>(recent);

@@ -46,7 +46,7 @@ template <class T, class Parallel> void run_forward(const Scan<T> &scan, Index t
   const Kernel<T> &k = kernel<T>();
   Block plan(k.plan_size(scan, false));
   k.make_plan(scan, false, plan.get());
-  Index passes = (scan.batch + BLOCK_ROWS - 1) / BLOCK_ROWS;
+  Index most = block_rows(scan.np, scan.batch), passes = (scan.batch + most - 1) / most;
   if (passes < threads) passes = threads < scan.batch ? threads : scan.batch;
   Index rows = (scan.batch + passes - 1) / passes;
   parallel(passes, [&](Index begin, Index end) {
@@ -63,13 +63,13 @@ template <class T>
 void backward_groups(const Scan<T> &scan, const Gradients<T> &g, const void *plan, Index each, Index group0,
                      Index group1, void *const *sums) {
   const Kernel<T> &k = kernel<T>();
-  Index together = each < BLOCK_ROWS ? BLOCK_ROWS / each : 1;
+  Index most = block_rows(scan.np, scan.batch), together = each < most ? most / each : 1;
   for (Index group = group0; group < group1; group += together) {
     Index past = group + together < group1 ? group + together : group1;
     Index end = past * each < scan.batch ? past * each : scan.batch;
     for (Index first = group * each; first < end;) {
-      Index last = each > BLOCK_ROWS && end - first > BLOCK_ROWS ? first + BLOCK_ROWS : end;
-      Index part = each > BLOCK_ROWS ? last - first : each;
+      Index last = each > most && end - first > most ? first + most : end;
+      Index part = each > most ? last - first : each;
       Block scratch(k.backward_scratch(scan, g, first, last, part));
       k.backward(scan, g, plan, first, last, part, sums + group, scratch.get());
       first = last;
