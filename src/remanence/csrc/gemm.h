@@ -20,10 +20,10 @@ template <class T> struct Operand {  // (rows, depth), row stride
   Index stride, depth;
 };
 
-// Tiles of nearly equal width: four vectors in tiles of three are two and two.
+// Width of the next tile so that all are nearly equal: four vectors in tiles of three are two and two.
 static inline Index even_share(Index vectors, Index most) {
   Index tiles = (vectors + most - 1) / most;
-  return tiles ? (vectors + tiles - 1) / tiles : 1;
+  return (vectors + tiles - 1) / tiles;
 }
 
 // --- packing ---------------------------------------------------------------------------------------------------------
@@ -129,9 +129,10 @@ static void multiply(T *out, Index stride, Index rows, const T *bias, const Oper
   constexpr Index W = WIDTH<T>;
   if (!rows) return;
   Index tiles = (rows + ROWS_MOST - 1) / ROWS_MOST, tall = (rows + tiles - 1) / tiles;
-  Index vectors = b.width / W, columns = even_share(vectors, columns_for(int(tall)));
+  Index vectors = b.width / W, columns;
   for (Index v = 0; v < vectors; v += columns) {
-    int c = int(vectors - v < columns ? vectors - v : columns);
+    columns = even_share(vectors - v, columns_for(int(tall)));
+    int c = int(columns);
     const T *panel = b.panel(v * W), *bias_here = bias ? bias + v * W : nullptr;
     for (Index r = 0; r < rows;) {
       int height = int(rows - r < tall ? rows - r : tall);
@@ -191,16 +192,16 @@ template <class T> static void pack_columns(T *to, const T *const *rows, Index c
 template <class T>
 static void add_outer(T *sums, Index height, Index width, const T *left, const T *right, Index depth) {
   constexpr Index W = WIDTH<T>;
-  Index vectors = width / W, columns = even_share(vectors, OUTER_COLUMNS);
+  Index vectors = width / W, columns;
   for (Index i = 0; i < height; i += OUTER_ROWS) {
     int rows = int(height - i < OUTER_ROWS ? height - i : OUTER_ROWS);
     for (Index v = 0; v < vectors; v += columns) {
-      int c = int(vectors - v < columns ? vectors - v : columns);
+      columns = even_share(vectors - v, OUTER_COLUMNS);
       T *corner = sums + i * width + v * W;
       const T *a = left + i * depth, *b = right + v * W * depth;
-      if (c == 1) outer_tile<T, 1>(corner, width, a, b, depth * W, depth, rows);
-      if (c == 2) outer_tile<T, 2>(corner, width, a, b, depth * W, depth, rows);
-      if (c == 3) outer_tile<T, 3>(corner, width, a, b, depth * W, depth, rows);
+      if (columns == 1) outer_tile<T, 1>(corner, width, a, b, depth * W, depth, rows);
+      if (columns == 2) outer_tile<T, 2>(corner, width, a, b, depth * W, depth, rows);
+      if (columns == 3) outer_tile<T, 3>(corner, width, a, b, depth * W, depth, rows);
     }
   }
 }
