@@ -1,7 +1,9 @@
 // Matrix products with few rows and weights packed once per call. Every element is one chain of sums over k in
 // ascending order, whatever the number of rows and the shape of the tile: a row's bits never depend on its neighbours.
 
-constexpr int ROWS_MOST = REGISTERS >= 32 ? 8 : 6;
+// Tall tiles pass fewer times over the weights, wide ones have more work per load: the first is for large weights.
+constexpr int ROWS_USUAL = REGISTERS >= 32 ? 8 : 6, ROWS_MOST = REGISTERS >= 32 ? 12 : 6;
+constexpr Index LARGE_WEIGHTS = 256 << 10;
 constexpr int COLUMNS_MOST = 8;
 constexpr int columns_for(int rows) {  // vectors per tile so that sums and loads stay in registers
   int c = (REGISTERS - 1) / (rows + 1);
@@ -128,7 +130,8 @@ static void multiply(T *out, Index stride, Index rows, const T *bias, const Oper
                      const Panels<T> &b) {
   constexpr Index W = WIDTH<T>;
   if (!rows) return;
-  Index tiles = (rows + ROWS_MOST - 1) / ROWS_MOST, tall = (rows + tiles - 1) / tiles;
+  bool large = b.depth * b.width * Index(sizeof(T)) > LARGE_WEIGHTS;
+  Index most = large ? ROWS_MOST : ROWS_USUAL, tiles = (rows + most - 1) / most, tall = (rows + tiles - 1) / tiles;
   Index vectors = b.width / W, columns;
   for (Index v = 0; v < vectors; v += columns) {
     columns = even_share(vectors - v, columns_for(int(tall)));
