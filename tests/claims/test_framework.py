@@ -1,12 +1,14 @@
 import json
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from remanence import claims
-from remanence.claims import Evidence
-from remanence.claims._framework import Claim, claim, measure
+from remanence import claims, experiments
+from remanence.claims import Evidence, StoredRun, _framework
+from remanence.claims._framework import Claim, claim, measure, stored_claim
 
 
 @pytest.mark.parametrize(
@@ -21,6 +23,51 @@ from remanence.claims._framework import Claim, claim, measure
 )
 def test_the_verdict_follows_from_the_evidence(printed, corrected, verdict):
     assert Evidence(printed, corrected).verdict == verdict
+
+
+@pytest.mark.parametrize("corrected", [None, True, False])
+def test_stored_runs_bear_out_what_is_printed_or_they_do_not(corrected):
+    source = StoredRun("trial", "run trial")
+    assert Evidence(True, corrected, source=source).verdict == "holds on stored runs"
+    assert Evidence(False, corrected, source=source).verdict == "fails as printed"
+
+
+FIELDS: dict[str, Any] = {"place": "here", "printed": "more is better", "measures": "the gain", "tolerance": "none"}
+
+
+@pytest.fixture
+def claim_on_runs(monkeypatch, tmp_path):
+    """A registered claim about experiments, and the folder it reads from."""
+    monkeypatch.setattr(_framework, "_REGISTRY", dict(_framework._REGISTRY))
+    monkeypatch.setattr(experiments, "load_stored", partial(experiments.load_stored, folder=tmp_path))
+    read = stored_claim("000.trial", stored="trial", **FIELDS)
+    read(lambda results: Evidence(results["gain"] > 0, numbers={"gain": results["gain"]}))
+    return tmp_path
+
+
+def store(folder, gain):
+    record = {"what": "a trial", "command": "run trial", "scaled_down": "2 seeds", "machine": "any"}
+    experiments.save_stored("trial", {**record, "results": {"gain": gain}}, folder)
+
+
+@pytest.mark.parametrize(("gain", "verdict"), [(1.0, "holds on stored runs"), (-1.0, "fails as printed")])
+def test_a_claim_about_experiments_measures_from_the_stored_run(claim_on_runs, gain, verdict):
+    store(claim_on_runs, gain)
+    (result,) = claims.verify(only="000.trial")
+    assert (result.verdict, result.numbers["gain"]) == (verdict, gain)
+    assert result.agrees == (gain > 0)
+    assert result.to_dict()["source"] == {"name": "trial", "command": "run trial", "scaled_down": "2 seeds"}
+
+
+def test_a_missing_stored_run_is_an_error_and_found_before_anything_is_measured(claim_on_runs, monkeypatch):
+    monkeypatch.setattr(_framework, "measure", lambda claim, quick: pytest.fail("measured"))
+    with pytest.raises(ValueError, match=r"claim 000\.trial reads the stored result 'trial', which cannot be read"):
+        claims.verify(document="000")
+
+
+def test_a_claim_about_experiments_cannot_be_expected_to_be_corrected():
+    with pytest.raises(ValueError, match="`expected` must be one of"):
+        stored_claim("000.trial", stored="trial", expected="holds with correction", **FIELDS)
 
 
 def drawing(quick):
@@ -47,10 +94,13 @@ def test_unknown_documents_and_ids_are_refused():
         claims.list_claims(only="002.lema1")
 
 
+WRONG = ("holds with correction", "fails as printed")
+
+
 def test_every_claim_says_what_it_is():
     for item in claims.list_claims():
         assert all((item.place, item.printed, item.measures, item.tolerance)), item.id
-        if item.expected != "holds":
+        if item.expected in WRONG:
             assert item.corrected, f"{item.id} must say what is true"
 
 
@@ -58,7 +108,7 @@ def test_the_page_about_the_papers_is_current():
     page = (Path(__file__).parents[2] / "docs" / "papers.md").read_text(encoding="utf-8")
     for item in claims.list_claims():
         place = page.find(f"### {item.id}: ")
-        assert (place >= 0) == (item.expected != "holds"), f"write the page again: {item.id}"
+        assert (place >= 0) == (item.expected in WRONG), f"write the page again: {item.id}"
         assert item.id in page
         if place >= 0:
             end = page.find("###", place + 4)

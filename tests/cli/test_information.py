@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 
 from remanence.cli._app import app
 from remanence.tasks import BinaryPowerLaw
+from remanence.train import config_from, train
 
 
 def run(*arguments, **options):
@@ -83,3 +84,58 @@ def test_arrays_of_other_things(tmp_path, array):
 
 def test_a_missing_file():
     assert run("nowhere.txt").exit_code == 2
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Two runs of a few updates: bits, and words of a text."""
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "text.txt").write_text(" = Cats = \n the cat sat on the mat and saw the rat \n" * 60)
+    tasks = {
+        "bits": {"name": "binary-power-law", "options": {"length": 40}},
+        "words": {"name": "text", "options": {"path": str(folder / "text.txt"), "level": "word", "length": 8}},
+    }
+    for name, task in tasks.items():
+        config = {"task": task, "model": {"name": "LSTM", "options": {"hidden_size": 4}}, "budget": {"updates": 2}}
+        train(config_from({**config, "evaluation": {"every": 2, "batches": 1, "batch_size": 2}}), folder / name)
+    return folder
+
+
+def test_a_run_is_measured_beside_its_data(trained):
+    result = run(trained / "bits", "--rows", 20, "--count", 5, "--json")
+    assert result.exit_code == 0, result.output
+    samples, training, validation = json.loads(result.stdout)
+    assert [entry["file"].rpartition(": ")[2] for entry in (samples, training, validation)] == [
+        "samples",
+        "training",
+        "validation",
+    ]
+    assert samples["lags"] == training["lags"] == validation["lags"]
+    assert (samples["sequences"], training["sequences"], validation["sequences"]) == (20, 160, 20)
+    assert abs(training["values"][0] - 0.1) < 0.02  # what the task says
+    assert len(validation["uniformity"]["stretches"]) == 8
+    assert "quality" not in samples
+
+
+def test_a_run_of_words_is_measured_as_characters_with_its_quality(trained, tmp_path):
+    pytest.importorskip("plotly")
+    options = ("--rows", 10, "--length", 60, "--count", 6)
+    result = run(trained / "words", *options, "--json", "--output", tmp_path / "page.html")
+    assert result.exit_code == 0, result.output
+    samples, training, _ = json.loads(result.stdout)
+    letters = len(set(" = Cats = \n the cat sat on the mat and saw the rat \n"))
+    assert training["alphabet"] == letters
+    assert samples["quality"]["valid_words"] == 1.0  # it draws words of the text
+    page = (tmp_path / "page.html").read_text()
+    assert "windows apart" in page
+    assert "stretch 1" in page
+    shown = " ".join(run(trained / "words", *options).output.split())
+    assert "words are in the reference" in shown
+    assert "beside the training data: outside the range" in shown
+
+
+def test_a_folder_that_is_no_run_and_no_source_at_all(tmp_path):
+    for arguments, words in (((tmp_path,), "`run` must be a run folder"), ((), "`files` must be files, runs")):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert words in " ".join(result.output.replace("│", " ").split())

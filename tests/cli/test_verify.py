@@ -1,9 +1,10 @@
+import dataclasses
 import json
 
 from typer.testing import CliRunner
 
 from remanence import claims
-from remanence.claims import _framework
+from remanence.claims import Evidence, StoredRun, _framework
 from remanence.cli._app import app
 
 runner = CliRunner()
@@ -24,13 +25,35 @@ def test_json_holds_the_whole_result():
 
 
 def test_a_verdict_that_is_not_the_expected_one_fails(monkeypatch):
-    import dataclasses
-
     changed = dataclasses.replace(_framework._REGISTRY["004.4.1"], expected="fails as printed")
     monkeypatch.setitem(_framework._REGISTRY, "004.4.1", changed)
     result = runner.invoke(app, ["verify", "--only", "004.4.1", "--quick"])
     assert result.exit_code == 1
     assert "not as expected: 004.4.1" in result.output
+
+
+def test_where_stored_numbers_come_from_is_shown(monkeypatch, tmp_path):
+    source = StoredRun("trial", "run trial", "2 seeds")
+    stored = dataclasses.replace(
+        _framework._REGISTRY["004.4.1"],
+        expected="holds on stored runs",
+        check=lambda quick: Evidence(True, numbers={"gain": 2}, source=source),
+    )
+    monkeypatch.setitem(_framework._REGISTRY, "004.4.1", stored)
+    result = runner.invoke(app, ["verify", "--only", "004.4.1", "--page", str(tmp_path / "page.md")])
+    assert "1 holds on stored runs" in result.output
+    assert "run trial" in result.output
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "gain 2; from stored result 'trial' (run trial); scaled down: 2 seeds" in page.split("stored runs\n")[1]
+
+
+def test_a_missing_stored_run_is_an_error_and_no_pass(monkeypatch):
+    monkeypatch.setitem(
+        _framework._REGISTRY, "004.4.1", dataclasses.replace(_framework._REGISTRY["004.4.1"], stored="nothing")
+    )
+    result = runner.invoke(app, ["verify", "--only", "004.4.1"])
+    assert result.exit_code == 2
+    assert "reads the stored result 'nothing'" in result.output
 
 
 def test_an_unknown_claim_is_a_usage_error():

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from remanence import probes
+from remanence.probes import _pair_counts, _spool
 from remanence.probes._symbols import as_symbols
 
 
@@ -46,7 +47,7 @@ def test_an_array_of_sequences(tmp_path):
 
 def test_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"abab")))
-    assert probes.read_symbols("-", "characters").alphabet == 98 + 1
+    assert probes.read_symbols("-", "characters").values.tolist() == [0, 1, 0, 1]
 
 
 def test_sequences_of_different_length():
@@ -88,3 +89,60 @@ def test_arrays_of_other_things_are_refused(tmp_path, array):
 def test_a_missing_file_says_so():
     with pytest.raises(FileNotFoundError):
         probes.read_symbols("nowhere.txt")
+
+
+@pytest.mark.parametrize("kind", ["characters", "words"])
+@pytest.mark.parametrize("block", [1, 3, 7, 1 << 20])
+def test_a_text_is_the_same_whatever_the_blocks(tmp_path, monkeypatch, kind, block):
+    text = "naïve  cafés\nünd 𝄞 music, naïve again " * 3
+    (tmp_path / "text").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(_spool, "BLOCK", block)
+    found = probes.read_symbols(tmp_path / "text", kind)
+    units = text if kind == "characters" else text.split()
+    numbers = list(dict.fromkeys(found.values.tolist()))
+    names = dict(zip(numbers, dict.fromkeys(units), strict=True))
+    assert [names[number] for number in found.values.tolist()] == list(units)
+    assert max(numbers) == len(numbers) - 1
+
+
+def test_more_than_256_words_are_mapped_and_counted(tmp_path, monkeypatch):
+    words = [f"w{number % 300}" for number in range(2000)]
+    (tmp_path / "text").write_text(" ".join(words))
+    monkeypatch.setattr(_spool, "BLOCK", 100)
+    monkeypatch.setattr(_pair_counts, "_BLOCK", 64)
+    found = probes.read_symbols(tmp_path / "text", "words")
+    assert isinstance(found.values, np.memmap)
+    assert found.alphabet == 300
+    counted = [
+        list(_pair_counts.pairs_by_lag(symbols, np.array([1, 300]), 4))
+        for symbols in (found, as_symbols(" ".join(words), "words"))
+    ]
+    for in_blocks, at_once in zip(*counted, strict=True):
+        assert sorted(in_blocks.counts.sum(0).tolist()) == sorted(at_once.counts.sum(0).tolist())
+        assert in_blocks.counts.sum(1).tolist() == at_once.counts.sum(1).tolist()
+
+
+@pytest.mark.parametrize("block", [1, 2, 100])
+def test_the_bad_byte_is_named_whatever_the_blocks(tmp_path, monkeypatch, block):
+    (tmp_path / "text").write_bytes("ä".encode() + b"bc\xff")
+    monkeypatch.setattr(_spool, "BLOCK", block)
+    with pytest.raises(ValueError, match=r"no UTF-8 text: .* at byte 4\. Read it as bytes"):
+        probes.read_symbols(tmp_path / "text", "characters")
+
+
+def test_half_a_character_at_the_end_is_an_error(tmp_path):
+    (tmp_path / "text").write_bytes(b"ab\xc3")
+    with pytest.raises(ValueError, match="unexpected end of data at byte 2"):
+        probes.read_symbols(tmp_path / "text", "characters")
+
+
+def test_a_shuffle_in_blocks_keeps_the_marginals(monkeypatch):
+    rows, columns = np.array([5.0, 1.0, 4.0]), np.array([2.0, 8.0])
+    seen = []
+    monkeypatch.setattr(_pair_counts, "information", lambda counts, *rest: seen.append((counts, rest)) or 0.0)
+    for block in (3, 100):
+        monkeypatch.setattr(_pair_counts, "_BLOCK", block)
+        _pair_counts._shuffled(rows, columns, "plug-in", np.random.default_rng(0))
+    for counts, (first, second, _) in seen:
+        assert np.bincount(first, weights=counts).tolist() == rows.tolist()
+        assert np.bincount(second, weights=counts).tolist() == columns.tolist()

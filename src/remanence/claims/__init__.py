@@ -2,14 +2,16 @@
 
 from importlib import import_module
 
-from ._framework import Claim, Evidence, Result, list_claims, verify
+from ._framework import Claim, Evidence, Result, StoredRun, list_claims, verify
 
 for _name in (
     "_attention_004",
     "_backtracking_001",
+    "_chains_000",
     "_contraction_002",
     "_information_003",
     "_linear_003",
+    "_models_003",
     "_optimisation_004",
     "_parameters_000",
     "_paths_000",
@@ -19,4 +21,4 @@ for _name in (
 ):
     import_module(f"{__name__}.{_name}")  # registers its claims
 
-__all__ = ["Claim", "Evidence", "Result", "list_claims", "verify"]
+__all__ = ["Claim", "Evidence", "Result", "StoredRun", "list_claims", "verify"]

@@ -4,18 +4,42 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
 
+from remanence import experiments
 from remanence._documents import DOCUMENTS
 from remanence._validate import one_of
 
 Verdict: TypeAlias = Literal["holds", "holds with correction", "fails as printed", "holds on stored runs"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "holds with correction", "fails as printed", "holds on stored runs")
 Number: TypeAlias = float | int | str
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """Where the numbers of a claim about experiments come from.
+
+    Args:
+        name: of the stored result.
+        command: that runs it again.
+        scaled_down: what is smaller than in the document; empty if nothing is.
+
+    Example:
+        >>> print(StoredRun("copy", "remanence reproduce copy", "3 seeds"))
+        stored result 'copy' (remanence reproduce copy); scaled down: 3 seeds
+    """
+
+    name: str
+    command: str
+    scaled_down: str = ""
+
+    def __str__(self) -> str:
+        smaller = f"; scaled down: {self.scaled_down}" if self.scaled_down else ""
+        return f"stored result {self.name!r} ({self.command}){smaller}"
 
 
 @dataclass(frozen=True)
@@ -26,6 +50,7 @@ class Evidence:
         printed: whether the statement holds as it is printed.
         corrected: whether the corrected statement holds; ``None`` if there is nothing to correct it to.
         numbers: what was measured, by name.
+        source: the stored result that it was measured on; ``None`` if it was measured now.
 
     Example:
         >>> Evidence(printed=False, corrected=True, numbers={"gap": 0.5}).verdict
@@ -35,10 +60,13 @@ class Evidence:
     printed: bool
     corrected: bool | None = None
     numbers: Mapping[str, Number] = field(default_factory=dict)
+    source: StoredRun | None = None
 
     @property
     def verdict(self) -> Verdict:
-        """What follows; "holds on stored runs" is given by claims about experiments alone."""
+        """What follows; stored runs either bear out what is printed or they do not: no correction helps."""
+        if self.source is not None:
+            return "holds on stored runs" if self.printed else "fails as printed"
         if self.printed:
             return "holds"
         return "holds with correction" if self.corrected else "fails as printed"
@@ -58,6 +86,7 @@ class Claim:
         tolerance: how far off is still right, and why.
         expected: the verdict that we expect.
         check: measures; ``True`` asks for a quick run.
+        stored: the stored result that it reads; empty if it measures by itself.
 
     Example:
         >>> from remanence import claims
@@ -74,6 +103,7 @@ class Claim:
     check: Callable[[bool], Evidence]
     corrected: str = ""
     assumptions: str = ""
+    stored: str = ""
 
     @property
     def document(self) -> str:
@@ -95,6 +125,7 @@ class Result:
     verdict: Verdict
     numbers: Mapping[str, Number]
     seconds: float
+    source: StoredRun | None = None
 
     @property
     def agrees(self) -> bool:
@@ -105,10 +136,15 @@ class Result:
         """Everything but the function, ready for JSON."""
         fields = {name: value for name, value in asdict(self.claim).items() if name != "check"}
         measured = {"verdict": self.verdict, "numbers": dict(self.numbers), "seconds": self.seconds}
-        return {**fields, "document": self.claim.document, **measured, "agrees": self.agrees}
+        source = None if self.source is None else asdict(self.source)
+        return {**fields, "document": self.claim.document, **measured, "source": source, "agrees": self.agrees}
 
 
 _REGISTRY: dict[str, Claim] = {}
+
+
+Check: TypeAlias = Callable[[bool], Evidence]
+Reading: TypeAlias = Callable[[Mapping[str, Any]], Evidence]
 
 
 def claim(
@@ -121,17 +157,47 @@ def claim(
     expected: Verdict = "holds",
     corrected: str = "",
     assumptions: str = "",
-) -> Callable[[Callable[[bool], Evidence]], Callable[[bool], Evidence]]:
+    stored: str = "",
+) -> Callable[[Check], Check]:
     """Registers the decorated function as the check of a claim; the fields are those of :class:`Claim`."""
     one_of("expected", expected, VERDICTS)
     if id in _REGISTRY:
         raise ValueError(f"`id` must be new; got {id!r}, which is taken")
 
-    def register(check: Callable[[bool], Evidence]) -> Callable[[bool], Evidence]:
-        _REGISTRY[id] = Claim(id, place, printed, measures, tolerance, expected, check, corrected, assumptions)
+    def register(check: Check) -> Check:
+        _REGISTRY[id] = Claim(id, place, printed, measures, tolerance, expected, check, corrected, assumptions, stored)
         return check
 
     return register
+
+
+def stored_claim(
+    id: str, *, stored: str, expected: Verdict = "holds on stored runs", **fields: str
+) -> Callable[[Reading], Reading]:
+    """Registers a claim about experiments: the decorated function gets the results of the stored result ``stored``.
+
+    It measures from them alone, and its verdict is ``"holds on stored runs"`` or ``"fails as printed"``.
+    The other fields are those of :class:`Claim`.
+    """
+    one_of("expected", expected, ("holds on stored runs", "fails as printed"))
+
+    def register(reading: Reading) -> Reading:
+        def check(quick: bool) -> Evidence:
+            record = _load(id, stored)
+            source = StoredRun(stored, record["command"], record["scaled_down"])
+            return replace(reading(record["results"]), source=source)
+
+        claim(id, expected=expected, stored=stored, **fields)(check)
+        return reading
+
+    return register
+
+
+def _load(id: str, stored: str) -> dict[str, Any]:
+    try:
+        return experiments.load_stored(stored)
+    except ValueError as error:
+        raise ValueError(f"claim {id} reads the stored result {stored!r}, which cannot be read: {error}") from error
 
 
 def list_claims(document: str | None = None, only: str | None = None) -> list[Claim]:
@@ -142,7 +208,8 @@ def list_claims(document: str | None = None, only: str | None = None) -> list[Cl
         only: one id.
 
     Example:
-        >>> {claim.document for claim in list_claims(document="002")}
+        >>> from remanence import claims
+        >>> {claim.document for claim in claims.list_claims(document="002")}
         {'002'}
     """
     if document is not None:
@@ -160,7 +227,7 @@ def measure(claim: Claim, quick: bool = False) -> Result:
         torch.manual_seed(0)
         evidence = claim.check(quick)
     numbers = {name: float(n) if isinstance(n, np.floating) else n for name, n in evidence.numbers.items()}
-    return Result(claim, evidence.verdict, numbers, time.perf_counter() - started)
+    return Result(claim, evidence.verdict, numbers, time.perf_counter() - started, evidence.source)
 
 
 def verify(document: str | None = None, only: str | None = None, quick: bool = False) -> list[Result]:
@@ -171,8 +238,16 @@ def verify(document: str | None = None, only: str | None = None, quick: bool = F
         only: as in :func:`list_claims`.
         quick: smaller instances, under a minute for everything.
 
+    Raises:
+        ValueError: a stored result that a claim reads is not there; before anything is measured.
+
     Example:
-        >>> [result.verdict for result in verify(only="004.2.1", quick=True)]
+        >>> from remanence import claims
+        >>> [result.verdict for result in claims.verify(only="004.2.1", quick=True)]
         ['holds']
     """
-    return [measure(claim, quick) for claim in list_claims(document, only)]
+    chosen = list_claims(document, only)
+    for claim in chosen:
+        if claim.stored:
+            _load(claim.id, claim.stored)
+    return [measure(claim, quick) for claim in chosen]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import combinations, pairwise
 from typing import Any
 
 import torch
@@ -112,74 +111,16 @@ def jacobian_is_of_state_by_macro(quick: bool) -> Evidence:
     return Evidence(printed <= ROUNDING, corrected <= ROUNDING, {"gap as printed": printed, "gap corrected": corrected})
 
 
-def _chain_sum(factors: dict[tuple[int, int], Tensor], r: int, k: int, s: int, *, printed: bool) -> Tensor:
-    """xi_{r:k}(s): the sum over r = i_1 < .. < i_{s+1} = k; as printed every product lacks its second factor."""
-    total = torch.zeros(3, 3, dtype=torch.float64)
-    for inner in combinations(range(r + 1, k), s - 1):
-        indices = (r, *inner, k)
-        edges = [(later, earlier) for earlier, later in pairwise(indices)][::-1]
-        product = torch.eye(3, dtype=torch.float64)
-        for number, edge in enumerate(edges):
-            product = product if printed and number == 1 else product @ factors[edge]
-        total += product
-    return total
-
-
-def _solved(printed: bool) -> tuple[float, float]:
-    """Greatest errors of Lemma 3 and of Lemma 4 on random matrices, k = 5."""
-    k, size = 5, (3, 3)
-    factors = {(i, j): torch.randn(size).double() for i in range(1, k + 1) for j in range(i)}
-    direct = [torch.randn(size).double() for _ in range(k + 1)]
-    start = torch.randn(size).double()
-    errors = []
-    for first in (start, direct[0]):
-        values = [first]
-        for m in range(1, k + 1):
-            values.append(direct[m] + sum((factors[m, j] @ values[j] for j in range(m)), torch.zeros(size).double()))
-        solution = direct[k].clone()
-        for r, value in enumerate([first, *direct[1:k]]):
-            for s in range(1, k - r + 1):
-                solution += _chain_sum(factors, r, k, s, printed=printed) @ value
-        errors.append(_gap(solution, values[k]) / float(values[k].abs().max()))
-    return errors[0], errors[1]
-
-
-@claim(
-    "000.lemma03",
-    place="Lemma 3, Eqs 20 to 23",
-    printed=(
-        "C_k = xi_{0:k} C_0 + sum_r xi_{r:k} E_r, with xi(s) = sum F_{i_{s+1},i_s} F_{i_{s-1},i_{s-2}} .. F_{i_2,i_1}"
-    ),
-    corrected="the products run over all consecutive pairs; Eq. 23 leaves out F_{i_s,i_{s-1}}",
-    measures="relative error of the solution on random matrices, k = 5, with and without the missing factor",
-    tolerance=_BY_ROUNDING,
-    expected="holds with correction",
-)
-def recursion_is_solved_by_chains(quick: bool) -> Evidence:
-    printed, corrected = _solved(True)[0], _solved(False)[0]
-    return Evidence(printed <= ROUNDING, corrected <= ROUNDING, {"error as printed": printed, "corrected": corrected})
-
-
-@claim(
-    "000.lemma04",
-    place="Lemma 4",
-    printed="if C_0 = E_0, then C_k is E_k and the sum of xi_{k-q:k}(s) E_{k-q} over s and q",
-    measures="relative error on random matrices, k = 5, xi with all its factors",
-    tolerance=_BY_ROUNDING,
-    assumptions="xi as corrected in Lemma 3",
-)
-def recursion_regrouped(quick: bool) -> Evidence:
-    error = _solved(False)[1]
-    return Evidence(error <= ROUNDING, numbers={"error": error})
-
-
 @claim(
     "000.proposition1",
     place="Proposition 1, Eqs 3 and 41",
     printed="ds_{t+k}/dh_t is the sum over s of all products of s factors F and one E",
-    measures="relative difference from autograd through the real layers: RNN, GRU, with Full and Screened memories",
+    measures=(
+        "relative difference from autograd through the real layers: RNN, GRU, with Full and Screened memories; a GRU's "
+        "leak carrying h or s"
+    ),
     tolerance=_BY_ROUNDING,
-    assumptions="strictly rising indices (Eq. 42 prints <=); a GRU's leak makes its macro-state (s, h)",
+    assumptions="strictly rising indices; a GRU's leak that carries h makes its macro-state (s, h)",
 )
 def gradient_is_a_sum_over_paths(quick: bool) -> Evidence:
     options: dict[str, Any] = {"dtype": torch.float64}
@@ -191,6 +132,7 @@ def gradient_is_a_sum_over_paths(quick: bool) -> Evidence:
     }
     x = torch.randn(9, 1, 3).double()
     errors = {name: probes.gradient_paths(layer, x, t=1, k=6).error for name, layer in layers.items()}
+    errors["MemGRU whose leak carries s"] = probes.gradient_paths(layers["MemGRU"], x, t=1, k=6, leak="s").error
     return Evidence(max(errors.values()) <= ROUNDING, numbers={f"error, {name}": e for name, e in errors.items()})
 
 

@@ -55,11 +55,12 @@ def doctor(json: Json = False) -> None:
 def demo(
     quick: Annotated[bool, typer.Option("--quick", help="A few updates of tiny models, to see that it runs.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the initial weights and the sequences.")] = 0,
+    folder: Annotated[Path | None, typer.Option(help="Where the runs go; runs/demo unless told.")] = None,
 ) -> None:
-    """Train an RNN and an LSTM, without and with a memory, on the same recall task, and compare them."""
+    """Train cells without and with a memory on the same recall task, side by side, and compare them."""
     from remanence.cli.demo import run_demo
 
-    run_demo(quick=quick, seed=seed)
+    run_demo(quick=quick, seed=seed, folder=folder)
 
 
 @app.command()
@@ -83,7 +84,13 @@ def verify(
 
 @app.command()
 def mi(
-    files: Annotated[list[str], typer.Argument(help="Files of symbols; - for the standard input.")],
+    files: Annotated[
+        list[str] | None, typer.Argument(help="Files of symbols, - for the standard input, or folders of runs.")
+    ] = None,
+    hf: Annotated[
+        list[str] | None, typer.Option(help="A Hugging Face causal language model: folder, .gguf file or name.")
+    ] = None,
+    download: Annotated[bool, typer.Option("--download", help="Let --hf fetch what is not on this machine.")] = False,
     kind: Annotated[str, typer.Option(help="auto, bytes, characters, words, dna or npy.")] = "auto",
     longest: Annotated[int | None, typer.Option(help="Greatest lag; a tenth of the longest sequence if unset.")] = None,
     count: Annotated[int, typer.Option(help="How many lags, logarithmically spaced.")] = 40,
@@ -91,14 +98,19 @@ def mi(
         str, typer.Option(help="grassberger, grassberger-g, plug-in or miller-madow.")
     ] = "grassberger",
     threshold: Annotated[float | None, typer.Option(help="Fit only estimates above this, not above the floor.")] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="Sequences drawn from a model.")] = None,
+    length: Annotated[int | None, typer.Option(min=2, help="Symbols of each.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of what is drawn from a model.")] = 0,
     output: Annotated[Path | None, typer.Option(help="Draw the curves into this HTML file (needs plotly).")] = None,
     json: Json = False,
 ) -> None:
-    """Measure how mutual information falls with distance in files of symbols, and fit its law."""
-    from remanence.cli._information import run_information
+    """Measure how mutual information falls with distance in files, or in a run's samples and data; fit its law."""
+    from remanence.cli._information import Asked, Sampling, run_information
 
     try:
-        run_information(files, kind, longest, count, estimator, threshold, json, output)
+        asked = Asked(kind, longest, count, estimator, threshold)
+        sampling = Sampling(rows, length, seed)
+        run_information(files or [], hf or [], asked, sampling, download=download, as_json=json, output=output)
     except (ValueError, OSError, ImportError) as error:
         raise typer.BadParameter(str(error)) from error
 
@@ -120,6 +132,21 @@ def probe(
         run_probe(target, shape, tokens, output, json)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+@app.command()
+def report(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="Runs, comparisons, and files of probe, mi or verify with --json.", metavar="PATH..."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
+    probes: Annotated[bool, typer.Option(help="Measure trained weights that have not been measured.")] = True,
+) -> None:
+    """Write one self-contained HTML page about results."""
+    from remanence.cli._report import run_report
+
+    run_report(paths, output, measure=probes)
 
 
 add_training_commands(app)

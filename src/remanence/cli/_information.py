@@ -1,4 +1,4 @@
-"""``remanence mi``: mutual information against distance in files of symbols, and the law that it follows."""
+"""``remanence mi``: mutual information against distance in files and in what models say, and the law it follows."""
 
 from __future__ import annotations
 
@@ -14,51 +14,82 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from remanence._validate import one_of
-from remanence.probes import InformationLaw, MutualInformation, logarithmic_lags, mutual_information, read_symbols
+from remanence._validate import message, one_of
+from remanence.cli._information_sources import Sampling, Source, file_sources, language_model_source
+from remanence.probes import InformationLaw, MutualInformation, logarithmic_lags, mutual_information
 from remanence.probes._entropy import ESTIMATORS, Estimator
 from remanence.probes._plots import lines
 from remanence.probes._symbols import KINDS, Kind
 
 
-def run_information(
-    files: Sequence[str],
-    kind: str,
-    longest: int | None,
-    count: int,
-    estimator: str,
-    threshold: float | None,
-    as_json: bool,
-    output: Path | None,
-) -> None:
-    """Measures one curve for each file and prints all.
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """How to measure and fit.
 
     Example:
-        >>> run_information(["-"], "words", None, 40, "plug-in", None, False, None)  # doctest: +SKIP
+        >>> Asked("bytes").count
+        40
     """
-    one_of("kind", kind, KINDS)
-    one_of("estimator", estimator, ESTIMATORS)
-    curves = {
-        file: measure(file, cast(Kind, kind), longest, count, cast(Estimator, estimator))
-        for file in dict.fromkeys(files)
-    }
+
+    kind: str = "auto"
+    longest: int | None = None
+    count: int = 40
+    estimator: str = "grassberger"
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        one_of("kind", self.kind, KINDS)
+        one_of("estimator", self.estimator, ESTIMATORS)
+
+
+def run_information(
+    targets: Sequence[str],
+    language_models: Sequence[str],
+    asked: Asked,
+    sampling: Sampling,
+    *,
+    download: bool = False,
+    as_json: bool = False,
+    output: Path | None = None,
+) -> None:
+    """Measures one curve for each file and each language model, and three for each run, and prints all.
+
+    Example:
+        >>> run_information(["-"], [], Asked("words"), Sampling())  # doctest: +SKIP
+    """
+    if not targets and not language_models:
+        raise ValueError(message("files", "be files, runs, or come with --hf", "nothing"))
+    sources = [
+        source for name in dict.fromkeys(targets) for source in file_sources(name, cast(Kind, asked.kind), sampling)
+    ]
+    sources += [language_model_source(name, sampling, download) for name in dict.fromkeys(language_models)]
+    found = [(source, measure(source, asked)) for source in sources]
     if output is not None:
-        draw(curves).write_html(output)
+        output.write_text(page(found), encoding="utf-8")
     if as_json:
-        entries = json.dumps([_entry(file, curve, threshold) for file, curve in curves.items()])
+        entries = json.dumps([_entry(source, curve, asked.threshold) for source, curve in found])
         print(json.dumps(json.loads(entries, parse_constant=lambda _: None), indent=2))  # JSON knows no NaN
         return
-    for file, curve in curves.items():
-        _show(file, curve, threshold)
+    for source, curve in found:
+        _show(source, curve, asked.threshold)
 
 
-def measure(file: str, kind: Kind, longest: int | None, count: int, estimator: Estimator) -> MutualInformation:
-    """The curve of one file; what it warns of is shown with the result, not apart."""
-    symbols = read_symbols(file, kind)
-    lags = logarithmic_lags(max(symbols.longest // 10, 1) if longest is None else longest, count)
+def measure(source: Source, asked: Asked) -> MutualInformation:
+    """The curve of one source; what it warns of is shown with the result, not apart."""
+    lags = logarithmic_lags(source.longest if asked.longest is None else asked.longest, asked.count)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return mutual_information(symbols, lags, estimator=estimator)
+        return mutual_information(source.symbols, lags, estimator=cast(Estimator, asked.estimator))
+
+
+def page(found: Sequence[tuple[Source, MutualInformation]]) -> str:
+    """One HTML page: all curves, and where a run is among them, its stretches and its topics."""
+    figures = [draw({source.name: curve for source, curve in found})]
+    for source, _ in found:
+        extra = [part for part in (source.uniformity, source.quality) if part is not None]
+        figures += [part.plot().update_layout(title=f"{source.name}: {part.verdict}") for part in extra]
+    parts = [figure.to_html(full_html=False, include_plotlyjs=number == 0) for number, figure in enumerate(figures)]
+    return f"<!doctype html><meta charset=utf-8><title>mutual information</title>{''.join(parts)}"
 
 
 def draw(curves: dict[str, MutualInformation]) -> Any:
@@ -76,17 +107,20 @@ def _law(law: InformationLaw | None) -> dict[str, Any] | None:
     return dataclasses.asdict(law) | derived
 
 
-def _entry(file: str, curve: MutualInformation, threshold: float | None) -> dict[str, Any]:
+def _entry(source: Source, curve: MutualInformation, threshold: float | None) -> dict[str, Any]:
     regimes = [
         {"shortest": r.shortest, "longest": r.longest, "fit": _law(r.law)} for r in curve.regimes(threshold=threshold)
     ]
-    return {"file": file, **curve.to_dict(), "fit": _law(curve.fit(threshold=threshold)), "regimes": regimes}
+    extra = {"uniformity": source.uniformity, "quality": source.quality}
+    shown = {name: part.to_dict() for name, part in extra.items() if part is not None}
+    fit = _law(curve.fit(threshold=threshold))
+    return {"file": source.name, **curve.to_dict(), "fit": fit, "regimes": regimes, **shown}
 
 
-def _show(file: str, curve: MutualInformation, threshold: float | None) -> None:
+def _show(source: Source, curve: MutualInformation, threshold: float | None) -> None:
     console = Console()
     pairs = f"{curve.pairs.max():,} pairs" if len(curve.pairs) else ""
-    console.print(f"[bold]{escape(file)}[/]: {curve.sequences:,} sequences, {curve.alphabet:,} symbols, {pairs}")
+    console.print(f"[bold]{escape(source.name)}[/]: {curve.sequences:,} sequences, {curve.alphabet:,} symbols, {pairs}")
     table = Table("lag", "nats", "95 %", "floor", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     rows = zip(curve.lags, curve.values, curve.low, curve.high, curve.floor, curve.above, strict=True)
     for lag, value, low, high, floor, above in rows:
@@ -98,5 +132,9 @@ def _show(file: str, curve: MutualInformation, threshold: float | None) -> None:
     regimes = curve.regimes(threshold=threshold)
     for regime in regimes if len(regimes) > 1 else ():
         console.print(f"lags {regime.shortest} to {regime.longest}: {regime.law.verdict}")
+    if source.uniformity is not None:
+        console.print(f"beside the training data: {source.uniformity.verdict}")
+    if source.quality is not None:
+        console.print(f"text: {source.quality.verdict}")
     for remark in curve.warnings:
         console.print(f"[yellow]note:[/] {remark}")

@@ -15,7 +15,12 @@ from remanence import claims
 from remanence._documents import DOCUMENTS
 from remanence.claims import Result
 
-STYLES = {"holds": "green", "holds with correction": "yellow", "fails as printed": "red"}
+STYLES = {
+    "holds": "green",
+    "holds on stored runs": "green",
+    "holds with correction": "yellow",
+    "fails as printed": "red",
+}
 
 
 def run_verify(document: str | None, only: str | None, quick: bool, as_json: bool, page: Path | None) -> bool:
@@ -47,9 +52,8 @@ def _show(results: list[Result]) -> None:
         verdict = Text(result.verdict, style=STYLES.get(result.verdict, ""))
         if not result.agrees:
             verdict.append(f" (expected: {result.claim.expected})", style="bold red")
-        table.add_row(
-            result.claim.id, result.claim.place, verdict, Text(_numbers(result, "; ")), f"{result.seconds:.1f}"
-        )
+        measured = Text(_measured(result))
+        table.add_row(result.claim.id, result.claim.place, verdict, measured, f"{result.seconds:.1f}")
     console = Console()
     console.print(table)
     console.print(summary(results))
@@ -70,9 +74,11 @@ def summary(results: Iterable[Result]) -> str:
     return f"{len(results)} claims: {', '.join([*parts, ending])}"
 
 
-def _numbers(result: Result, between: str) -> str:
+def _measured(result: Result) -> str:
+    """The numbers, and where they come from if they were not measured now."""
     values = ((name, f"{n:.4g}" if isinstance(n, float) else n) for name, n in result.numbers.items())
-    return between.join(f"{name} {value}" for name, value in values)
+    source = [] if result.source is None else [f"from {result.source}"]
+    return "; ".join([*(f"{name} {value}" for name, value in values), *source])
 
 
 def markdown(results: list[Result]) -> str:
@@ -83,17 +89,23 @@ def markdown(results: list[Result]) -> str:
         '# What is wrong in the papers'
     """
     wrong = [result for result in results if result.verdict in ("holds with correction", "fails as printed")]
-    right = [result for result in results if result not in wrong]
     lines = ["# What is wrong in the papers", "", _INTRODUCTION, "", f"{summary(results)}.", ""]
     for document in sorted({result.claim.document for result in wrong}):
         lines += [f"## Document {document}", "", f"{DOCUMENTS[document]}.", ""]
         for result in (r for r in wrong if r.claim.document == document):
             lines += [*_entry(result), ""]
-    lines += ["## What holds as printed", "", "| claim | place | statement | measured |", "|---|---|---|---|"]
-    for result in right:
-        row = (result.claim.id, result.claim.place, result.claim.printed, _numbers(result, "; "))
-        lines.append("| " + " | ".join(_cell(part) for part in row) + " |")
+    lines += _table("What holds as printed", [result for result in results if result.verdict == "holds"])
+    on_runs = [result for result in results if result.verdict == "holds on stored runs"]
+    lines += ["", *_table("What holds on stored runs", on_runs)] if on_runs else []
     return "\n".join(lines) + "\n"
+
+
+def _table(title: str, results: list[Result]) -> list[str]:
+    lines = [f"## {title}", "", "| claim | place | statement | measured |", "|---|---|---|---|"]
+    for result in results:
+        row = (result.claim.id, result.claim.place, result.claim.printed, _measured(result))
+        lines.append("| " + " | ".join(_cell(part) for part in row) + " |")
+    return lines
 
 
 _INTRODUCTION = (
@@ -109,7 +121,7 @@ def _entry(result: Result) -> list[str]:
         lines.append(f"- **True:** {_plain(claim.corrected)}.")
     if claim.assumptions:
         lines.append(f"- **Assuming:** {_plain(claim.assumptions)}.")
-    lines.append(f"- **Measured:** {_plain(claim.measures)}. {_plain(_numbers(result, '; '))}.")
+    lines.append(f"- **Measured:** {_plain(claim.measures)}. {_plain(_measured(result))}.")
     return [*lines, f"- **Verdict:** {result.verdict}."]
 
 

@@ -57,9 +57,12 @@ struct Scan {
   int64_t *relevant_step1, *step1, *log_slot, *log_displaced;              // logs (steps, batch)
 
   // History for the backward pass, rows padded to np: (steps, batch, np), gates (steps, batch, planes, np).
-  T *h_hist, *s_hist, *c_hist, *gates, *q_hist, *k_hist, *norm; // norm (steps, batch, 2)
+  T *h_hist, *s_hist, *c_hist, *gates, *q_hist, *k_hist, *norm;
   uint8_t *wide;                                               // (steps, batch): this key is stored as it is
+  // norm (steps, batch, norm_size): weights of the read; only their maximum and sum where a read has no bounded size.
 
+  bool keeps_weights() const { return spec.memory == BUFFER && spec.recent >= 0; }
+  Index norm_size() const { return keeps_weights() ? spec.recent + spec.relevant : 2; }
   Index length(Index row) const { return lengths ? lengths[row] : steps; }
   bool at(const bool *mask, Index t, Index row) const { return mask && mask[t * batch + row]; }
 };
@@ -107,7 +110,8 @@ struct KernelSet {
 
 extern const KernelSet portable_kernels, avx2_kernels, avx512_kernels;
 
-constexpr Index BLOCK_ROWS = 16;  // rows that are scanned together: enough for the products, few enough for the cache
+// Rows that are scanned together: enough for the products, few enough for weights and memories to share the cache.
+inline Index block_rows(Index np, Index batch) { return np >= 256 && batch > 16 ? 8 : 16; }
 
 // Rows of one group of weight-gradient sums: a function of the batch alone.
 inline Index group_rows(Index batch) {

@@ -1,5 +1,6 @@
 """The functional scans under all layers: one signature, several backends, the reference as the specification."""
 
+from ._around import around_scans
 from ._backend import Backend, backend_report, scan
 from ._saving import saving
 from ._types import (
@@ -34,6 +35,7 @@ __all__ = [
     "Strided",
     "Trace",
     "Weights",
+    "around_scans",
     "backend_report",
     "count_pairs",
     "generate",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from remanence._require import is_required
 from remanence._validate import one_of
 
 from . import fused, reference
+from ._around import wrappers
 from ._library import library
 from ._saving import present, scan_in_segments
 from ._types import Log, ScanSpec, State, Weights
@@ -59,15 +60,9 @@ def scan(
         >>> output.shape, torch.equal(output[-1], state.s)
         (torch.Size([6, 2, 4]), True)
     """
-    kept = present()
-    run = reference.scan
-    if choose_backend(backend, spec, x) == "fused":
-        run = partial(fused.scan, lean=kept.lean)
-    segment = kept.segment
-    if segment is not None and lengths is None and torch.is_grad_enabled() and len(x) > segment:
-        start = reference.initial_state(spec, weights, x.shape[1]) if state is None else state
-        by_time = {"reset": reset, "cut_h": cut_h, "cut_c": cut_c, "h_offset": h_offset}
-        return scan_in_segments(run, segment, x, weights, start, spec, by_time, forced_log)
+    run = _scan
+    for wrapper in wrappers():
+        run = partial(wrapper, run)
     return run(
         x,
         weights,
@@ -79,7 +74,31 @@ def scan(
         cut_c=cut_c,
         h_offset=h_offset,
         forced_log=forced_log,
+        backend=backend,
     )
+
+
+def _scan(
+    x: Tensor,
+    weights: Weights,
+    state: State | None = None,
+    *,
+    spec: ScanSpec,
+    lengths: Tensor | None = None,
+    forced_log: Log | None = None,
+    backend: Backend = "auto",
+    **by_time: Any,
+) -> tuple[Tensor, State, Log]:
+    """The scan itself, on the backend that was asked for."""
+    kept = present()
+    run = reference.scan
+    if choose_backend(backend, spec, x) == "fused":
+        run = partial(fused.scan, lean=kept.lean)
+    segment = kept.segment
+    if segment is not None and lengths is None and torch.is_grad_enabled() and len(x) > segment:
+        start = reference.initial_state(spec, weights, x.shape[1]) if state is None else state
+        return scan_in_segments(run, segment, x, weights, start, spec, by_time, forced_log)
+    return run(x, weights, state, spec=spec, lengths=lengths, forced_log=forced_log, **by_time)
 
 
 def choose_backend(backend: Backend, spec: ScanSpec, x: Tensor) -> str:

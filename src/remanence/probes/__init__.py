@@ -9,13 +9,16 @@ from ._cost import Cost, Tradeoff, cost, tradeoff
 from ._demand import MemoryDemand, memory_demand
 from ._depth import DependencyDepth, dependency_depth
 from ._fit import Decay, Growth
+from ._huggingface import load_language_model, sample_texts
 from ._information import MutualInformation, logarithmic_lags, mutual_information
 from ._laws import InformationLaw, Regime
 from ._paths import GradientPaths, gradient_paths
+from ._quality import TextQuality, text_quality
 from ._reach import GradientReach, gradient_reach
 from ._stability import Stability, stability
 from ._symbols import Symbols, read_symbols
 from ._truncation import TruncationGap, truncation_gap
+from ._uniformity import Uniformity, uniformity
 
 __all__ = [
     "gradient_reach",
@@ -43,6 +46,12 @@ __all__ = [
     "logarithmic_lags",
     "read_symbols",
     "Symbols",
+    "uniformity",
+    "Uniformity",
+    "load_language_model",
+    "sample_texts",
+    "text_quality",
+    "TextQuality",
     "Decay",
     "Growth",
 ]

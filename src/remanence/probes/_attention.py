@@ -17,7 +17,7 @@ from remanence.ops import Screened, Trace
 from remanence.ops.reference import scan as reference_scan
 
 from . import _plots
-from ._observe import inputs_of, modules, untouched, watched_scans
+from ._observe import FAST_PATH, inputs_of, modules, untouched, watched_scans
 from ._result import ProbeResult
 
 
@@ -74,7 +74,7 @@ def attention_map(model: Callable[..., Any], batch: Any) -> AttentionMap:
     seen = _Seen()
     with untouched(model), torch.no_grad(), ExitStack() as stack:
         stack.enter_context(watched_scans(seen.scan))
-        stack.enter_context(_without_fast_path())
+        stack.enter_context(without_fast_path())
         for part in modules(model):
             if isinstance(part, nn.MultiheadAttention):
                 stack.enter_context(_weights_asked(part, seen))
@@ -130,14 +130,11 @@ def dense_attention(trace: Trace) -> Tensor:
 
 
 @contextmanager
-def _without_fast_path() -> Any:
-    """Torch's fused encoder never computes weights that could be looked at."""
-    enabled = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
+def without_fast_path() -> Any:
+    """Inside, torch's encoder does not run as one operation that hides its attention."""
+    with FAST_PATH.kept():
+        torch.backends.mha.set_fastpath_enabled(False)
         yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(enabled)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from remanence._validate import message, one_of, positive_int
 
 from . import _plots
 from ._entropy import ESTIMATORS, Estimator
-from ._laws import InformationLaw, Regime, best_law, find_regimes
+from ._laws import LAWS, InformationLaw, Law, Regime, best_law, find_regimes
 from ._pair_counts import PairCounts, pairs_by_lag
 from ._result import ProbeResult
 from ._symbols import Symbols, Unit, as_symbols
@@ -77,6 +77,7 @@ class MutualInformation(ProbeResult):
         *,
         threshold: float | None = None,
         unbiased: bool = False,
+        law: Law | None = None,
     ) -> InformationLaw | None:
         """Fits an exponential, a power law and a constant to a range, and takes the best.
 
@@ -86,6 +87,7 @@ class MutualInformation(ProbeResult):
             threshold: estimates at or below it do not count; ``None`` for the floor of each lag. The document takes
                 0.001 for bits, 0.002 for WikiText-2.
             unbiased: fit the excess over the bias, not the estimates themselves.
+            law: take this one, whether or not it is the best: ``"exponential"``, ``"power"`` or ``"constant"``.
 
         Returns:
             The law, or ``None`` if fewer than four points are left.
@@ -97,7 +99,9 @@ class MutualInformation(ProbeResult):
             >>> mutual_information(bits, [1, 2, 4, 8, 16, 32]).fit().law
             'power'
         """
-        return best_law(*self._points(shortest, longest, threshold, unbiased))
+        if law is not None:
+            one_of("law", law, LAWS)
+        return best_law(*self._points(shortest, longest, threshold, unbiased), law)
 
     def regimes(self, most: int = 3, *, threshold: float | None = None) -> tuple[Regime, ...]:
         """Finds ranges of lags that follow different laws: as many as the data call for, at most ``most``.

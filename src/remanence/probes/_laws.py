@@ -33,7 +33,7 @@ class InformationLaw:
     """
 
     law: Law
-    """The one with the least Akaike criterion."""
+    """The one with the least Akaike criterion, or the one that was asked for."""
     amplitude: float
     """A."""
     slope: float
@@ -166,13 +166,16 @@ def _deviance(law: Law, coefficients: np.ndarray, scatter: float, points: tuple[
     return float((np.log(variance) + residual**2 / variance).sum())
 
 
-def best_law(lags: np.ndarray, logs: np.ndarray, errors: np.ndarray) -> InformationLaw | None:
+def best_law(
+    lags: np.ndarray, logs: np.ndarray, errors: np.ndarray, wanted: Law | None = None
+) -> InformationLaw | None:
     """Fits all laws and takes the one with the least Akaike criterion.
 
     Args:
         lags: ``(K,)``, at least 1.
         logs: ``(K,)``, ln I.
         errors: ``(K,)``, standard errors of ln I; zero where unknown.
+        wanted: take this one, whatever the criterion says.
 
     Returns:
         ``None`` with fewer than four points.
@@ -185,7 +188,7 @@ def best_law(lags: np.ndarray, logs: np.ndarray, errors: np.ndarray) -> Informat
     size = {law: 2 if law == "constant" else 3 for law in LAWS}  # the scatter is one
     aic = {law: deviance[law] + 2 * size[law] for law in LAWS}
     bic = {law: deviance[law] + math.log(len(lags)) * size[law] for law in LAWS}
-    law = min(LAWS, key=lambda name: aic[name])
+    law = wanted or min(LAWS, key=lambda name: aic[name])
     coefficients, interval, scatter = fits[law]
     return InformationLaw(
         law,

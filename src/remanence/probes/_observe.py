@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -24,6 +25,46 @@ def modules(model: Any) -> list[nn.Module]:
     return list(model.modules()) if isinstance(model, nn.Module) else []
 
 
+class Shared:
+    """Something of torch that all threads share: put back as it was by the last probe that leaves, not by each.
+
+    Args:
+        read: gives its value.
+        write: sets it.
+
+    Example:
+        >>> value = [1]
+        >>> shared = Shared(lambda: value[0], lambda new: value.__setitem__(0, new))
+        >>> with shared.kept():
+        ...     value[0] = 2
+        >>> value
+        [1]
+    """
+
+    def __init__(self, read: Callable[[], Any], write: Callable[[Any], Any]) -> None:
+        self._read, self._write = read, write
+        self._lock, self._inside, self._value = threading.Lock(), 0, None
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Inside, it may change."""
+        with self._lock:
+            if not self._inside:
+                self._value = self._read()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if not self._inside:
+                    self._write(self._value)
+
+
+RANDOM_NUMBERS = Shared(torch.get_rng_state, torch.set_rng_state)
+FAST_PATH = Shared(torch.backends.mha.get_fastpath_enabled, torch.backends.mha.set_fastpath_enabled)
+
+
 @contextmanager
 def untouched(model: Any) -> Iterator[None]:
     """Puts back modes, buffers, gradients and random numbers, however the block ends."""
@@ -31,7 +72,7 @@ def untouched(model: Any) -> Iterator[None]:
     modes = [(part, part.training) for part in parts]
     buffers = [(buffer, buffer.clone()) for part in parts for buffer in part.buffers(recurse=False)]
     gradients = [(parameter, parameter.grad) for part in parts for parameter in part.parameters(recurse=False)]
-    with torch.random.fork_rng(devices=[]):
+    with RANDOM_NUMBERS.kept():
         try:
             yield
         finally:
@@ -101,7 +142,7 @@ def watched_states(model: Any) -> Iterator[Offsets]:
     """
     offsets = Offsets()
     with ExitStack() as stack:
-        stack.enter_context(_scan_replaced(functools.partial(_scan_with_offset, offsets)))
+        stack.enter_context(ops.around_scans(functools.partial(_scan_with_offset, offsets)))
         stack.enter_context(torch_layers_on_scan(model))
         for part in modules(model):
             if isinstance(part, nn.RNNCellBase):
@@ -131,23 +172,13 @@ def _scan_with_offset(
 
 
 @contextmanager
-def _scan_replaced(replacement: Callable[..., Any]) -> Iterator[None]:
-    original = ops.scan
-    ops.scan = functools.partial(replacement, original)
-    try:
-        yield
-    finally:
-        ops.scan = original
-
-
-@contextmanager
 def products_visible(model: Any) -> Iterator[None]:
     """Inside, no fused kernel hides matrix products: torch's recurrent layers and ours run on the plain scan."""
 
     def plain(scan: Callable[..., Any], *args: Any, **options: Any) -> Any:
         return scan(*args, **{**options, "backend": "reference"})
 
-    with _scan_replaced(plain), torch_layers_on_scan(model):
+    with ops.around_scans(plain), torch_layers_on_scan(model):
         yield
 
 
@@ -160,7 +191,7 @@ def watched_scans(look: Callable[..., None]) -> Iterator[None]:
         look(x, weights, state, result[2], options)
         return result
 
-    with _scan_replaced(observed):
+    with ops.around_scans(observed):
         yield
 
 
@@ -196,16 +227,20 @@ def torch_spec(layer: nn.RNNBase) -> ScanSpec:
 
 def _torch_layer_as_scan(layer: nn.RNNBase, original: Callable[..., Any], input: Any, hx: Any = None) -> Any:
     """What the layer computes, step by step on our scan; packed input and projections stay with torch."""
-    if not isinstance(input, Tensor) or layer.proj_size or layer.bidirectional:
+    if not isinstance(input, Tensor) or layer.proj_size:
         return original(input, hx)
     batched = input.dim() == 3
     x = input.transpose(0, 1) if batched and layer.batch_first else input if batched else input.unsqueeze(1)
     spec, finals = torch_spec(layer), []
     for number in range(layer.num_layers):
-        weights = torch_weights(layer, number)
-        state = None if hx is None else _start(layer, spec, weights, hx, number, x.shape[1], batched)
-        x, final, _ = ops.scan(x, weights, state, spec=spec)
-        finals.append(final)
+        outputs = []
+        for reverse in (False, True)[: 1 + layer.bidirectional]:
+            weights = torch_weights(layer, number, reverse)
+            state = None if hx is None else _start(layer, spec, weights, hx, len(finals), x.shape[1], batched)
+            output, final, _ = ops.scan(x.flip(0) if reverse else x, weights, state, spec=spec)
+            outputs.append(output.flip(0) if reverse else output)
+            finals.append(final)
+        x = torch.cat(outputs, dim=-1)
         if layer.dropout and number < layer.num_layers - 1:
             x = nn.functional.dropout(x, layer.dropout, layer.training)
     parts = [

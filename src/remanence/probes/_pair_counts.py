@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import warnings
 from collections.abc import Iterator
 
@@ -17,6 +18,7 @@ from ._symbols import Symbols
 _TABLE_CELLS = 1 << 23  # numbers in the tables that are held at a time
 _DENSE_CELLS = 1 << 22  # a greater table of all pairs gives way to sorting
 _PRODUCT_CELLS = 1 << 18
+_BLOCK = 1 << 22  # places that are looked at at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,9 +69,17 @@ class PairCounts:
 
 
 def _shuffled(rows: np.ndarray, columns: np.ndarray, estimator: Estimator, generator: np.random.Generator) -> float:
-    first = np.repeat(np.arange(len(rows)), rows.astype(int))
-    second = generator.permutation(np.repeat(np.arange(len(columns)), columns.astype(int)))
-    codes, counts = np.unique(first * len(columns) + second, return_counts=True)
+    """The estimate after a shuffle, drawn a block at a time, so that only the pairs that occur are held."""
+    left, edges, found = columns.astype(np.int64), np.concatenate([[0], np.cumsum(rows.astype(np.int64))]), []
+    for at in range(0, int(edges[-1]), _BLOCK):
+        share = np.diff(np.clip(edges, at, at + _BLOCK))
+        last = at + _BLOCK >= edges[-1]
+        dealt = left if last else generator.multivariate_hypergeometric(left, int(share.sum()), method="marginals")
+        left = left - dealt
+        first, second = (np.repeat(np.arange(len(part)), part) for part in (share, dealt))
+        found.append(np.unique(first * len(columns) + generator.permutation(second), return_counts=True))
+    codes, inverse = np.unique(np.concatenate([codes for codes, _ in found]), return_inverse=True)
+    counts = np.bincount(inverse, weights=np.concatenate([counts for _, counts in found])).astype(np.int64)
     return float(information(counts, *np.divmod(codes, len(columns)), estimator))
 
 
@@ -108,17 +118,34 @@ def _counted(symbols: Symbols, lags: np.ndarray, edges: np.ndarray) -> Iterator[
 
 
 def _listed(symbols: Symbols, lag: int, edges: np.ndarray) -> PairCounts:
-    """Without a table of all pairs where that would be large: by sorting the pairs that occur."""
-    size, values = symbols.alphabet, symbols.values
-    ends = np.repeat(symbols.starts[1:], np.diff(symbols.starts))[: max(len(values) - lag, 0)]
-    first = np.flatnonzero(np.arange(lag, lag + len(ends)) < ends)
-    codes = values[first] * size + values[first + lag]
-    group = np.searchsorted(edges, first, side="right") - 1
-    if size * size * (len(edges) - 1) <= _DENSE_CELLS * 4:
-        table = np.bincount(group * (size * size) + codes, minlength=(len(edges) - 1) * size * size)
-        table = table.reshape(len(edges) - 1, -1)
+    """In blocks of places, by tables; without a table of all pairs where that would be large, by sorting."""
+    size, groups = symbols.alphabet, len(edges) - 1
+    dense = size * size * groups <= _DENSE_CELLS * 4
+    table = np.zeros((groups, size * size if dense else 0), np.int64)
+    found: list[tuple[np.ndarray, np.ndarray, int]] = []
+    for group, codes in _codes(symbols, lag, edges):
+        if dense:
+            table[group] += np.bincount(codes, minlength=size * size)
+        else:
+            found.append((*np.unique(codes, return_counts=True), group))
+    if dense:
         seen = np.flatnonzero(table.any(0))
         return PairCounts(*np.divmod(seen, size), table[:, seen])
-    seen, inverse = np.unique(codes, return_inverse=True)
-    table = np.bincount(group * len(seen) + inverse, minlength=(len(edges) - 1) * len(seen))
-    return PairCounts(*np.divmod(seen, size), table.reshape(len(edges) - 1, -1))
+    seen = np.unique(np.concatenate([codes for codes, _, _ in found]))
+    table = np.zeros((groups, len(seen)), np.int64)
+    for codes, counts, group in found:
+        table[group, np.searchsorted(seen, codes)] += counts
+    return PairCounts(*np.divmod(seen, size), table)
+
+
+def _codes(symbols: Symbols, lag: int, edges: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """One number for each pair, with the group in which its first symbol lies; a block of places at a time."""
+    values, starts, end = symbols.values, symbols.starts, len(symbols.values) - lag
+    for group, (first, last) in enumerate(itertools.pairwise(edges.tolist())):
+        for at in range(first, min(last, end), _BLOCK):
+            stop = min(at + _BLOCK, last, end)
+            codes = values[at:stop].astype(np.int64) * symbols.alphabet + values[at + lag : stop + lag]
+            if len(starts) > 2:
+                places = np.arange(at, stop)
+                codes = codes[places + lag < starts[np.searchsorted(starts, places, side="right")]]
+            yield group, codes

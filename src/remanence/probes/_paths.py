@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from remanence._validate import message, positive_int
+from remanence._validate import message, one_of, positive_int
 from remanence.ops import Full, ScanSpec, Screened, Trace, Weights
 from remanence.ops import cells as _cells
 from remanence.ops.reference import scan as reference_scan
@@ -17,6 +17,20 @@ from remanence.ops.reference import scan as reference_scan
 from . import _plots
 from ._observe import CELLS, inputs_of, torch_spec, torch_weights, untouched
 from ._result import ProbeResult
+
+
+class LeakThroughMacroState(ScanSpec):
+    """A gated cell with memory whose leak carries s, which grows, where the layers here carry h.
+
+    Example:
+        >>> LeakThroughMacroState("gru", memory=Full()).keeps_leak, ScanSpec("gru", memory=Full()).keeps_leak
+        (False, True)
+    """
+
+    @property
+    def keeps_leak(self) -> bool:
+        """Never: s, which is carried anyway, is all it needs."""
+        return False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,8 +100,14 @@ class GradientPaths(ProbeResult):
         return _plots.lines(shown, title=self.verdict, x="Jacobians", y="norm of the part", log_y=True, markers=True)
 
 
-def gradient_paths(layer: Any, batch: Any, t: int, k: int, *, row: int = 0) -> GradientPaths:
+def gradient_paths(
+    layer: Any, batch: Any, t: int, k: int, *, row: int = 0, leak: Literal["h", "s"] = "h"
+) -> GradientPaths:
     """Splits ds_{t+k}/dh_t by the number of factors F, in closed form, beside autograd's answer.
+
+    The leak of a GRU with a memory carries h here, so what goes from step to step is the pair (s, h), and that is the
+    macro-state of the proposition. With a leak that carries s, as the document's ``h_{t+1} = phi(s_t, x_t)`` has it, s
+    alone is.
 
     Args:
         layer: one forward layer with an RNN or GRU cell: one of ours without a memory or with ``Full`` or ``Screened``
@@ -96,6 +116,8 @@ def gradient_paths(layer: Any, batch: Any, t: int, k: int, *, row: int = 0) -> G
         t: step of the state, from 0.
         k: distance.
         row: row of the batch.
+        leak: what the leak of a GRU with a memory carries: ``"h"``, as it does in the layers here, or ``"s"``: the run
+            is then made with the layer's weights and that leak.
 
     Example:
         >>> from remanence.nn import MemRNN
@@ -104,8 +126,9 @@ def gradient_paths(layer: Any, batch: Any, t: int, k: int, *, row: int = 0) -> G
     """
     positive_int("t", t, minimum=0)
     positive_int("k", k, minimum=0)
+    one_of("leak", leak, ("h", "s"))
     with untouched(layer):
-        recording, total = _record(layer, batch, row, t, k)
+        recording, total = _record(layer, batch, row, t, k, leak)
         with torch.no_grad():
             parts = split_paths(recording, t, k)
     return GradientPaths(t, k, total.numpy(), parts.numpy())
@@ -128,8 +151,15 @@ def _recurrence(layer: Any) -> tuple[ScanSpec, Weights]:
     return spec, weights
 
 
-def _record(layer: Any, batch: Any, row: int, t: int, k: int) -> tuple[Recording, Tensor]:
+def leaking_macro_state(spec: ScanSpec) -> ScanSpec:
+    """The same kind of layer with a leak that carries s."""
+    return LeakThroughMacroState(**{item.name: getattr(spec, item.name) for item in dataclasses.fields(spec)})
+
+
+def _record(layer: Any, batch: Any, row: int, t: int, k: int, leak: str = "h") -> tuple[Recording, Tensor]:
     spec, weights = _recurrence(layer)
+    if leak == "s":
+        spec = leaking_macro_state(spec)
     inputs = inputs_of(batch).detach()
     x = inputs[row][:, None] if layer.batch_first else inputs[:, row : row + 1]
     if t + k >= len(x):

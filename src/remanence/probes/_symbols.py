@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, BinaryIO, Literal, TypeAlias
 
 import numpy as np
 import torch
 
 from remanence._validate import message, one_of
+
+from ._spool import spool_bytes, spool_text
 
 Unit: TypeAlias = Literal["characters", "words"]
 Kind: TypeAlias = Literal["auto", "bytes", "characters", "words", "dna", "npy"]
@@ -31,7 +34,7 @@ class Symbols:
     """
 
     values: np.ndarray
-    """``(N,)``, numbers from 0: uint8 if all are below 256, else int64."""
+    """``(N,)``, numbers from 0: uint8 if all are below 256, else int64, or int32 of a long text."""
     starts: np.ndarray
     """int64 ``(S + 1,)``: where each sequence begins, and N."""
     alphabet: int
@@ -70,8 +73,8 @@ def read_symbols(path: Path | str, kind: Kind = "auto") -> Symbols:
         path: where.
         kind: ``"bytes"``; ``"characters"`` or ``"words"`` of UTF-8 text; ``"dna"``, the letters A, C, G and T of
             FASTA records, sequences broken at any other letter; ``"npy"``, an array of integers. ``"auto"`` goes by
-            the name: ``.npy``, ``.fa``, ``.fasta``, ``.fna``, and bytes for all else. A file of bytes is mapped, not
-            loaded, and may be larger than the memory.
+            the name: ``.npy``, ``.fa``, ``.fasta``, ``.fna``, and bytes for all else. A file of bytes is mapped, and a
+            text goes block by block into a temporary file of numbers: both may be larger than the memory.
 
     Example:
         >>> import tempfile
@@ -81,36 +84,36 @@ def read_symbols(path: Path | str, kind: Kind = "auto") -> Symbols:
         array([0, 4, 5])
     """
     one_of("kind", kind, KINDS)
-    place = Path(path)
+    place, piped = Path(path), str(path) == "-"
     if kind == "auto":
         kind = _SUFFIXES.get(place.suffix.lower(), "bytes")
-    source = "standard input" if str(path) == "-" else str(path)
-    if kind == "bytes" and str(path) != "-" and place.stat().st_size > 0:
-        return _pool([np.memmap(place, dtype=np.uint8, mode="r")])
-    raw = sys.stdin.buffer.read() if str(path) == "-" else place.read_bytes()
-    if not raw:
+    source = "standard input" if piped else str(path)
+    if not piped and place.stat().st_size == 0:
         raise ValueError(f"{source} is empty")
-    return _pool(_decode(raw, kind, source))
+    if not piped and kind == "bytes":
+        return _pool([np.memmap(place, dtype=np.uint8, mode="r")])
+    with contextlib.nullcontext(sys.stdin.buffer) if piped else place.open("rb") as stream:
+        parts = _read(stream, kind, source)
+    if piped and kind != "words" and sum(map(len, parts)) == 0:
+        raise ValueError(f"{source} is empty")
+    return _pool(parts)
 
 
-def _decode(raw: bytes, kind: Kind, source: str) -> list[np.ndarray]:
+def _read(stream: BinaryIO, kind: Kind, source: str) -> list[np.ndarray]:
     if kind == "bytes":
-        return [np.frombuffer(raw, dtype=np.uint8)]
-    if kind == "dna":
-        return _dna(raw, source)
-    if kind == "npy":
-        try:
-            array = np.load(io.BytesIO(raw), allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise ValueError(f"{source} is no .npy file: {error}") from error
-        return _parts(array, "characters")
+        return [spool_bytes(stream)]
+    if kind in ("characters", "words"):
+        return [spool_text(stream, kind == "words", source)]
+    raw = stream.read()
+    return _dna(raw, source) if kind == "dna" else _array(raw, source)
+
+
+def _array(raw: bytes, source: str) -> list[np.ndarray]:
     try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{source} is no UTF-8 text: {error.reason} at byte {error.start}. Read it as bytes"
-        ) from error
-    return _parts(text, "words" if kind == "words" else "characters")
+        array = np.load(io.BytesIO(raw), allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{source} is no .npy file: {error}") from error
+    return _parts(array, "characters")
 
 
 def _dna(raw: bytes, source: str) -> list[np.ndarray]:
@@ -177,8 +180,9 @@ def _pool(parts: list[np.ndarray]) -> Symbols:
     values = parts[0] if len(parts) == 1 else np.concatenate(parts)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     low, high = int(values.min()), int(values.max())
-    if low < 0 or high >= _BYTE:
+    if low < 0 or (high >= _BYTE and not isinstance(values, np.memmap)):
         seen, values = np.unique(values, return_inverse=True)
         low, high = 0, len(seen) - 1
-    kept = values if values.dtype == np.uint8 else values.astype(np.uint8 if high < _BYTE else np.int64)
+    numbered = values.dtype == np.uint8 or (isinstance(values, np.memmap) and high >= _BYTE)
+    kept = values if numbered else values.astype(np.uint8 if high < _BYTE else np.int64)
     return Symbols(kept, starts, high + 1)

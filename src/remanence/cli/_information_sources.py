@@ -1,0 +1,101 @@
+"""Where the symbols of ``remanence mi`` come from: files, runs and language models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from remanence import probes
+from remanence.experiments._samples import Amount, as_texts, data_of, draw_sequences, is_text, symbols_of, vocabulary_of
+from remanence.probes._symbols import Kind, Symbols, as_symbols
+from remanence.train import CheckpointError, Run
+
+_TRAINING_ROWS = 8
+"""Sequences drawn for training to each one for validation, which is compared with as many stretches."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How much is drawn from a model; None for the document's amounts.
+
+    Example:
+        >>> Sampling(rows=5).seed
+        0
+    """
+
+    rows: int | None = None
+    length: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Source:
+    """Symbols and what they are called.
+
+    Example:
+        >>> Source("mine", as_symbols("abc"), 2).quality is None
+        True
+    """
+
+    name: str
+    symbols: Symbols
+    longest: int
+    """Greatest lag to measure unless told."""
+    quality: probes.TextQuality | None = None
+    uniformity: probes.Uniformity | None = None
+
+
+def file_sources(target: str, kind: Kind, sampling: Sampling) -> Iterator[Source]:
+    """One source for a file; three for the folder of a run: samples, training and validation data."""
+    if Path(target).is_dir():
+        yield from run_sources(Path(target), sampling)
+    else:
+        symbols = probes.read_symbols(target, kind)
+        yield Source(target, symbols, _tenth(symbols))
+
+
+def _tenth(symbols: Symbols) -> int:
+    return max(symbols.longest // 10, 1)
+
+
+def run_sources(folder: Path, sampling: Sampling) -> Iterator[Source]:
+    """What a run's best weights say, and what they learnt from."""
+    try:
+        model, task = Run.open(folder).load()
+    except CheckpointError as error:
+        raise ValueError(str(error)) from error
+    amount = Amount.for_task(task, sampling.rows, sampling.length)
+    drawn = draw_sequences(model, task, amount, sampling.seed)
+    training = data_of(task, "train", _TRAINING_ROWS * amount.rows)
+    validation = data_of(task, "validation", amount.rows)
+    quality: list[probes.TextQuality | None] = [None, None]
+    if is_text(task):
+        vocabulary: Any = task.vocabulary  # type: ignore[attr-defined]
+        reference = as_texts(training, vocabulary)
+        quality = [probes.text_quality(as_texts(part, vocabulary), reference) for part in (drawn, validation)]
+    whole, held_out = (as_symbols(symbols_of(part, task)) for part in (training, validation))
+    samples = as_symbols(symbols_of(drawn, task))
+    lags = _tenth(samples) if vocabulary_of(task) is not None else max(amount.length // 2, 1)
+    lags = min(lags, whole.longest - 1, held_out.longest - 1)
+    yield Source(f"{folder}: samples", samples, lags, quality[0])
+    yield Source(f"{folder}: training", whole, lags)
+    yield Source(f"{folder}: validation", held_out, lags, quality[1], _compared(whole, held_out))
+
+
+def _compared(whole: Symbols, held_out: Symbols) -> probes.Uniformity | None:
+    """None where the sets are too small to be cut."""
+    try:
+        return probes.uniformity(whole, held_out)
+    except ValueError:
+        return None
+
+
+def language_model_source(name: str, sampling: Sampling, download: bool) -> Source:
+    """Texts that a Hugging Face model draws."""
+    model, tokenizer = probes.load_language_model(name, download=download)
+    rows, length = sampling.rows or 500, sampling.length or 1024
+    texts = probes.sample_texts(model, tokenizer, rows, length, seed=sampling.seed)
+    symbols = as_symbols([text for text in texts if text])
+    return Source(f"{name}: samples", symbols, max(symbols.longest // 2, 1))

@@ -1,0 +1,25 @@
+"""``python -m remanence.experiments NAME FOLDER`` runs an experiment, or goes on with it."""
+
+import sys
+from pathlib import Path
+
+from remanence.experiments._binary import run_binary
+from remanence.experiments._binary_far import run_binary_far
+from remanence.experiments._estimator import run_estimator
+from remanence.experiments._held_out import run_held_out
+from remanence.experiments._recall import run_recall
+from remanence.experiments._wikitext import run_wikitext2
+
+EXPERIMENTS = {
+    "binary": run_binary,
+    "binary-far": run_binary_far,
+    "estimator": run_estimator,
+    "held-out": run_held_out,
+    "recall": run_recall,
+    "wikitext2": run_wikitext2,
+}
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3 or sys.argv[1] not in EXPERIMENTS:
+        sys.exit(f"usage: python -m remanence.experiments {{{','.join(EXPERIMENTS)}}} FOLDER")
+    EXPERIMENTS[sys.argv[1]](Path(sys.argv[2]))

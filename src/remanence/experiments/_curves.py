@@ -1,0 +1,102 @@
+"""A curve of mutual information as what a record keeps: points, and the laws that fit them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from remanence.probes import InformationLaw, MutualInformation, logarithmic_lags, mutual_information
+from remanence.probes._laws import _NORMAL, best_law
+
+SHOWN = 40
+"""Points that a record keeps of a curve; fits take all."""
+
+
+def measured(symbols: Any, lags: np.ndarray) -> MutualInformation:
+    """The curve; what it warns of stays in it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return mutual_information(symbols, lags)
+
+
+def described(curve: MutualInformation, shortest: int, longest: int, threshold: float | None) -> dict[str, Any]:
+    """Points, and both laws on a range.
+
+    Args:
+        curve: what was measured.
+        shortest: least lag of the fits.
+        longest: greatest lag of the fits.
+        threshold: estimates at or below it do not count; None for the floor.
+
+    Example:
+        >>> curve = measured(b"0011" * 200, np.arange(1, 9))
+        >>> described(curve, 1, 8, None)["best"]
+        'constant'
+    """
+    shown = np.isin(curve.lags, logarithmic_lags(int(curve.lags.max()), SHOWN))
+    points = {name: _short(getattr(curve, name)[shown]) for name in ("lags", "values", "low", "high", "bias", "floor")}
+    laws = {law: curve.fit(shortest, longest, threshold=threshold, law=law) for law in ("exponential", "power")}
+    best = curve.fit(shortest, longest, threshold=threshold)
+    fits = {law: None if fit is None else _facts(fit) for law, fit in laws.items()}
+    return points | {"best": None if best is None else best.law, "fits": fits, "fitted": [shortest, longest]}
+
+
+def _facts(fit: InformationLaw) -> dict[str, Any]:
+    scales = {"xi": fit.correlation_length, "gamma": fit.exponent}
+    interval = fit.correlation_length_interval or fit.exponent_interval or ()
+    return {
+        **{name: _finite(value) for name, value in scales.items() if value is not None},
+        "interval": [_finite(end) for end in interval],
+        "amplitude": _finite(fit.amplitude),
+        "aic": _finite(fit.aic[fit.law]),
+        "points": fit.points,
+        "scatter": _finite(fit.scatter),
+    }
+
+
+def _finite(value: float) -> float | None:
+    """JSON knows no infinity; None stands for it."""
+    return float(f"{value:.6g}") if np.isfinite(value) else None
+
+
+def finite(value: Any) -> Any:
+    """The same with None for what is not finite, at any depth.
+
+    Example:
+        >>> finite({"share": float("nan"), "counts": (1, 2.0)})
+        {'share': None, 'counts': [1, 2.0]}
+    """
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return _finite(value) if isinstance(value, float) else value
+
+
+def _short(values: np.ndarray) -> list[Any]:
+    """Six digits are more than the estimates have."""
+    return [int(value) if values.dtype.kind == "i" else _finite(float(value)) for value in values]
+
+
+def refitted(curve: dict[str, Any], shortest: int, longest: int, threshold: float = 0.0) -> InformationLaw | None:
+    """The best law of a kept curve on another range of lags.
+
+    Args:
+        curve: as :func:`described` keeps it.
+        shortest: least lag.
+        longest: greatest lag.
+        threshold: estimates at or below it do not count, nor those below the floor.
+
+    Example:
+        >>> curve = described(measured(b"0011" * 200, np.arange(1, 9)), 1, 8, None)
+        >>> refitted(curve, 2, 8).law
+        'constant'
+    """
+    lags, values, low, high, floor = (
+        np.array(curve[name], dtype=float) for name in ("lags", "values", "low", "high", "floor")
+    )
+    kept = (lags >= shortest) & (lags <= longest) & (values > np.maximum(floor, threshold))
+    errors = (high - low)[kept] / (2 * _NORMAL) / values[kept]  # the interval is 95 % wide
+    return best_law(lags[kept], np.log(values[kept]), errors)

@@ -1,0 +1,123 @@
+"""Causal language models of the Hugging Face library as a source of text; the only file here that knows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from remanence._validate import message, positive_int, real
+
+PART = 25
+"""Texts that are drawn side by side."""
+
+
+def _transformers() -> Any:
+    try:
+        import transformers  # type: ignore[import-not-found]
+    except ImportError as error:
+        raise ImportError("a language model needs transformers: pip install 'remanence[hf]'") from error
+    return transformers
+
+
+def load_language_model(place: str | Path, *, download: bool = False) -> tuple[Any, Any]:
+    """Loads a causal language model and its tokenizer.
+
+    Args:
+        place: a folder as ``save_pretrained`` writes it, a ``.gguf`` file (which needs the package ``gguf``), or the
+            name of a model that has been fetched before.
+        download: whether a model that is not on this machine may be fetched.
+
+    Returns:
+        The model in evaluation mode, and the tokenizer.
+
+    Raises:
+        ImportError: transformers is missing.
+        ValueError: there is no such model here.
+
+    Example:
+        >>> load_language_model("no/such-model")  # doctest: +SKIP
+        Traceback (most recent call last):
+        ValueError: `place` must be ...
+    """
+    library = _transformers()
+    path, options = Path(place), dict[str, bool | str](local_files_only=not download)
+    source = str(place)
+    if path.suffix == ".gguf":
+        source, options["gguf_file"] = str(path.parent), path.name
+    try:
+        tokenizer = library.AutoTokenizer.from_pretrained(source, **options)
+        model = library.AutoModelForCausalLM.from_pretrained(source, **options)
+    except (OSError, ValueError, ImportError) as error:
+        expected = "be a folder, a .gguf file or a known name of a causal language model"
+        hint = str(error).splitlines()[0]
+        hint += "" if download else ". Nothing is fetched unless download is asked for"
+        raise ValueError(message("place", expected, repr(str(place)), hint)) from error
+    return model.eval(), tokenizer
+
+
+@torch.no_grad()
+def sample_texts(
+    model: Any, tokenizer: Any, count: int = 500, tokens: int = 1024, *, temperature: float = 1.0, seed: int = 0
+) -> list[str]:
+    """Draws texts from a causal language model, each from its start sign alone.
+
+    Tokens are drawn from all that the model holds possible, not from the likeliest few: the latter say more of the
+    sampling than of the model. A text ends where the model ends it.
+
+    Args:
+        model: anything with ``model(input_ids, past_key_values=..., use_cache=True)`` and its ``config``.
+        tokenizer: with ``decode`` and start and end signs.
+        count: how many; the document takes 500.
+        tokens: greatest length of each, start sign included; no more than the model's context.
+        temperature: by which logits are divided.
+        seed: of the draws.
+
+    Returns:
+        The texts, without signs.
+
+    Raises:
+        ValueError: the tokenizer has no sign to start from.
+
+    Example:
+        >>> model, tokenizer = load_language_model("my-model")  # doctest: +SKIP
+        >>> len(sample_texts(model, tokenizer, 10, 100))  # doctest: +SKIP
+        10
+    """
+    positive_int("count", count)
+    context = getattr(model.config, "max_position_embeddings", None)
+    positive_int("tokens", tokens, 2)
+    real("temperature", temperature, above=0.0)
+    start = _start(tokenizer)
+    generator = torch.Generator().manual_seed(positive_int("seed", seed, 0))
+    length = tokens if context is None else min(tokens, int(context))
+    sizes = [min(PART, count - at) for at in range(0, count, PART)]
+    rows = [row for size in sizes for row in _draw(model, start, size, length, temperature, generator)]
+    end = getattr(tokenizer, "eos_token_id", None)
+    return [tokenizer.decode(_until(row[1:], end), skip_special_tokens=True) for row in rows]
+
+
+def _start(tokenizer: Any) -> int:
+    for name in ("bos_token_id", "eos_token_id"):
+        if (found := getattr(tokenizer, name, None)) is not None:
+            return int(found)
+    raise ValueError(message("tokenizer", "have a sign for the start or the end of a text", "neither"))
+
+
+def _draw(
+    model: Any, start: int, rows: int, length: int, temperature: float, generator: torch.Generator
+) -> list[list[int]]:
+    device = next(model.parameters()).device
+    drawn = [torch.full((rows, 1), start)]
+    past = None
+    while len(drawn) < length:
+        found = model(input_ids=drawn[-1].to(device), past_key_values=past, use_cache=True)
+        past = found.past_key_values
+        chances = torch.softmax(found.logits[:, -1].float().cpu() / temperature, dim=-1)
+        drawn.append(torch.multinomial(chances, 1, generator=generator))
+    return torch.cat(drawn, dim=1).tolist()
+
+
+def _until(tokens: list[int], end: int | None) -> list[int]:
+    return tokens[: tokens.index(end)] if end in tokens else tokens

