@@ -19,7 +19,7 @@ INTRODUCTION = """\
 the rest is blank. Then all are asked for, in their order. A guess gets {chance}.
 An LSTM against cells with a bounded memory (Rel), which keep past states that proved relevant. Training begins with \
 short sequences, T = {start}, and goes on to longer ones whenever {share} are recalled: a curriculum, one of our \
-training options. A second LSTM trains at T = {task.length} throughout. A run ends at 99 %, or after {updates:,} \
+training options. A second LSTM trains at T = {task.length} throughout. A run ends at {enough}, or after {updates:,} \
 updates of {batch} sequences; seed {seed}.
 """
 
@@ -43,6 +43,7 @@ def introduction(console: Console, cells: Sequence[Cell], task: Denoise, seed: i
         chance=percent(task.chance.accuracy),
         start=config.curriculum.start,
         share=percent(config.curriculum.accuracy),
+        enough=percent(config.budget.accuracy or 1.0),
         updates=config.budget.updates,
         batch=config.task.batch_size,
         seed=seed,

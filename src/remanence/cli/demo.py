@@ -34,7 +34,7 @@ class Plan:
 
     length: int = 100
     far: int = 5000
-    settings: tuple[str, ...] = ("budget.updates=6000", "budget.accuracy=0.99", "evaluation.every=250")
+    settings: tuple[str, ...] = ("budget.updates=6000", "budget.accuracy=0.998", "evaluation.every=250")
     rows: int = 200
     far_rows: int = 20
 
