@@ -91,7 +91,8 @@ def far(left):
     if "information_binary-far" not in stored_names():
         return ""
     record = load_stored("information_binary-far")
-    curves = record["results"]["models"]
+    models = record["results"]["models"]
+    curves = {"data": models["data"], **models}
     shown = {name: points(curve) for name, curve in curves.items()}
     draw(HERE / "binary_far.svg", shown, "lag", "nats", dashed=("data",))
     lines = []

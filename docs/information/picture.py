@@ -5,7 +5,19 @@ from pathlib import Path
 
 WIDTH, HEIGHT = 660, 380
 LEFT, RIGHT, TOP, BOTTOM = 70, 190, 16, 44
-COLOURS = ("#333333", "#1f5f8b", "#c8553d", "#588157", "#7b5ea7", "#b08900", "#4aa3a2", "#a23b72", "#888888")
+COLOURS = (
+    "#333333",
+    "#1f5f8b",
+    "#c8553d",
+    "#588157",
+    "#7b5ea7",
+    "#b08900",
+    "#4aa3a2",
+    "#a23b72",
+    "#888888",
+    "#2ca02c",
+    "#dd99aa",
+)
 
 Curve = tuple[list[float], list[float]]
 

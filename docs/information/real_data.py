@@ -1,4 +1,4 @@
-"""Measures the curves of real data, and writes ``curves.json`` and ``real_data.md``: figure 6 of document 003, and more.
+"""Measures the curves of real data and writes ``curves.json`` and ``real_data.md``: figure 6 of document 003, and more.
 
 ``python docs/information/real_data.py`` takes a minute or two; the data are fetched, or found in ``REMANENCE_DATA``.
 """

@@ -33,9 +33,9 @@ Transformers; one of them looks back on 32 steps only:
 - **Transformer**: a power law, even at width 4. One that looks back on 32 steps follows the power law up to lag 32 and
   falls exponentially from there on.
 - **Memories**: `MemLSTM`, which keeps all states, and `RelLSTM`, which keeps 20, follow the data's law over the whole
-  range, more closely than the Transformer of the same size after the same number of updates. `SABLSTM` is like the LSTM
-  of its size. It reads a mean of its ten states here; with the sum, as published, its state overflowed within twenty
-  updates.
+  range, at least as closely as the Transformer of the same size after the same number of updates. `SABLSTM` is like
+  the LSTM of its size. It reads a mean of its ten states here; with the sum, as published, its state overflowed within
+  twenty updates.
 - The validation losses lie within 0.005 nats of each other. Loss alone does not show which model carries the law.
 
 {far}"""
@@ -59,16 +59,17 @@ only its beginning.
   are the first eight of the sequence, whatever its length. A place in that set goes to states that collected much
   attention in their first ten steps, and in those the first states had few others beside them. What it carries over
   long distances is how the sequence began.
-- `SABLSTM` lies between them. Its ten states have the highest scores, which do not depend on the present state, and
-  they too come to be kept for good.
+- `SABLSTM` lies between them. Its ten states are those with the highest scores, which do not depend on the present
+  state: one with a high score stays until ten better ones have come.
 
 ## Can a recurrent model with bounded memory carry power-law information?
 
 As far as it was trained: yes. With 20 stored states and 4,552 parameters `RelLSTM` has the data's law up to lag 200,
-where it keeps {left[RelLSTM 26]:.0%} of the data's information, a `MemLSTM` that keeps all states {left[MemLSTM 26]:.0%},
-a Transformer {left[Transformer 16]:.0%}, an LSTM {left[LSTM 32]:.0%} and an RNN {left[RNN 66]:.0%}. Beyond that: not a
-power law. Its information outlasts any exponential, because a few states of the beginning are never forgotten, but it
-is not scale-free: a bounded memory must choose what it keeps, and this screening rule keeps the beginning.
+where {left[RelLSTM 26]:.0%} of the data's information is found in what it says; of `MemLSTM`, which keeps all states,
+{left[MemLSTM 26]:.0%}, of a Transformer {left[Transformer 16]:.0%}, of an LSTM {left[LSTM 32]:.0%} and of an RNN
+{left[RNN 66]:.0%}. Beyond that: not a power law. Its information outlasts any exponential, because a few states of the
+beginning are never forgotten, but it is not scale-free: a bounded memory must choose what it keeps, and this screening
+rule keeps the beginning.
 """
 
 ESTIMATOR = """# How well the estimator finds a law

@@ -34,6 +34,10 @@ def with_options(**forced):
     return lambda original: lambda *args, **options: original(*args, **{**options, **forced})
 
 
+def with_best_law(law):
+    return lambda original: lambda *args: [{**curve, "best": law} for curve in original(*args)]
+
+
 def power_law_as_printed(original):
     def transfer(eigenvalue, t, k):
         steps = torch.arange(1, k + 2).double()
@@ -135,6 +139,15 @@ MUTATIONS = {
     "003.bias": (HERE + "_information_003", "_mean_bias", always(0.01)),
     "003.figure5": (HERE + "_information_003", "_fitted_exponent", times(1.5)),
     "003.parameters": (HERE + "_information_003", "_parameters", always((1222, 1222))),
+    "003.generation": (HERE + "_models_003", "_operations", always(1)),
+    "003.rnn": (HERE + "_models_003", "_of", with_best_law("power")),
+    "003.lstm": (HERE + "_models_003", "_mean_xi", always(1.0)),
+    "003.lstm-law": (HERE + "_models_003", "refitted", always(None)),
+    "003.depth": (HERE + "_models_003", "_mean_xi", always(1.0)),
+    "003.transformer": (HERE + "_models_003", "_of", with_best_law("exponential")),
+    "003.context": (HERE + "_models_003", "refitted", always(None)),
+    "003.held-out": (HERE + "_models_003", "_excess", times(0)),
+    "003.held-out-more": (HERE + "_models_003", "_ratio", always(2.0)),
     "004.1.1": (HERE + "_optimisation_004", "_gap", always(1.0)),
     "004.1.2": (HERE + "_optimisation_004", "_state_jacobian", times(4)),
     "004.1.3": (HERE + "_optimisation_004", "_state_jacobian", times(4)),
