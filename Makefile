@@ -12,15 +12,16 @@ PIP := $(BIN)/python -m pip install -q -c constraints.txt
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
 BENCH ?= --quick
+RUNS ?= runs/demo
 PYTEST := REMANENCE_REQUIRE=kernel,$(REMANENCE_REQUIRE) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: help demo test test-all lint bench docs wheel conformance api clean
+.PHONY: help demo test test-all lint bench docs screenshots browser wheel conformance api clean
 .DEFAULT_GOAL := help
 
 help:  ## list these targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-demo: $(VENV)/.installed  ## train an LSTM and a layer with memory side by side and compare them (a few minutes)
+demo: $(VENV)/.installed  ## train LSTMs and cells with a memory side by side and compare them (about four minutes)
 	$(BIN)/remanence demo
 
 test: $(VENV)/.installed  ## run the tests, without the slow ones
@@ -42,6 +43,12 @@ bench: $(VENV)/.installed  ## measure speed and memory beside torch.nn and the r
 docs: $(VENV)/.docs  ## build the documentation; warnings are errors
 	$(ONE_THREAD) $(BIN)/python -m sphinx -q -E -W --keep-going -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+screenshots: $(VENV)/.e2e  ## take the documentation's pictures of the report on RUNS (runs/demo, which make demo leaves)
+	$(BIN)/remanence report $(RUNS) -o docs/_build/report.html
+	$(BIN)/python docs/screenshots.py docs/_build/report.html docs/images
+
+browser: $(VENV)/.e2e  ## install what drives a browser in the tests; Chromium itself must be on the PATH
 
 wheel: $(VENV)/.installed  ## build a wheel and try it in an empty environment outside the checkout
 	.ci/wheel "$(BIN)/python"
@@ -74,4 +81,8 @@ $(VENV)/.installed: $(VENV)/.torch pyproject.toml $(wildcard setup.py src/remane
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(PIP) --no-build-isolation -e '.[docs]'
+	@touch $@
+
+$(VENV)/.e2e: $(VENV)/.installed
+	$(PIP) --no-build-isolation -e '.[report,e2e]'
 	@touch $@

@@ -23,7 +23,7 @@ SOURCES = Path("src/remanence/csrc")
 # Contraction into fused multiply-add is the compiler's default; bits may differ between instruction sets, never
 # between calls. -ffast-math would break the treatment of NaN.
 FLAGS = ["-std=c++20", "-O3", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"]
-ABI_FLOOR = "-DTORCH_TARGET_VERSION=0x020a000000000000"  # torch 2.10
+ABI_FLOOR = "-DTORCH_TARGET_VERSION=0x020b000000000000"  # torch 2.11
 
 
 def source_hash(folder: Path) -> str:

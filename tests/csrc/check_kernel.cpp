@@ -65,7 +65,7 @@ void give_room(Case &c) {
   a.relevant_step1 = c.steps(B * slots, 0), a.step1 = c.steps(B, 0);
   a.log_slot = c.steps(T * B, 0), a.log_displaced = c.steps(T * B, 0);
   a.h_hist = c.room(T * B * np), a.s_hist = a.spec.memory == NONE ? a.h_hist : c.room(T * B * np);
-  a.c_hist = c.room(T * B * np), a.k_hist = c.room(T * B * np), a.norm = c.room(2 * T * B);
+  a.c_hist = c.room(T * B * np), a.k_hist = c.room(T * B * np), a.norm = c.room(a.norm_size() * T * B);
   bool lean = a.spec.save == SAVE_LEAN;
   a.q_hist = lean ? nullptr : c.room(T * B * np);
   a.gates = lean || a.spec.cell == RNN ? nullptr : c.room(T * B * a.spec.planes() * np);

@@ -235,8 +235,9 @@ def teacher_forced(model, tokens, temperature, seed, prompt=None):
         known, drawn = torch.cat([prompt, tokens]), []
         logits = model.eval()(known[:-1])[0][len(prompt) - 1 :]
     for logits_t in logits:
-        chances = torch.softmax(logits_t / temperature, dim=-1)
-        drawn.append(torch.multinomial(chances, 1, generator=generator).squeeze(-1))
+        uniform = torch.rand(logits_t.shape[:-1], generator=generator, dtype=DOUBLE)
+        up_to = torch.softmax(logits_t.double() / temperature, dim=-1).cumsum(dim=-1)
+        drawn.append((up_to <= uniform.unsqueeze(-1)).sum(dim=-1))
     return torch.stack(drawn)
 
 

@@ -6,9 +6,11 @@ import json
 import pytest
 import torch
 from torch import nn
+from torch.utils._pytree import tree_leaves
 
 from remanence import ops, probes
 from remanence.ops._around import wrappers
+from remanence.testing import assert_matches
 
 X = torch.randn(12, 3, 4)
 
@@ -80,15 +82,21 @@ def test_results_are_frozen():
 def test_torch_layers_run_the_same_while_watched():
     from remanence.probes._observe import watched_states
 
-    for layer in (nn.LSTM(4, 5, 2, batch_first=True), nn.GRU(4, 5), nn.RNN(4, 5, nonlinearity="relu")):
+    both_ways = nn.LSTM(4, 5, 2, bidirectional=True)
+    for layer in (nn.LSTM(4, 5, 2, batch_first=True), nn.GRU(4, 5), nn.RNN(4, 5, nonlinearity="relu"), both_ways):
         layer.double()
         x = X.double()
-        shape = (layer.num_layers, x.shape[0] if layer.batch_first else x.shape[1], 5)
+        shape = (layer.num_layers * (1 + layer.bidirectional), x.shape[0] if layer.batch_first else x.shape[1], 5)
         h = torch.randn(shape).double()
         hx = (h, torch.randn(shape).double()) if isinstance(layer, nn.LSTM) else h
         plain = layer(x, hx)
         with watched_states(layer):
             watched = layer(x, hx)
-        torch.testing.assert_close(watched, plain)
+        assert_matches(dict(enumerate_tensors(watched)), dict(enumerate_tensors(plain)))
+        unbatched = layer(x[:, 0])[0]
         with watched_states(layer):
-            torch.testing.assert_close(layer(x[:, 0])[0], layer(x[:, 0])[0])
+            assert_matches({"output": layer(x[:, 0])[0]}, {"output": unbatched})
+
+
+def enumerate_tensors(result):
+    return ((str(number), tensor) for number, tensor in enumerate(tree_leaves(result)))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from remanence import probes
 from remanence.probes._laws import _student, best_law, find_regimes
 from remanence.tasks import BinaryPowerLaw, Ising, Repetitive
+from remanence.testing import assert_agrees, assert_estimates
 
 LAGS = np.arange(1, 40)
 NONE = np.zeros(len(LAGS))
@@ -21,8 +22,8 @@ def test_an_exponential_is_found_again(length, amplitude):
     assert law is not None
     assert law.law == "exponential"
     assert law.exponent is None
-    np.testing.assert_allclose([law.correlation_length, law.amplitude], [length, amplitude], rtol=1e-6)
-    np.testing.assert_allclose(law.at(LAGS), amplitude * np.exp(-LAGS / length), rtol=1e-6)
+    assert_agrees([law.correlation_length, law.amplitude], [length, amplitude])
+    assert_agrees(law.at(LAGS), amplitude * np.exp(-LAGS / length))
 
 
 @given(exponent=st.floats(0.1, 2), amplitude=st.floats(1e-3, 0.5))
@@ -32,7 +33,7 @@ def test_a_power_law_is_found_again(exponent, amplitude):
     assert law is not None
     assert law.law == "power"
     assert law.correlation_length is None
-    np.testing.assert_allclose([law.exponent, law.amplitude], [exponent, amplitude], rtol=1e-6)
+    assert_agrees([law.exponent, law.amplitude], [exponent, amplitude])
 
 
 def test_a_plateau_is_called_constant():
@@ -57,7 +58,7 @@ def test_intervals_cover_the_true_slope():
 
 def test_students_point():
     known = {4: 2.7764451, 10: 2.2281389, 30: 2.0422725}
-    np.testing.assert_allclose([_student(v) for v in known], list(known.values()), rtol=5e-3)
+    assert_estimates([_student(v) for v in known], list(known.values()))
 
 
 def test_three_points_are_too_few():
@@ -71,7 +72,7 @@ def test_an_exponential_that_turns_into_a_power_law_has_two_regimes():
     regimes = find_regimes(lags, logs, np.full(len(lags), 0.02), 3)
     assert [regime.law.law for regime in regimes] == ["exponential", "power"]
     assert 12 <= regimes[0].longest <= 16
-    np.testing.assert_allclose(regimes[1].law.exponent, 0.3)
+    assert_agrees(regimes[1].law.exponent, 0.3)
 
 
 def measured(task, count, lags):

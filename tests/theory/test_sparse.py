@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remanence import theory
+from remanence.testing import assert_agrees
 from remanence.theory._sparse import random_sets
 
 
@@ -13,15 +14,15 @@ def test_transfer_is_the_polynomial_and_obeys_the_bound(seed, kappa, k):
     sets = random_sets(np.random.default_rng(seed), t + k, kappa)
     coefficients = theory.sparse_chi(sets, t, k)
     value = theory.sparse_transfer(0.6, sets, t, k)
-    np.testing.assert_allclose(value, (0.6 ** np.arange(k + 1) * coefficients).sum())
+    assert_agrees(value, (0.6 ** np.arange(k + 1) * coefficients).sum())
     depth = theory.read_depth(sets, t, k)
     assert value.real >= theory.dependency_bound(0.6, depth, kappa)
 
 
 def test_attending_everything_is_the_uniform_case():
     sets = {step: frozenset(range(1, step + 1)) for step in range(1, 10)}
-    np.testing.assert_allclose(theory.sparse_transfer(-0.4, sets, 3, 6), theory.uniform_transfer(-0.4, 3, 6)[-1])
-    np.testing.assert_allclose(theory.sparse_chi(sets, 3, 6), theory.chi(3, 6, 6))
+    assert_agrees(theory.sparse_transfer(-0.4, sets, 3, 6), theory.uniform_transfer(-0.4, 3, 6)[-1])
+    assert_agrees(theory.sparse_chi(sets, 3, 6), theory.chi(3, 6, 6))
 
 
 def test_without_reads_only_the_recurrence_is_left():

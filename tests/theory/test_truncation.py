@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from remanence import theory
+from remanence.testing import assert_agrees, assert_estimates
 
 
 def test_the_window_of_lemma_1_is_the_least_that_its_bound_gives():
@@ -37,7 +38,7 @@ def test_a_linear_scalar_recurrence_reaches_the_smoothness_exactly():
     constants = theory.Constants(contraction, 1 / (1 - contraction), 1.0)
     weight = torch.tensor(0.0, dtype=torch.float64)
     curvature = torch.func.grad(torch.func.grad(lambda w: (w * gain).cos()))(weight)
-    torch.testing.assert_close(-curvature, torch.tensor(theory.gradient_smoothness(constants), dtype=torch.float64))
+    assert_agrees(-float(curvature), theory.gradient_smoothness(constants))
 
 
 def test_cost_grows_by_the_orders_it_names():
@@ -57,4 +58,4 @@ def test_variance_of_random_features_is_that_of_many_draws(seed):
     sizes = (query @ query + key @ key) / 2
     draws = (x @ (query + key) - sizes).exp()
     expected = float(theory.random_feature_variance(query, key, 1))
-    assert abs(float(draws.var()) - expected) < 0.05 * expected
+    assert_estimates(float(draws.var()), expected)

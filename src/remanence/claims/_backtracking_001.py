@@ -221,6 +221,10 @@ def cost_of_scoring_the_memory(quick: bool) -> Evidence:
     return Evidence(ratio <= 2 and sizes[1] > sizes[0], ratio > 3.9 and sizes[0] == sizes[1], numbers)
 
 
+TABLE_3 = (0.359, 0.197)
+"""Accuracy and cross entropy of full BPTT as printed."""
+
+
 @claim(
     "001.table3",
     place="Table 3, row of full BPTT",
@@ -234,8 +238,9 @@ def cost_of_scoring_the_memory(quick: bool) -> Evidence:
     expected="fails as printed",
 )
 def accuracy_and_entropy_do_not_fit(quick: bool) -> Evidence:
-    least = least_cross_entropy(0.359)
-    return Evidence(least <= 0.197, numbers={"least cross entropy": least})
+    accuracy, entropy = TABLE_3
+    least = least_cross_entropy(accuracy)
+    return Evidence(least <= entropy, numbers={"least cross entropy": least})
 
 
 def least_cross_entropy(accuracy: float) -> float:

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from remanence import nn, ops, theory
 from remanence.probes._meter import peak_bytes
+from remanence.probes._paths import leaking_macro_state
 from remanence.theory._sparse import random_sets
 
 from ._framework import Evidence, claim
@@ -150,21 +152,31 @@ def states_are_screened_as_they_leave(quick: bool) -> Evidence:
     place="Eq. 2 with s = h + c, Tables 7 and 8 (modReLU)",
     printed="s = h + c works with any cell",
     corrected="with an unbounded cell it grows without bound; (h + c) / 2 does not",
-    measures="first step at which the state leaves float32: modReLU, orthogonal V, n = 128, nu = rho = 10, untrained",
+    measures=(
+        "first step at which the state leaves float32, nu = rho = 10, n = 128, untrained: modReLU with orthogonal V, "
+        "sum and half; a GRU whose leak carries s"
+    ),
     tolerance="none: finite or not, within 600 steps",
     expected="holds with correction",
 )
 def sum_overflows_with_unbounded_cells(quick: bool) -> Evidence:
-    first = {}
-    for combine in ("sum", "half"):
-        torch.manual_seed(0)
-        layer = nn.RelRNN(10, 128, nonlinearity="modrelu", recurrent_init="henaff", combine=combine)
-        with torch.no_grad():
-            output = layer(torch.randn(600, 1, 10))[0]
-        bad = (~output.isfinite()).flatten(1).any(dim=1).nonzero()
-        first[combine] = int(bad[0]) if len(bad) else math.inf
+    x = torch.randn(600, 1, 10)
+    orthogonal: dict[str, Any] = {"nonlinearity": "modrelu", "recurrent_init": "henaff"}
+    layers = {combine: nn.RelRNN(10, 128, combine=combine, **orthogonal) for combine in ("sum", "half")}
+    gated = nn.RelGRU(10, 128)
+    first = {name: _first_not_finite(layer, layer.spec, x) for name, layer in layers.items()}
+    first["GRU, leak of s"] = _first_not_finite(gated, leaking_macro_state(gated.spec), x)
+    first["GRU, leak of h"] = _first_not_finite(gated, gated.spec, x)
     numbers = {f"first step not finite, {name}": step for name, step in first.items()}
-    return Evidence(first["sum"] == math.inf, first["sum"] < 600 and first["half"] == math.inf, numbers)
+    bounded = first["half"] == first["GRU, leak of h"] == math.inf
+    return Evidence(first["sum"] == math.inf, max(first["sum"], first["GRU, leak of s"]) < 600 and bounded, numbers)
+
+
+def _first_not_finite(layer: nn.RecurrentLayer, spec: ops.ScanSpec, x: Tensor) -> float:
+    with torch.no_grad():
+        output = ops.scan(x, layer.weights(), None, spec=spec, backend="reference")[0]
+    bad = (~output.isfinite()).flatten(1).any(dim=1).nonzero()
+    return int(bad[0]) if len(bad) else math.inf
 
 
 @claim(

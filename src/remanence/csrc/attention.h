@@ -52,60 +52,52 @@ template <class T> static inline __attribute__((always_inline)) void reciprocals
   r[0] = r01 * d[1], r[1] = r01 * d[0], r[2] = r23 * d[3], r[3] = r23 * d[2];
 }
 
-// What the backward pass wants beside the scores.
-template <class T> struct Kept {
-  const T *dr;  // (np)
-  T *bent;      // (4, np): the tanh values
-  T *dz;        // (4): dr . value
-};
-
-// Scores of four keys; with `keep` also what the backward pass wants.
-template <class T, bool keep>
-static void score_four(const Read<T> &read, const T *const *key, const T *const *value, T *score, const Kept<T> &kept) {
-  Vec<T> total[4] = {}, dz[4] = {};
+template <class T> static void score_four(const Read<T> &read, const T *const *key, T *score) {
+  Vec<T> total[4] = {};
   for (Index j = 0; j < read.np; j += WIDTH<T>) {
     Vec<T> r[4], v = load(read.v + j);
     reciprocals<T>(load(read.eq + j), key, j, r);
     for (int i = 0; i < 4; ++i) total[i] += v * r[i];
-    if (!keep) continue;
-    Vec<T> dr = load(kept.dr + j);
-    for (int i = 0; i < 4; ++i) {
-      store(kept.bent + i * read.np + j, T(1) - T(2) * r[i]);
-      dz[i] += dr * load(value[i] + j);
-    }
   }
-  for (int i = 0; i < 4; ++i) score[i] = T(-2) * sum<T>(total[i]);
-  for (int i = 0; keep && i < 4; ++i) kept.dz[i] = sum<T>(dz[i]);
+  sum_four<T>(total, score);
+  for (int i = 0; i < 4; ++i) score[i] *= T(-2);
+}
+
+// tanh(q + k) - 1 at j.
+template <class T> static inline Vec<T> bend(const Read<T> &read, const T *key, bool wide, Index j) {
+  if (wide) return tanh<T>(load(read.q + j) + load(key + j)) - T(1);
+  return T(-2) / lower<T>(load(read.eq + j) * load(key + j) + T(1), all<T>(Simd<T>::product_most));
 }
 
 // Score of one key, where one of its group is wide.
-template <class T, bool keep> static T score_one(const Read<T> &read, const T *key, bool wide, T *bent) {
+template <class T> static T score_one(const Read<T> &read, Index slot) {
   Vec<T> total{};
-  for (Index j = 0; j < read.np; j += WIDTH<T>) {
-    Vec<T> k = load(key + j), less;  // tanh(q + k) - 1
-    if (wide)
-      less = tanh<T>(load(read.q + j) + k) - T(1);
-    else
-      less = T(-2) / lower<T>(load(read.eq + j) * k + T(1), all<T>(Simd<T>::product_most));
-    total += load(read.v + j) * less;
-    if (keep) store(bent + j, less + T(1));
-  }
+  for (Index j = 0; j < read.np; j += WIDTH<T>)
+    total += load(read.v + j) * bend(read, read.keys[slot], read.wide[slot], j);
   return sum<T>(total);
 }
 
-// Scores of slots i .. i + m - 1, m <= 4.
-template <class T, bool keep>
-static void score_group(const Read<T> &read, Index i, int m, T *score, const Kept<T> &kept) {
+// Up to four slots from i on; the last one stands in for those that are missing.
+template <class T> struct Group {
   const T *key[4], *value[4];
   bool wide = false;
-  for (int g = 0; g < 4; ++g) {
-    Index slot = i + (g < m ? g : m - 1);
-    key[g] = read.keys[slot], value[g] = read.values[slot], wide |= read.wide[slot] != 0;
+  Group(const Read<T> &read, Index i) {
+    for (Index g = 0; g < 4; ++g) {
+      Index slot = i + g < read.count ? i + g : read.count - 1;
+      key[g] = read.keys[slot], value[g] = read.values[slot], wide |= read.wide[slot] != 0;
+    }
   }
-  if (!wide) return score_four<T, keep>(read, key, value, score, kept);
-  for (int g = 0; g < m; ++g) {
-    score[g] = score_one<T, keep>(read, key[g], read.wide[i + g], keep ? kept.bent + g * read.np : nullptr);
-    if (keep) kept.dz[g] = dot(kept.dr, value[g], read.np);
+};
+
+// Scores of all slots; room up to a multiple of four.
+template <class T> static void make_scores(const Read<T> &read, T *score) {
+  for (Index i = 0; i < read.count && read.score == DOT; ++i) score[i] = read.scale * dot(read.q, read.keys[i], read.np);
+  for (Index i = 0; i < read.count && read.score != DOT; i += 4) {
+    Group<T> group(read, i);
+    if (!group.wide)
+      score_four<T>(read, group.key, score + i);
+    else
+      for (Index g = i; g < i + 4 && g < read.count; ++g) score[g] = score_one(read, g);
   }
 }
 
@@ -114,11 +106,21 @@ template <class T> struct Softmax {
   T most, total;
 };
 
+// The largest of z; four comparisons run side by side.
+template <class T> static T largest(const T *z, Index count) {
+  T most[4] = {z[0], z[0], z[0], z[0]};
+  Index i = 0;
+  for (; i + 4 <= count; i += 4)
+    for (Index g = 0; g < 4; ++g) most[g] = z[i + g] > most[g] ? z[i + g] : most[g];
+  for (; i < count; ++i) most[0] = z[i] > most[0] ? z[i] : most[0];
+  for (Index g = 1; g < 4; ++g) most[0] = most[g] > most[0] ? most[g] : most[0];
+  return most[0];
+}
+
 // z (count, room up to a multiple of the vector) holds scores and becomes weights.
 template <class T> static Softmax<T> softmax(T *z, Index count) {
   constexpr Index W = WIDTH<T>;
-  T most = z[0];
-  for (Index i = 1; i < count; ++i) most = z[i] > most ? z[i] : most;
+  T most = largest(z, count);
   for (Index i = count; i % W; ++i) z[i] = most;
   Vec<T> total{};
   for (Index i = 0; i < count; i += W) {
@@ -129,7 +131,7 @@ template <class T> static Softmax<T> softmax(T *z, Index count) {
   T rest = 0;
   for (Index i = count / W * W; i < count; ++i) rest += z[i];
   T all_of = sum<T>(total) + rest;
-  for (Index i = 0; i < count; ++i) z[i] /= all_of;
+  for (Index i = 0; i < count; i += W) store(z + i, load(z + i) / all_of);
   return {most, all_of};
 }
 
@@ -151,15 +153,7 @@ template <class T> static void weighted_sum(const Read<T> &read, const T *z, T *
 }
 
 template <class T> static Softmax<T> read_forward(const Read<T> &read, T *z, T *result) {
-  if (read.score == DOT)
-    for (Index i = 0; i < read.count; ++i) z[i] = read.scale * dot(read.q, read.keys[i], read.np);
-  else
-    for (Index i = 0; i < read.count; i += 4) {
-      T score[4];
-      int m = int(read.count - i < 4 ? read.count - i : 4);
-      score_group<T, false>(read, i, m, score, {});
-      for (int g = 0; g < m; ++g) z[i + g] = score[g];
-    }
+  make_scores(read, z);
   Softmax<T> norm = softmax(z, read.count);
   weighted_sum(read, z, result);
   return norm;
@@ -167,26 +161,31 @@ template <class T> static Softmax<T> read_forward(const Read<T> &read, T *z, T *
 
 template <class T> struct ReadBack {
   const T *dr;         // (np): gradient of the result
-  Softmax<T> norm;     // of the forward pass
+  const T *weights;    // (count) of the forward pass, or null: then they are computed again from its norm
+  Softmax<T> norm;
   T *const *sums;      // count pointers to (2, np): gradients of value and key, added to
   T *dq, *dv;          // (np), added to
-  T *bent, *z, *de;    // scratch: (count + 3, np), and two of count and room up to a multiple of the vector
+  T *z, *de;           // scratch: count and room up to a multiple of the vector
 };
 
-template <class T, int M>
-static void spread_additive(const Read<T> &read, const ReadBack<T> &back, Index i) {
-  Index np = read.np;
-  const T *z = back.z + i, *de = back.de + i, *bent = back.bent + i * np;
-  for (Index j = 0; j < np; j += WIDTH<T>) {
-    Vec<T> dr = load(back.dr + j), v = load(read.v + j), dq = load(back.dq + j), dv = load(back.dv + j);
+// Local copies: a store through a vector might change anything else for all the compiler knows.
+template <class T, int M> static void spread_group(const Read<T> &read, const ReadBack<T> &back, Index i) {
+  const Group<T> group(read, i);
+  const T *eq = read.eq, *v_of = read.v, *dr_of = back.dr;
+  T *dq_of = back.dq, *dv_of = back.dv, *sums[M];
+  Vec<T> z[M], de[M];
+  for (int g = 0; g < M; ++g) sums[g] = back.sums[i + g], z[g] = all<T>(back.z[i + g]), de[g] = all<T>(back.de[i + g]);
+  for (Index j = 0, np = read.np; j < np; j += WIDTH<T>) {
+    Vec<T> dr = load(dr_of + j), v = load(v_of + j), dq = load(dq_of + j), dv = load(dv_of + j), r[4];
+    if (!group.wide) reciprocals<T>(load(eq + j), group.key, j, r);
     for (int g = 0; g < M; ++g) {
-      T *sums = back.sums[i + g];
-      Vec<T> t = load(bent + g * np + j), dk = de[g] * (v - v * t * t);
+      Vec<T> t = group.wide ? T(1) + bend(read, group.key[g], read.wide[i + g], j) : T(1) - T(2) * r[g];
+      Vec<T> dk = de[g] * (v - v * t * t);
       dq += dk, dv += de[g] * t;
-      store(sums + j, load(sums + j) + z[g] * dr);
-      store(sums + np + j, load(sums + np + j) + dk);
+      store(sums[g] + j, load(sums[g] + j) + z[g] * dr);
+      store(sums[g] + np + j, load(sums[g] + np + j) + dk);
     }
-    store(back.dq + j, dq), store(back.dv + j, dv);
+    store(dq_of + j, dq), store(dv_of + j, dv);
   }
 }
 
@@ -199,34 +198,37 @@ template <class T> static void spread_dot(const Read<T> &read, const ReadBack<T>
   }
 }
 
-// z holds scores and de the gradients of the weights; z becomes the weights and de the gradients of the scores.
-// The mean is taken with these very weights, so that the gradients of the scores sum to zero to rounding.
-template <class T> static void score_gradients(const Read<T> &read, const ReadBack<T> &back) {
-  constexpr Index W = WIDTH<T>;
-  T mean = 0;
-  for (Index i = read.count; i % W; ++i) back.z[i] = back.norm.most;
-  for (Index i = 0; i < read.count; i += W)
+// z: the weights of the forward pass.
+template <class T> static void find_weights(const Read<T> &read, const ReadBack<T> &back) {
+  if (back.weights) return copy(back.z, back.weights, read.count);
+  make_scores(read, back.z);
+  for (Index i = read.count; i % WIDTH<T>; ++i) back.z[i] = back.norm.most;
+  for (Index i = 0; i < read.count; i += WIDTH<T>)
     store(back.z + i, exp<T>(load(back.z + i) - back.norm.most) / back.norm.total);
+}
+
+// de: the gradients of the scores. The mean is taken with these very weights, so that they sum to zero to rounding.
+template <class T> static void score_gradients(const Read<T> &read, const ReadBack<T> &back) {
+  for (Index i = 0; i < read.count; i += 4) {
+    Group<T> group(read, i);
+    Vec<T> dz[4] = {};
+    for (Index j = 0; j < read.np; j += WIDTH<T>) {
+      Vec<T> dr = load(back.dr + j);
+      for (int g = 0; g < 4; ++g) dz[g] += dr * load(group.value[g] + j);
+    }
+    sum_four<T>(dz, back.de + i);
+  }
+  T mean = 0;
   for (Index i = 0; i < read.count; ++i) mean += back.z[i] * back.de[i];
   for (Index i = 0; i < read.count; ++i) back.de[i] = back.z[i] * (back.de[i] - mean);
 }
 
-// Scores and weights are computed again from the keys.
 template <class T> static void read_backward(const Read<T> &read, const ReadBack<T> &back) {
-  for (Index i = 0; i < read.count; i += 4) {
-    T score[4], dz[4];
-    int m = int(read.count - i < 4 ? read.count - i : 4);
-    if (read.score != DOT) score_group<T, true>(read, i, m, score, {back.dr, back.bent + i * read.np, dz});
-    for (int g = 0; g < m && read.score == DOT; ++g) {
-      score[g] = read.scale * dot(read.q, read.keys[i + g], read.np);
-      dz[g] = dot(back.dr, read.values[i + g], read.np);
-    }
-    for (int g = 0; g < m; ++g) back.z[i + g] = score[g], back.de[i + g] = dz[g];
-  }
+  find_weights(read, back);
   score_gradients(read, back);
   Index i = 0;
   if (read.score == DOT)
     for (; i < read.count; ++i) spread_dot(read, back, i);
-  for (; i + 4 <= read.count; i += 4) spread_additive<T, 4>(read, back, i);
-  for (; i < read.count; ++i) spread_additive<T, 1>(read, back, i);
+  for (; i + 4 <= read.count; i += 4) spread_group<T, 4>(read, back, i);
+  for (; i < read.count; ++i) spread_group<T, 1>(read, back, i);
 }

@@ -104,11 +104,28 @@ template <class T> static void recompute(const BackwardPass<T> &p, Index from, I
   }
 }
 
+template <class T> static void fetch(const T *row, Index count) {
+  for (Index j = 0; j < count; j += ALIGN) __builtin_prefetch(row + j);
+}
+
+// Walking back in time, no processor guesses what comes next: calls for the history that the step before t wants.
+template <class T> static void fetch_before(const BackwardPass<T> &p, Index t, Index row) {
+  const Scan<T> &a = *p.a;
+  Index np = a.np, at = p.at(t - 1, row), oldest = t - a.spec.recent;
+  if (a.gates) fetch(a.gates + at * a.spec.planes() * np, a.spec.planes() * np);
+  if (p.g->output) fetch(p.g->output + at * a.n, a.n);
+  if (a.spec.cell == LSTM && t > 1) fetch(a.c_hist + p.at(t - 2, row) * np, np);
+  if (a.q_hist) fetch(a.q_hist + at * np, np);
+  if (a.spec.memory != BUFFER || a.spec.recent < 0 || oldest < 0) return;
+  fetch(a.k_hist + p.at(oldest, row) * np, np), fetch(a.h_hist + p.at(oldest, row) * np, np);
+}
+
 template <class T> static void row_through_memory(const BackwardPass<T> &p, Index t, Index row) {
   const Scan<T> &a = *p.a;
   Index np = a.np;
   int64_t position = p.replay.position[t * p.rows + row];
   T *dq = p.d_row(t, row) + a.spec.planes() * np, *dh = p.dh + row * np;
+  if (t) fetch_before(p, t, row);
   if (a.spec.memory == STRIDE) undo_store(p, t, row);
   split_macro(p, t, row);
   if (a.spec.memory == STRIDE)

@@ -22,7 +22,7 @@ template <class T> struct BackwardPass {
   const T **list_key, **list_value;
   T **list_sum;
   uint8_t *list_wide;
-  T *bent, *z, *de;                     // scratch of one read: (entries + 3, np) (entries) (entries)
+  T *z, *de;                            // scratch of one read: (entries)
   // STRIDE
   T *stored_values, *stored_keys, *sum_values, *sum_keys;  // (rows, slots, np) (rows, slots) and their gradients
   int64_t *stored_steps;
@@ -79,7 +79,6 @@ template <class T> static void lay_reads(BackwardPass<T> &p, Arena &arena) {
   p.old_wide = arena.take<uint8_t>(initial);
   p.list_key = arena.take<const T *>(p.entries), p.list_value = arena.take<const T *>(p.entries);
   p.list_sum = arena.take<T *>(p.entries), p.list_wide = arena.take<uint8_t>(p.entries);
-  p.bent = arena.take<T>((p.entries + 3) * np);
   p.z = arena.take<T>(p.entries + ALIGN), p.de = arena.take<T>(p.entries + ALIGN);
 }
 

@@ -76,8 +76,9 @@ template <class T> static void attend_back(const BackwardPass<T> &p, Index t, In
   Index count = list_back(p, t, row, position);
   Read<T> read{count, np, p.list_key, p.list_value, p.list_wide, q, p.eq, p.plan->score, a.spec.score,
                T(1 / __builtin_sqrt(double(a.n)))};
-  read_backward<T>(read, {p.dr, {a.norm[2 * at], a.norm[2 * at + 1]}, p.list_sum, dq, p.sums_of(row).recent_score,
-                           p.bent, p.z, p.de});
+  const T *kept = a.norm + at * a.norm_size(), *weights = a.keeps_weights() ? kept : nullptr;
+  Softmax<T> norm = weights ? Softmax<T>{} : Softmax<T>{kept[0], kept[1]};
+  read_backward<T>(read, {p.dr, weights, norm, p.list_sum, dq, p.sums_of(row).recent_score, p.z, p.de});
 }
 
 // The state made at step t: its sums are complete. Then the entry into the relevant set is taken back.

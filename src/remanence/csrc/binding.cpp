@@ -1,58 +1,13 @@
 // The only file that knows torch: schemas, checks, allocation. Through the stable ABI, so one build serves several
 // torch versions. Autograd is registered from Python (ops/fused.py).
-#include <torch/csrc/stable/library.h>
-#include <torch/csrc/stable/ops.h>
-#include <torch/csrc/stable/tensor.h>
-#include <torch/headeronly/core/ScalarType.h>
-#include <torch/headeronly/util/Exception.h>
-
-#include <exception>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <tuple>
 
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
-
 #include "dispatch.h"
+#include "tensors.h"
 
 namespace remanence {
 namespace {
-
-using torch::headeronly::ScalarType;
-using torch::stable::Tensor;
-using Maybe = std::optional<Tensor>;
-using Config = std::vector<int64_t>;
-
-// Runs the parts on torch's threads; an exception in one of them is thrown again here.
-struct TorchParallel {
-  template <class Body> void operator()(Index count, const Body &body) const {
-    std::exception_ptr failure;
-    std::mutex lock;
-    torch::stable::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-      try {
-        body(begin, end);
-      } catch (...) {
-        std::lock_guard<std::mutex> guard(lock);
-        failure = std::current_exception();
-      }
-    });
-    if (failure) std::rethrow_exception(failure);
-  }
-};
-
-Spec read_spec(const Config &c) {
-  STD_TORCH_CHECK(c.size() == 15, "remanence: config must have 15 entries");
-  Spec spec{};
-  spec.cell = int(c[0]), spec.nonlinearity = int(c[1]), spec.memory = int(c[2]), spec.score = int(c[3]);
-  spec.output = int(c[4]), spec.recent = c[5], spec.relevant = c[6];
-  spec.half = c[7], spec.cut_reads = c[8], spec.every = int(c[9]), spec.top_k = int(c[10]);
-  spec.normalise = c[11], spec.raw_underfull = c[12], spec.start_zero = c[13], spec.save = int(c[14]);
-  STD_TORCH_CHECK(spec.memory != STRIDE || spec.relevant <= 64, "remanence: the fused kernel stores at most 64 states");
-  return spec;
-}
 
 struct Inputs {  // contiguous tensors, kept alive; order of the schema
   Tensor x, w_ih, w_hh;
@@ -60,26 +15,6 @@ struct Inputs {  // contiguous tensors, kept alive; order of the schema
   Tensor s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step;
   Maybe reset, lengths, cut_h, cut_c, h_offset, forced;
 };
-
-Tensor dense(const Tensor &t) { return t.is_contiguous() ? t : torch::stable::contiguous(t); }
-Maybe dense(const Maybe &t) { return t ? Maybe(dense(*t)) : t; }
-
-void expect(const Tensor &t, const char *name, ScalarType dtype, std::initializer_list<int64_t> shape) {
-  bool fits = t.scalar_type() == dtype && t.dim() == int64_t(shape.size());
-  int64_t i = 0;
-  for (int64_t size : shape) fits = fits && t.size(i++) == size;
-  STD_TORCH_CHECK(fits, "remanence: `", name, "` has an unexpected shape or dtype");
-}
-
-void expect(const Maybe &t, const char *name, ScalarType dtype, std::initializer_list<int64_t> shape) {
-  if (t) expect(*t, name, dtype, shape);
-}
-
-template <class T> const T *in(const Tensor &t) {
-  return t.numel() ? static_cast<const T *>(t.const_data_ptr()) : nullptr;
-}
-template <class T> const T *in(const Maybe &t) { return t ? in<T>(*t) : nullptr; }
-template <class T> T *out(const Tensor &t) { return t.numel() ? static_cast<T *>(t.mutable_data_ptr()) : nullptr; }
 
 void check_shapes(const Inputs &i, const Spec &spec, Index n, Index held) {
   int64_t steps = i.x.size(0), batch = i.x.size(1), inputs = i.x.size(2), gates = spec.blocks() * n;
@@ -140,14 +75,13 @@ template <class T> Scan<T> read_inputs(const Inputs &i, const Spec &spec) {
   return a;
 }
 
-// Large buffers that are filled once per call: huge pages save most of the page faults.
-void prefer_huge_pages(const Tensor &t) {
-#ifdef MADV_HUGEPAGE
-  std::size_t bytes = t.numel() * t.element_size(), page = 4096;
-  if (bytes < (std::size_t(4) << 20)) return;
-  auto start = (reinterpret_cast<std::uintptr_t>(t.mutable_data_ptr()) + page - 1) / page * page;
-  madvise(reinterpret_cast<void *>(start), bytes - page, MADV_HUGEPAGE);
-#endif
+// An empty tensor like `x`; a large one in memory of the pool, which gets it back when its last user lets go of it.
+Tensor pooled(const Tensor &x, const std::vector<int64_t> &shape, ScalarType dtype) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (std::size_t i = shape.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * shape[i + 1];
+  std::size_t bytes = std::size_t(shape[0] * strides[0]) * (dtype == ScalarType::Byte ? 1 : x.element_size());
+  if (bytes < Pool::LEAST) return torch::stable::new_empty(x, shape, dtype);
+  return torch::stable::from_blob(pool().take(bytes), shape, strides, x.device(), dtype, [](void *p) { pool().give(p); });
 }
 
 constexpr int HISTORY = 8;  // h, s, c, gates, q, k, norm, wide
@@ -172,8 +106,9 @@ template <class T> ForwardOut forward_typed(const Inputs &i, const Spec &spec) {
   Scan<T> a = read_inputs<T>(i, spec);
   ScalarType dtype = i.x.scalar_type();
   auto make = [&](std::vector<int64_t> shape, ScalarType type) { return torch::stable::new_empty(i.x, shape, type); };
+  auto keep = [&](std::vector<int64_t> shape, ScalarType type) { return pooled(i.x, shape, type); };
   int64_t S = a.steps, B = a.batch, np = a.np, wide = spec.output == SUMMARY && spec.memory != NONE ? 2 * a.n : a.n;
-  Tensor output = make({S, B, wide}, dtype), s = make({B, a.n}, dtype), c = make({B, i.c.size(1)}, dtype);
+  Tensor output = keep({S, B, wide}, dtype), s = make({B, a.n}, dtype), c = make({B, i.c.size(1)}, dtype);
   Tensor h = make({B, i.h.size(1)}, dtype), recent = make({B, a.capacity, a.n}, dtype);
   Tensor recent_score = make({B, i.recent_score.size(1)}, dtype), relevant = make({B, spec.relevant, a.n}, dtype);
   Tensor relevant_score = make({B, i.relevant_score.size(1)}, dtype);
@@ -186,17 +121,15 @@ template <class T> ForwardOut forward_typed(const Inputs &i, const Spec &spec) {
   bool gated = spec.cell != RNN;
   int64_t planes = gated ? (all ? 4 : 0) : any && i.h_offset ? 1 : 0;
   Tensor history[HISTORY] = {
-      make({h_own ? S : 0, B, np}, dtype),
-      make({s_own ? S : 0, B, np}, dtype),
-      make({any && spec.cell == LSTM ? S : 0, B, np}, dtype),
-      make({planes ? S : 0, B, planes * np}, dtype),
-      make({reads && all ? S : 0, B, np}, dtype),
-      make({reads ? S : 0, B, np}, dtype),
-      make({reads ? S : 0, B, 2}, dtype),
-      make({reads ? S : 0, B}, ScalarType::Byte),
+      keep({h_own ? S : 0, B, np}, dtype),
+      keep({s_own ? S : 0, B, np}, dtype),
+      keep({any && spec.cell == LSTM ? S : 0, B, np}, dtype),
+      keep({planes ? S : 0, B, planes * np}, dtype),
+      keep({reads && all ? S : 0, B, np}, dtype),
+      keep({reads ? S : 0, B, np}, dtype),
+      keep({reads ? S : 0, B, a.norm_size()}, dtype),
+      keep({reads ? S : 0, B}, ScalarType::Byte),
   };
-  prefer_huge_pages(output);
-  for (const Tensor &t : history) prefer_huge_pages(t);
   a.output = out<T>(output), a.s1 = out<T>(s), a.c1 = out<T>(c), a.h1 = out<T>(h), a.recent1 = out<T>(recent);
   a.recent_score1 = out<T>(recent_score), a.relevant1 = out<T>(relevant), a.relevant_score1 = out<T>(relevant_score);
   a.relevant_step1 = out<int64_t>(relevant_step), a.step1 = out<int64_t>(step);
@@ -274,6 +207,7 @@ BackwardOut scan_backward(Maybe d_output, Maybe d_s, Maybe d_c, Maybe d_h, Maybe
 #define REMANENCE_SOURCE_HASH "unknown"
 #endif
 std::string source_hash() { return REMANENCE_SOURCE_HASH; }
+void release_memory() { pool().release(); }
 std::string instruction_set() { return kernels().name; }
 
 }  // namespace
@@ -296,6 +230,7 @@ STABLE_TORCH_LIBRARY(remanence, m) {
       "Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)");
   m.def("source_hash() -> str");
   m.def("instruction_set() -> str");
+  m.def("release_memory() -> ()");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(remanence, CPU, m) {
@@ -306,6 +241,7 @@ STABLE_TORCH_LIBRARY_IMPL(remanence, CPU, m) {
 STABLE_TORCH_LIBRARY_IMPL(remanence, CompositeExplicitAutograd, m) {
   m.impl("source_hash", TORCH_BOX(&source_hash));
   m.impl("instruction_set", TORCH_BOX(&instruction_set));
+  m.impl("release_memory", TORCH_BOX(&release_memory));
 }
 
 }  // namespace remanence

@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <vector>
 
+#include "pool.h"
 #include "scan.h"
 
 namespace remanence {
@@ -28,15 +28,14 @@ template <class T> const Kernel<T> &kernel();
 template <> inline const Kernel<float> &kernel<float>() { return kernels().f32; }
 template <> inline const Kernel<double> &kernel<double>() { return kernels().f64; }
 
-struct Block {  // aligned memory that frees itself
-  struct Free {
-    void operator()(void *p) const { std::free(p); }
+struct Block {  // aligned memory that goes back to the pool by itself
+  struct Give {
+    void operator()(void *p) const { pool().give(p); }
   };
-  std::unique_ptr<void, Free> memory;
-  explicit Block(std::size_t bytes) : memory(std::aligned_alloc(64, (bytes + 127) / 64 * 64)) {
-    if (!memory) throw std::bad_alloc();
+  std::unique_ptr<void, Give> memory;
+  explicit Block(std::size_t bytes) : memory(pool().take(bytes)) {
 #ifdef REMANENCE_POISON
-    std::memset(memory.get(), 0xff, (bytes + 127) / 64 * 64);  // NaN: whatever is read before it was written shows
+    std::memset(memory.get(), 0xff, bytes);  // NaN: whatever is read before it was written shows
 #endif
   }
   void *get() const { return memory.get(); }
@@ -47,7 +46,7 @@ template <class T, class Parallel> void run_forward(const Scan<T> &scan, Index t
   const Kernel<T> &k = kernel<T>();
   Block plan(k.plan_size(scan, false));
   k.make_plan(scan, false, plan.get());
-  Index passes = (scan.batch + BLOCK_ROWS - 1) / BLOCK_ROWS;
+  Index most = block_rows(scan.np, scan.batch), passes = (scan.batch + most - 1) / most;
   if (passes < threads) passes = threads < scan.batch ? threads : scan.batch;
   Index rows = (scan.batch + passes - 1) / passes;
   parallel(passes, [&](Index begin, Index end) {
@@ -64,13 +63,13 @@ template <class T>
 void backward_groups(const Scan<T> &scan, const Gradients<T> &g, const void *plan, Index each, Index group0,
                      Index group1, void *const *sums) {
   const Kernel<T> &k = kernel<T>();
-  Index together = each < BLOCK_ROWS ? BLOCK_ROWS / each : 1;
+  Index most = block_rows(scan.np, scan.batch), together = each < most ? most / each : 1;
   for (Index group = group0; group < group1; group += together) {
     Index past = group + together < group1 ? group + together : group1;
     Index end = past * each < scan.batch ? past * each : scan.batch;
     for (Index first = group * each; first < end;) {
-      Index last = each > BLOCK_ROWS && end - first > BLOCK_ROWS ? first + BLOCK_ROWS : end;
-      Index part = each > BLOCK_ROWS ? last - first : each;
+      Index last = each > most && end - first > most ? first + most : end;
+      Index part = each > most ? last - first : each;
       Block scratch(k.backward_scratch(scan, g, first, last, part));
       k.backward(scan, g, plan, first, last, part, sums + group, scratch.get());
       first = last;

@@ -100,7 +100,9 @@ template <class T> static void step_row(const ForwardPass<T> &pass, Index t, Ind
   if (a.spec.memory == BUFFER) {
     const T *q = (a.q_hist ? a.q_hist + at * np : pass.q + row * np);
     Softmax<T> norm = attend(pass.buffer, *pass.plan, t, row, position, q, pass.eq, pass.result);
-    if (a.norm) a.norm[2 * at] = norm.most, a.norm[2 * at + 1] = norm.total;
+    T *kept = a.norm ? a.norm + at * a.norm_size() : nullptr;
+    if (kept && a.keeps_weights()) copy(kept, pass.buffer.z, a.norm_size());
+    if (kept && !a.keeps_weights()) kept[0] = norm.most, kept[1] = norm.total;
   } else if (a.spec.memory == STRIDE) {
     stride_read(a, *pass.plan, pass.stored(row), position, h, pass.result);
   }

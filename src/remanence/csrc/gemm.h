@@ -1,7 +1,9 @@
 // Matrix products with few rows and weights packed once per call. Every element is one chain of sums over k in
 // ascending order, whatever the number of rows and the shape of the tile: a row's bits never depend on its neighbours.
 
-constexpr int ROWS_MOST = REGISTERS >= 32 ? 8 : 6;
+// Tall tiles pass fewer times over the weights, wide ones have more work per load: the first is for large weights.
+constexpr int ROWS_USUAL = REGISTERS >= 32 ? 8 : 6, ROWS_MOST = REGISTERS >= 32 ? 12 : 6;
+constexpr Index LARGE_WEIGHTS = 256 << 10;
 constexpr int COLUMNS_MOST = 8;
 constexpr int columns_for(int rows) {  // vectors per tile so that sums and loads stay in registers
   int c = (REGISTERS - 1) / (rows + 1);
@@ -20,10 +22,10 @@ template <class T> struct Operand {  // (rows, depth), row stride
   Index stride, depth;
 };
 
-// Tiles of nearly equal width: four vectors in tiles of three are two and two.
+// Width of the next tile so that all are nearly equal: four vectors in tiles of three are two and two.
 static inline Index even_share(Index vectors, Index most) {
   Index tiles = (vectors + most - 1) / most;
-  return tiles ? (vectors + tiles - 1) / tiles : 1;
+  return (vectors + tiles - 1) / tiles;
 }
 
 // --- packing ---------------------------------------------------------------------------------------------------------
@@ -128,10 +130,12 @@ static void multiply(T *out, Index stride, Index rows, const T *bias, const Oper
                      const Panels<T> &b) {
   constexpr Index W = WIDTH<T>;
   if (!rows) return;
-  Index tiles = (rows + ROWS_MOST - 1) / ROWS_MOST, tall = (rows + tiles - 1) / tiles;
-  Index vectors = b.width / W, columns = even_share(vectors, columns_for(int(tall)));
+  bool large = b.depth * b.width * Index(sizeof(T)) > LARGE_WEIGHTS;
+  Index most = large ? ROWS_MOST : ROWS_USUAL, tiles = (rows + most - 1) / most, tall = (rows + tiles - 1) / tiles;
+  Index vectors = b.width / W, columns;
   for (Index v = 0; v < vectors; v += columns) {
-    int c = int(vectors - v < columns ? vectors - v : columns);
+    columns = even_share(vectors - v, columns_for(int(tall)));
+    int c = int(columns);
     const T *panel = b.panel(v * W), *bias_here = bias ? bias + v * W : nullptr;
     for (Index r = 0; r < rows;) {
       int height = int(rows - r < tall ? rows - r : tall);
@@ -191,16 +195,16 @@ template <class T> static void pack_columns(T *to, const T *const *rows, Index c
 template <class T>
 static void add_outer(T *sums, Index height, Index width, const T *left, const T *right, Index depth) {
   constexpr Index W = WIDTH<T>;
-  Index vectors = width / W, columns = even_share(vectors, OUTER_COLUMNS);
+  Index vectors = width / W, columns;
   for (Index i = 0; i < height; i += OUTER_ROWS) {
     int rows = int(height - i < OUTER_ROWS ? height - i : OUTER_ROWS);
     for (Index v = 0; v < vectors; v += columns) {
-      int c = int(vectors - v < columns ? vectors - v : columns);
+      columns = even_share(vectors - v, OUTER_COLUMNS);
       T *corner = sums + i * width + v * W;
       const T *a = left + i * depth, *b = right + v * W * depth;
-      if (c == 1) outer_tile<T, 1>(corner, width, a, b, depth * W, depth, rows);
-      if (c == 2) outer_tile<T, 2>(corner, width, a, b, depth * W, depth, rows);
-      if (c == 3) outer_tile<T, 3>(corner, width, a, b, depth * W, depth, rows);
+      if (columns == 1) outer_tile<T, 1>(corner, width, a, b, depth * W, depth, rows);
+      if (columns == 2) outer_tile<T, 2>(corner, width, a, b, depth * W, depth, rows);
+      if (columns == 3) outer_tile<T, 3>(corner, width, a, b, depth * W, depth, rows);
     }
   }
 }

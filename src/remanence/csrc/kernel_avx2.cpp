@@ -2,7 +2,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "scan.h"
+#include "generation.h"
 
 #if defined(__x86_64__) || defined(_M_X64)
 #pragma GCC target("avx2,fma,bmi2")

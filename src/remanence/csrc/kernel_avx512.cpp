@@ -2,7 +2,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "scan.h"
+#include "generation.h"
 
 #if defined(__x86_64__) || defined(_M_X64)
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi2,prefer-vector-width=512")

@@ -2,7 +2,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "scan.h"
+#include "generation.h"
 
 #define VECTOR_BYTES 16
 #define REGISTERS 16

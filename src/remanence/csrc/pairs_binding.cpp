@@ -1,37 +1,9 @@
 // The counting of pairs as a torch op: schema, checks, allocation. Values are checked in Python (ops/pairs.py).
-#include <torch/csrc/stable/library.h>
-#include <torch/csrc/stable/ops.h>
-#include <torch/csrc/stable/tensor.h>
-#include <torch/headeronly/core/ScalarType.h>
-#include <torch/headeronly/util/Exception.h>
-
-#include <exception>
-#include <mutex>
-
 #include "pairs.h"
+#include "tensors.h"
 
 namespace remanence {
 namespace {
-
-using torch::headeronly::ScalarType;
-using torch::stable::Tensor;
-
-// Runs the parts on torch's threads; an exception in one of them is thrown again here.
-struct TorchThreads {
-  template <class Body> void operator()(Index count, const Body &body) const {
-    std::exception_ptr failure;
-    std::mutex lock;
-    torch::stable::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-      try {
-        body(begin, end);
-      } catch (...) {
-        std::lock_guard<std::mutex> guard(lock);
-        failure = std::current_exception();
-      }
-    });
-    if (failure) std::rethrow_exception(failure);
-  }
-};
 
 const int64_t *numbers(const Tensor &t, const char *name) {
   bool fits = t.scalar_type() == ScalarType::Long && t.dim() == 1 && t.is_contiguous();
@@ -53,7 +25,7 @@ Tensor pair_counts(Tensor symbols, Tensor lags, Tensor starts, Tensor groups, in
               Index(starts.size(0) - 1),
               group_count,
               Index(alphabet)};
-  count_pairs(pairs, lags.size(0), TorchThreads{});
+  count_pairs(pairs, lags.size(0), TorchParallel{});
   return counts;
 }
 

@@ -79,15 +79,16 @@ template <class T> static void pack_forward(const Scan<T> &a, const Layout &layo
 }
 
 template <class T> static void pack_backward(const Scan<T> &a, const Layout &layout, const Plan<T> &plan) {
-  fill(plan.s_back.data, plan.s_back.depth * plan.s_back.width, T(0));
-  fill(plan.x_back.data, plan.x_back.depth * plan.x_back.width, T(0));
+  bool padded = a.n < a.np;
+  if (padded) fill(plan.s_back.data, plan.s_back.depth * plan.s_back.width, T(0));
+  if (padded) fill(plan.x_back.data, plan.x_back.depth * plan.x_back.width, T(0));
   for (Index p = 0; p < layout.s_count; ++p)
     pack_straight(plan.s_back, p * a.np, a.w_hh + layout.s_block(layout.s_first + p) * a.n * a.n, a.n, a.n);
   for (Index p = 0; p < layout.x_count; ++p)
     pack_straight(plan.x_back, p * a.np, a.w_ih + layout.x_block(p) * a.n * a.inputs, a.inputs, a.n);
   if (!plan.reads) return;
   pack_straight(plan.s_back, layout.s_count * a.np, a.query, a.n, a.n);
-  fill(plan.key_back.data, plan.key_back.depth * plan.key_back.width, T(0));
+  if (padded) fill(plan.key_back.data, plan.key_back.depth * plan.key_back.width, T(0));
   pack_straight(plan.key_back, 0, a.key, a.n, a.n);
 }
 

@@ -57,9 +57,12 @@ struct Scan {
   int64_t *relevant_step1, *step1, *log_slot, *log_displaced;              // logs (steps, batch)
 
   // History for the backward pass, rows padded to np: (steps, batch, np), gates (steps, batch, planes, np).
-  T *h_hist, *s_hist, *c_hist, *gates, *q_hist, *k_hist, *norm; // norm (steps, batch, 2)
+  T *h_hist, *s_hist, *c_hist, *gates, *q_hist, *k_hist, *norm;
   uint8_t *wide;                                               // (steps, batch): this key is stored as it is
+  // norm (steps, batch, norm_size): weights of the read; only their maximum and sum where a read has no bounded size.
 
+  bool keeps_weights() const { return spec.memory == BUFFER && spec.recent >= 0; }
+  Index norm_size() const { return keeps_weights() ? spec.recent + spec.relevant : 2; }
   Index length(Index row) const { return lengths ? lengths[row] : steps; }
   bool at(const bool *mask, Index t, Index row) const { return mask && mask[t * batch + row]; }
 };
@@ -71,6 +74,8 @@ struct Gradients {
   T *x, *w_ih, *w_hh, *b_ih, *b_hh, *query, *key, *score, *modrelu;
   T *s0, *c0, *h0, *recent0, *relevant0, *offset;
 };
+
+template <class T> struct Generation;  // see generation.h
 
 // One implementation per instruction set and type; see kernel_*.cpp.
 // The caller allocates `scratch` bytes per call of `run`; a plan (packed weights) is shared by all rows.
@@ -87,6 +92,14 @@ struct Kernel {
   void (*backward)(const Scan<T> &, const Gradients<T> &, const void *plan, Index first, Index last, Index group_rows,
                    void *const *sums, void *scratch);
   void (*finish)(const Scan<T> &, const Gradients<T> &, void *const *sums, Index groups);
+  // Drawing tokens: packed head and encoder, shared by all rows, and the steps of some rows; see generation.h.
+  std::size_t (*ends_size)(const Generation<T> &);
+  void (*make_ends)(const Generation<T> &, void *ends);
+  std::size_t (*generate_scratch)(const Generation<T> &, Index rows);
+  bool (*generate)(const Generation<T> &, Index first, Index last, void *scratch);
+  // One step of few rows, without a plan.
+  std::size_t (*once_scratch)(const Scan<T> &);
+  void (*once)(const Scan<T> &, void *scratch);
 };
 
 struct KernelSet {
@@ -97,7 +110,8 @@ struct KernelSet {
 
 extern const KernelSet portable_kernels, avx2_kernels, avx512_kernels;
 
-constexpr Index BLOCK_ROWS = 16;  // rows that are scanned together: enough for the products, few enough for the cache
+// Rows that are scanned together: enough for the products, few enough for weights and memories to share the cache.
+inline Index block_rows(Index np, Index batch) { return np >= 256 && batch > 16 ? 8 : 16; }
 
 // Rows of one group of weight-gradient sums: a function of the batch alone.
 inline Index group_rows(Index batch) {

@@ -38,8 +38,17 @@ template <class T> static inline Vec<T> load(const T *p) { return *reinterpret_c
 template <class T> static inline void store(T *p, Vec<T> v) { *reinterpret_cast<typename Simd<T>::U *>(p) = v; }
 template <class T> static inline Vec<T> all(T x) { return x - Vec<T>{}; }
 
-template <class T> static inline Vec<T> lower(Vec<T> a, Vec<T> b) { return b < a ? b : a; }   // a NaN in a stays
+// A NaN in a stays. One instruction, but GCC makes two of it for 64 bytes.
+template <class T> static inline Vec<T> lower(Vec<T> a, Vec<T> b) { return b < a ? b : a; }
 template <class T> static inline Vec<T> higher(Vec<T> a, Vec<T> b) { return b > a ? b : a; }
+#if VECTOR_BYTES == 64 && defined(__x86_64__) && !defined(__clang__)
+template <> inline Vec<float> lower<float>(Vec<float> a, Vec<float> b) {
+  return __builtin_ia32_minps512_mask(b, a, a, (unsigned short)-1, 4);
+}
+template <> inline Vec<float> higher<float>(Vec<float> a, Vec<float> b) {
+  return __builtin_ia32_maxps512_mask(b, a, a, (unsigned short)-1, 4);
+}
+#endif
 
 // Sum of the lanes, always in the same order: halves are added until 16 bytes are left.
 template <class T, int BYTES> static inline T sum_lanes(const T *lane) {
@@ -62,6 +71,25 @@ template <class T> static inline T sum(Vec<T> v) {
   store(lane, v);
   return sum_lanes<T, VECTOR_BYTES>(lane);
 }
+
+// The sums of four vectors at once, each in the order of `sum`.
+template <class T> static inline void sum_four(const Vec<T> (&v)[4], T *to) {
+  for (int i = 0; i < 4; ++i) to[i] = sum<T>(v[i]);
+}
+#if VECTOR_BYTES == 64
+static inline Vec<float> add_halves(Vec<float> a, Vec<float> b) {
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+         __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+}
+template <> inline void sum_four<float>(const Vec<float> (&v)[4], float *to) {
+  Vec<float> ab = add_halves(v[0], v[1]), cd = add_halves(v[2], v[3]);
+  Vec<float> x = __builtin_shufflevector(ab, cd, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+                 __builtin_shufflevector(ab, cd, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+  x += __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+  x += __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+  to[0] = x[0], to[1] = x[4], to[2] = x[8], to[3] = x[12];
+}
+#endif
 
 // exp(r) - 1 for |r| <= ln(2) / 2.
 static inline Vec<float> exp_core(Vec<float> r) {

@@ -9,12 +9,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from remanence import ops
 from remanence._validate import message, positive_int, real
+from remanence.ops import State
+from remanence.ops.generation import draw_tokens
+
+from ._encoder import Encoder
+from ._layer import RecurrentLayer
+
+MOST_AT_ONCE = 2**18
+"""Uniform numbers that are drawn together, which bounds the memory and the time of one call of the kernel."""
 
 
 # Not inference mode: its tensors may never enter a graph, and the state that comes back is one to go on from.
 @torch.no_grad()
-def draw_tokens(
+def draw_sequence(
     model: Any,
     length: int,
     prompt: Tensor | None,
@@ -22,8 +31,20 @@ def draw_tokens(
     temperature: float,
     generator: torch.Generator | None,
     state: Any,
+    own_step: bool,
 ) -> tuple[Tensor, Any]:
-    """Does what :meth:`remanence.nn.SequenceModel.generate` says, with its arguments."""
+    """Does what :meth:`remanence.nn.SequenceModel.generate` says, with its arguments.
+
+    Args:
+        model: the model.
+        length: as there, like all that follow.
+        prompt: ``(P, B)``, ``(B, P)`` or ``(P,)``.
+        batch_size: rows without a prompt.
+        temperature: by which logits are divided.
+        generator: source of the randomness.
+        state: of the core before the prompt.
+        own_step: whether a subclass of the model steps in its own way.
+    """
     positive_int("length", length)
     real("temperature", temperature, least=0.0)
     _check_alphabet(model)
@@ -32,14 +53,98 @@ def draw_tokens(
     time = 1 if batched and model.core.batch_first else 0
     with evaluating(model):
         if prompt is None:
-            drawn = [_first_tokens(model, batch_size, generator)]
+            tokens = _first_tokens(model, batch_size, generator)
         else:
             logits, state = model(prompt, state)
-            drawn = [_draw(logits.select(time, -1), temperature, generator)]
-        while len(drawn) < length:
-            logits, state = model.step(drawn[-1], state)
-            drawn.append(_draw(logits, temperature, generator))
-    return torch.stack(drawn, dim=time), state
+            logits = logits.select(time, -1)
+            tokens = draw_tokens(logits, _uniforms(logits.shape[:-1], temperature, generator, logits), temperature)
+        parts = [tokens.unsqueeze(0)]
+        run = _by_steps if own_step or not _runs_by_scan(model) else _by_scan
+        for steps in _blocks(length - 1, tokens.numel()):
+            last = parts[-1][-1]
+            uniforms = _uniforms((steps, *last.shape), temperature, generator, model.head.weight)
+            drawn, state = run(model, last, state, steps, uniforms, temperature)
+            parts.append(drawn)
+    drawn = torch.cat(parts)
+    return (drawn.T.contiguous() if time else drawn), state
+
+
+def _blocks(steps: int, rows: int) -> Iterator[int]:
+    """Steps of one call after the other."""
+    each = max(1, MOST_AT_ONCE // rows)
+    for start in range(0, steps, each):
+        yield min(each, steps - start)
+
+
+def _uniforms(
+    shape: tuple[int, ...], temperature: float, generator: torch.Generator | None, like: Tensor
+) -> Tensor | None:
+    """One number for each token; on the CPU the same ones however they are cut into blocks."""
+    if temperature == 0:
+        return None
+    return torch.rand(shape, generator=generator, dtype=torch.float64, device=like.device)
+
+
+def _runs_by_scan(model: Any) -> bool:
+    """Whether a step of the model is encoder, scans and head, and nothing that a user put in between."""
+    core, head, table = model.core, model.head, model.encoder.embedding
+    if not isinstance(core, RecurrentLayer) or core.bidirectional or core.spec.max_steps is not None:
+        return False
+    plain = (
+        type(core).forward is RecurrentLayer.forward
+        and type(core).step is RecurrentLayer.step
+        and isinstance(head, nn.Linear)
+        and type(head).forward is nn.Linear.forward
+        and type(model.encoder).forward is Encoder.forward
+    )
+    embeds = isinstance(table, nn.Embedding) and type(table).forward is nn.Embedding.forward and table.max_norm is None
+    hooked = any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
+    autocast = torch.is_autocast_enabled(head.weight.device.type)
+    return plain and (embeds or not model.encoder.learned) and not hooked and not autocast
+
+
+def _by_scan(
+    model: Any, tokens: Tensor, state: Any, steps: int, uniforms: Tensor | None, temperature: float
+) -> tuple[Tensor, State]:
+    """All steps in one call; as :func:`_by_steps`, for cores that run through the scan."""
+    core, encoder, rows = model.core, model.encoder, tokens.reshape(-1)
+    drawn, final = ops.generate(
+        rows,
+        [core.weights(f"_l{layer}") for layer in range(core.num_layers)],
+        core._enter_state(state, len(rows) if tokens.dim() else None),
+        spec=core.spec,
+        head=model.head.weight,
+        head_bias=model.head.bias,
+        embedding=encoder.embedding.weight if encoder.learned else None,
+        steps=steps,
+        uniforms=None if uniforms is None else uniforms.reshape(steps, -1),
+        temperature=temperature or 1.0,
+        backend=core.backend,
+    )
+    if not tokens.dim():
+        drawn, final = drawn.squeeze(1), State(*(field.squeeze(1) for field in final))
+    return drawn, final
+
+
+def _by_steps(
+    model: Any, tokens: Tensor, state: Any, steps: int, uniforms: Tensor | None, temperature: float
+) -> tuple[Tensor, Any]:
+    """Any core, one step after the other.
+
+    Args:
+        model: the model.
+        tokens: ``(B,)`` or ``()``, what is read first.
+        state: the core's.
+        steps: tokens to draw per row.
+        uniforms: ``(steps, B)`` or ``(steps,)``; None takes the likeliest.
+        temperature: by which logits are divided.
+    """
+    drawn = []
+    for t in range(steps):
+        logits, state = model.step(tokens, state)
+        tokens = draw_tokens(logits, None if uniforms is None else uniforms[t], temperature)
+        drawn.append(tokens)
+    return torch.stack(drawn), state
 
 
 @contextmanager
@@ -66,14 +171,6 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def _first_tokens(model: Any, batch_size: int | None, generator: torch.Generator | None) -> Tensor:
     rows = () if batch_size is None else (positive_int("batch_size", batch_size),)
     return torch.randint(model.output_size, rows, generator=generator, device=model.head.weight.device)
-
-
-def _draw(logits: Tensor, temperature: float, generator: torch.Generator | None) -> Tensor:
-    """One token per row of the logits ``(B, classes)``, or one of ``(classes,)``."""
-    if temperature == 0:
-        return logits.argmax(dim=-1)
-    chances = torch.softmax(logits / temperature, dim=-1)
-    return torch.multinomial(chances, 1, generator=generator).squeeze(-1)
 
 
 def _check_alphabet(model: Any) -> None:

@@ -19,12 +19,15 @@ from remanence.ops.reference import empty_state
 from remanence.ops.reference import scan as reference_scan
 
 from . import _sequence
-from ._options import check_cuts, make_spec, read_shapes, refuse_unknown, spell_out_options
+from ._options import check_cuts, check_forget_bias, make_spec, read_shapes, refuse_unknown, spell_out_options
+from ._single_step import step_at_once
 from ._state_entry import check_field, state_of_hx
 from .cuts import Cuts
 from .init import RECURRENT_INITS, RecurrentInit, fill_recurrent_
 
 Bias = bool | Literal["single"]
+OPTIONAL_WEIGHTS = ("bias_ih", "bias_hh", "weight_query", "weight_key", "weight_score", "bias_modrelu")
+"""Parameters that some layers lack, in the order of :class:`Weights`."""
 StateLike = State | Tensor | tuple[Tensor, Tensor] | None
 
 
@@ -49,6 +52,8 @@ class RecurrentLayer(nn.Module):
             ``[s; r]``, and ``"weights"``, ``[s; weights of all stored states]``.
         recurrent_init: ``"henaff"``, ``"cayley"``, ``"random"`` (orthogonal), ``"identity"``, ``"xavier"``,
             ``"kaiming"``; ``None`` is torch's uniform.
+        forget_bias: is added to the first forget bias of an LSTM; 1 makes a cell that keeps, -4 one that leaves
+            keeping to its memory. No other cell takes it.
         cuts: gradient cuts: ``None``, :class:`TruncatedBPTT` or :class:`HDetach`.
         max_steps: longest row, for ``output="weights"`` only.
         backend: ``"auto"``, ``"reference"`` or ``"fused"``.
@@ -78,6 +83,7 @@ class RecurrentLayer(nn.Module):
         combine: ops.Combine | None = None,
         output: Literal["macro", "hidden", "summary", "weights"] = "macro",
         recurrent_init: RecurrentInit = None,
+        forget_bias: float = 0.0,
         cuts: Cuts = None,
         max_steps: int | None = None,
         backend: Backend = "auto",
@@ -88,6 +94,8 @@ class RecurrentLayer(nn.Module):
         super().__init__()
         if nonlinearity is not None and self.cell != "rnn":
             unknown["nonlinearity"] = nonlinearity
+        if forget_bias and self.cell != "lstm":
+            unknown["forget_bias"] = forget_bias
         refuse_unknown(unknown, type(self).__name__)
         self.input_size = positive_int("input_size", input_size)
         self.hidden_size = positive_int("hidden_size", hidden_size)
@@ -99,6 +107,7 @@ class RecurrentLayer(nn.Module):
         self.recurrent_init = recurrent_init
         if recurrent_init is not None:
             one_of("recurrent_init", recurrent_init, RECURRENT_INITS)
+        self.forget_bias = check_forget_bias(forget_bias, self.bias)
         self.cuts = check_cuts(cuts)
         self.backend: Backend = one_of("backend", backend, BACKENDS)
         self.spec = make_spec(self.cell, memory, nonlinearity or "tanh", combine, output, max_steps, self.cuts)
@@ -151,6 +160,9 @@ class RecurrentLayer(nn.Module):
         for _, suffix in self._suffixes():
             if self.recurrent_init is not None and not self._parameter("weight_hh", suffix).is_meta:
                 fill_recurrent_(self._parameter("weight_hh", suffix), self.recurrent_init)
+            if self.forget_bias:
+                with torch.no_grad():
+                    self._parameter("bias_ih", suffix)[self.hidden_size : 2 * self.hidden_size] += self.forget_bias
             if f"bias_modrelu{suffix}" in self._parameters:
                 nn.init.uniform_(self._parameter("bias_modrelu", suffix), -0.01, 0.01)
             if isinstance(self.spec.memory, Strided) and self.spec.memory.score != "mlp":
@@ -170,18 +182,15 @@ class RecurrentLayer(nn.Module):
         Args:
             suffix: ``"_l0"``, ``"_l0_reverse"``, ``"_l1"``, ...
         """
-        optional = {
-            field: getattr(self, name + suffix, None)
-            for field, name in (
-                ("bias_ih", "bias_ih"),
-                ("bias_hh", "bias_hh"),
-                ("query", "weight_query"),
-                ("key", "weight_key"),
-                ("score", "weight_score"),
-                ("modrelu", "bias_modrelu"),
-            )
-        }
-        return Weights(self._parameter("weight_ih", suffix), self.recurrent_weight(suffix), **optional)
+        optional = (self._optional(name + suffix) for name in OPTIONAL_WEIGHTS)
+        return Weights(self._parameter("weight_ih", suffix), self.recurrent_weight(suffix), *optional)
+
+    def _optional(self, name: str) -> Tensor | None:
+        """A parameter that this layer may lack. To ask for it by `getattr` would take longer than a small step."""
+        if (found := self._parameters.get(name)) is not None:
+            return found
+        replaced = name in self.__dict__ or hasattr(type(self), name)  # by pruning, or by a parametrisation
+        return getattr(self, name) if replaced else None
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
@@ -219,6 +228,8 @@ class RecurrentLayer(nn.Module):
         if not isinstance(input_t, Tensor) or input_t.dim() not in (1, 2):
             shape = tuple(input_t.shape) if isinstance(input_t, Tensor) else type(input_t).__name__
             raise ValueError(message("input_t", "have shape (B, input_size) or (input_size,)", str(shape)))
+        if (at_once := step_at_once(self, input_t, state)) is not None:
+            return at_once
         time = 1 if self.batch_first and input_t.dim() == 2 else 0
         output, after = self(input_t.unsqueeze(time), state)
         return output.squeeze(time), after
@@ -379,7 +390,7 @@ class RecurrentLayer(nn.Module):
         """Sizes, and every option that differs from its default."""
         parts = [f"{self.input_size}, {self.hidden_size}"]
         defaults = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0, "bidirectional": False}
-        defaults |= {"recurrent_init": None, "cuts": None, "backend": "auto"}
+        defaults |= {"recurrent_init": None, "forget_bias": 0.0, "cuts": None, "backend": "auto"}
         parts += [f"{name}={getattr(self, name)!r}" for name, value in defaults.items() if getattr(self, name) != value]
         if self.spec.has_memory:
             parts.append(f"memory={self.spec.memory}, combine={self.spec.combine!r}, output={self.spec.output!r}")

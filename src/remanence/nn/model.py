@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 from remanence._validate import positive_int, probability
 from remanence.nn._core import core_output_size, core_step, make_core, reset_option
 from remanence.nn._encoder import Encoder, EncoderName
-from remanence.nn._generation import draw_tokens
+from remanence.nn._generation import draw_sequence
 
 
 class SequenceModel(nn.Module):
@@ -116,6 +116,11 @@ class SequenceModel(nn.Module):
     ) -> tuple[Tensor, Any]:
         """Draws tokens, each given all before it, in evaluation mode and without gradient.
 
+        A recurrent core of this package draws many tokens in one call of :func:`remanence.ops.generate`; any other one,
+        or one with hooks, goes step by step. The rule and the random numbers are the same, so a seed gives the same
+        tokens either way, unless rounding decides between two. On the CPU that holds in pieces too. Memory beside the
+        tokens does not grow with `length`, unless the core's state does.
+
         Args:
             length: how many.
             prompt: tokens that come before, ``(P, B)``, ``(B, P)`` if the core is batch-first, ``(P,)`` unbatched. None
@@ -129,7 +134,8 @@ class SequenceModel(nn.Module):
             Tokens ``(length, B)`` in the prompt's layout, and the state that has seen all but the last: to go on, give
             that token as the next prompt.
         """
-        return draw_tokens(self, length, prompt, batch_size, temperature, generator, state)
+        own_step = type(self).step is not SequenceModel.step
+        return draw_sequence(self, length, prompt, batch_size, temperature, generator, state, own_step)
 
     def _encode(self, inputs: Tensor) -> Tensor:
         encoded = self.encoder(inputs)

@@ -17,8 +17,10 @@ from ._types import (
     Weights,
 )
 from .cells import modrelu
+from .generation import generate
 from .pairs import count_pairs
 from .steps import reverse_reset, reverse_rows, row_positions
+from .stream import step
 
 __all__ = [
     "Backend",
@@ -36,10 +38,12 @@ __all__ = [
     "around_scans",
     "backend_report",
     "count_pairs",
+    "generate",
     "modrelu",
     "reverse_reset",
     "reverse_rows",
     "row_positions",
     "saving",
     "scan",
+    "step",
 ]

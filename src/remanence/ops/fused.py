@@ -181,7 +181,8 @@ class _Shapes:
             (reads, self.padded),
         ]
         shapes: list[tuple[int, ...]] = [(self.steps if kept else 0, self.batch, size) for kept, size in rows]
-        return [*shapes, (self.steps if reads else 0, self.batch, 2)]
+        weights = 2 if self.kind != BUFFER or self.limit < 0 else self.limit + self.relevant
+        return [*shapes, (self.steps if reads else 0, self.batch, weights)]
 
 
 def _fake_forward(*args: Any) -> tuple[Tensor, ...]:

@@ -74,7 +74,7 @@ def attention_map(model: Callable[..., Any], batch: Any) -> AttentionMap:
     seen = _Seen()
     with untouched(model), torch.no_grad(), ExitStack() as stack:
         stack.enter_context(watched_scans(seen.scan))
-        stack.enter_context(_without_fast_path())
+        stack.enter_context(without_fast_path())
         for part in modules(model):
             if isinstance(part, nn.MultiheadAttention):
                 stack.enter_context(_weights_asked(part, seen))
@@ -130,8 +130,8 @@ def dense_attention(trace: Trace) -> Tensor:
 
 
 @contextmanager
-def _without_fast_path() -> Any:
-    """Torch's fused encoder never computes weights that could be looked at."""
+def without_fast_path() -> Any:
+    """Inside, torch's encoder does not run as one operation that hides its attention."""
     with FAST_PATH.kept():
         torch.backends.mha.set_fastpath_enabled(False)
         yield

@@ -15,7 +15,7 @@ PART = 25
 
 def _transformers() -> Any:
     try:
-        import transformers  # pyright: ignore[reportMissingImports]
+        import transformers  # type: ignore[import-not-found]
     except ImportError as error:
         raise ImportError("a language model needs transformers: pip install 'remanence[hf]'") from error
     return transformers
@@ -42,7 +42,7 @@ def load_language_model(place: str | Path, *, download: bool = False) -> tuple[A
         ValueError: `place` must be ...
     """
     library = _transformers()
-    path, options = Path(place), dict[str, Any](local_files_only=not download)
+    path, options = Path(place), dict[str, bool | str](local_files_only=not download)
     source = str(place)
     if path.suffix == ".gguf":
         source, options["gguf_file"] = str(path.parent), path.name

@@ -227,16 +227,20 @@ def torch_spec(layer: nn.RNNBase) -> ScanSpec:
 
 def _torch_layer_as_scan(layer: nn.RNNBase, original: Callable[..., Any], input: Any, hx: Any = None) -> Any:
     """What the layer computes, step by step on our scan; packed input and projections stay with torch."""
-    if not isinstance(input, Tensor) or layer.proj_size or layer.bidirectional:
+    if not isinstance(input, Tensor) or layer.proj_size:
         return original(input, hx)
     batched = input.dim() == 3
     x = input.transpose(0, 1) if batched and layer.batch_first else input if batched else input.unsqueeze(1)
     spec, finals = torch_spec(layer), []
     for number in range(layer.num_layers):
-        weights = torch_weights(layer, number)
-        state = None if hx is None else _start(layer, spec, weights, hx, number, x.shape[1], batched)
-        x, final, _ = ops.scan(x, weights, state, spec=spec)
-        finals.append(final)
+        outputs = []
+        for reverse in (False, True)[: 1 + layer.bidirectional]:
+            weights = torch_weights(layer, number, reverse)
+            state = None if hx is None else _start(layer, spec, weights, hx, len(finals), x.shape[1], batched)
+            output, final, _ = ops.scan(x.flip(0) if reverse else x, weights, state, spec=spec)
+            outputs.append(output.flip(0) if reverse else output)
+            finals.append(final)
+        x = torch.cat(outputs, dim=-1)
         if layer.dropout and number < layer.num_layers - 1:
             x = nn.functional.dropout(x, layer.dropout, layer.training)
     parts = [

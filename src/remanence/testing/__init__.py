@@ -1,11 +1,14 @@
 """For tests of sequence layers, users' own too: the tolerance rule, and the layer contract as checks."""
 
 from ._conformance import Check, check_names, check_recurrent_layer
+from ._numbers import assert_agrees, assert_estimates
 from ._running import collect, replacements, sharpen_
 from ._tolerance import assert_matches, relative_error, tolerance
 
 __all__ = [
     "Check",
+    "assert_agrees",
+    "assert_estimates",
     "assert_matches",
     "check_names",
     "check_recurrent_layer",

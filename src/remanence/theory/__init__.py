@@ -1,7 +1,7 @@
 """Closed forms and bounds: what the documents claim, what is true, and constants to check. Knows no model."""
 
 from ._chains import chain_sum
-from ._costs import Cost, attention_cost
+from ._costs import Cost, attention_cost, recurrent_cost
 from ._features import random_feature_variance
 from ._linear_gaussian import LinearGaussianRNN
 from ._sparse import dependency_bound, read_depth, sparse_chi, sparse_transfer
@@ -62,4 +62,5 @@ __all__ = [
     "LinearGaussianRNN",
     "Cost",
     "attention_cost",
+    "recurrent_cost",
 ]

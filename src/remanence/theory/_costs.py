@@ -1,4 +1,4 @@
-"""What attention costs: multiplications and stored numbers, leading terms without constants hidden."""
+"""What attention and recurrence cost: multiplications and stored numbers, no constants hidden."""
 
 from __future__ import annotations
 
@@ -54,3 +54,36 @@ def attention_cost(kind: Kind, length: int, width: int, *, features: int | None 
     if heads == 1:
         return Cost(time, inner + n * d)
     return Cost(heads * (time + n * d * d), inner + heads * n * d + n * d)
+
+
+def recurrent_cost(
+    gates: int, length: int, inputs: int, hidden: int, *, slots: int | None = 0, keyed: bool = True
+) -> Cost:
+    """Cost of one recurrent layer over a sequence, with an attentive read of at most ``slots`` states at every step.
+
+    The cell takes ``g n (d + n)`` a step. A read takes ``n^2`` for the query and ``n^2`` for the key of the new state,
+    and ``2 n`` for every state read: its score, and its share of the sum. Between them the reads of T steps touch
+    ``sum_t min(t, slots)`` states: linear in T for a bounded memory, ``T (T + 1) / 2`` for a full one. For the backward
+    pass plain differentiation stores the gates and, for every state read, ``n`` numbers inside its score.
+
+    Args:
+        gates: g, 1 for an RNN, 4 for an LSTM, 3 for a GRU.
+        length: T.
+        inputs: d.
+        hidden: n.
+        slots: most states that a step reads; ``None`` for all so far, 0 for no memory.
+        keyed: whether queries and keys are made by matrices, as those of additive and of dot-product scores are.
+
+    Example:
+        >>> recurrent_cost(4, 10, 3, 8).time, recurrent_cost(4, 10, 3, 8, slots=None).time
+        (3520, 5680)
+    """
+    n, steps = positive_int("hidden", hidden), positive_int("length", length)
+    positive_int("gates", gates)
+    cell = steps * gates * n * (positive_int("inputs", inputs) + n)
+    if slots == 0:
+        return Cost(cell, steps * n * gates)
+    most = steps if slots is None else min(positive_int("slots", slots), steps)
+    touched = most * (most + 1) // 2 + (steps - most) * most
+    keys = 2 * steps * n * n if keyed else 0
+    return Cost(cell + keys + 2 * n * touched, steps * n * (gates + 2) + n * touched)

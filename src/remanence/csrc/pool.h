@@ -1,0 +1,112 @@
+// Memory that is used again. A training step asks for the same large blocks every time; from the system each of them
+// would come page by page, zeroed, which costs a small layer as much as its arithmetic.
+#pragma once
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+namespace remanence {
+
+class Pool {
+ public:
+  static constexpr std::size_t LEAST = std::size_t(64) << 10, MOST = std::size_t(32) << 20;  // what is worth keeping
+  static constexpr std::size_t KEPT_MOST = std::size_t(128) << 20;                            // in all
+  static constexpr std::size_t HUGE_FROM = std::size_t(4) << 20, HUGE = std::size_t(2) << 20;
+
+  // At least `bytes`, aligned to 64, with anything in it.
+  void *take(std::size_t bytes) {
+    std::size_t size = rounded(bytes);
+    void *block = worth(size) ? take_kept(size) : nullptr;
+    if (!block) block = fresh(size);
+    std::memcpy(block, &size, sizeof size);
+    return static_cast<char *>(block) + HEADER;
+  }
+
+  void give(void *memory) {
+    void *block = static_cast<char *>(memory) - HEADER;
+    std::size_t size;
+    std::memcpy(&size, block, sizeof size);
+    if (!worth(size) || !keep(block, size)) std::free(block);
+  }
+
+  void release() {
+    std::lock_guard<std::mutex> guard(lock);
+    while (!kept.empty()) drop_oldest();
+  }
+
+ private:
+  static constexpr std::size_t HEADER = 64;  // the size stands in front of the memory
+  static constexpr std::size_t STALE = 256;  // takes after which a block that nobody wanted goes
+  struct Kept {
+    void *block;
+    std::size_t size, since;
+  };
+  std::mutex lock;
+  std::vector<Kept> kept;  // oldest first
+  std::size_t total = 0, takes = 0;
+
+#ifdef REMANENCE_POISON  // a sanitizer sees what runs over the end or comes too late
+  static bool worth(std::size_t) { return false; }
+  static std::size_t rounded(std::size_t bytes) { return bytes + HEADER; }
+#else
+  static bool worth(std::size_t size) { return size >= LEAST && size <= MOST; }
+
+  // A few sizes per power of two, so that nearly equal wishes meet.
+  static std::size_t rounded(std::size_t bytes) {
+    std::size_t step = 64;
+    bytes += HEADER;
+    while (step * 16 < bytes) step *= 2;
+    return (bytes + step - 1) / step * step;
+  }
+#endif
+
+  void *take_kept(std::size_t size) {
+    std::lock_guard<std::mutex> guard(lock);
+    ++takes;
+    for (std::size_t i = kept.size(); i-- > 0;) {
+      if (kept[i].size != size) continue;
+      void *block = kept[i].block;
+      kept.erase(kept.begin() + std::ptrdiff_t(i)), total -= size;
+      return block;
+    }
+    while (!kept.empty() && kept[0].since + STALE < takes) drop_oldest();
+    return nullptr;
+  }
+
+  bool keep(void *block, std::size_t size) {
+    std::lock_guard<std::mutex> guard(lock);
+    if (total + size > KEPT_MOST) return false;
+    kept.push_back({block, size, takes}), total += size;
+    return true;
+  }
+
+  void drop_oldest() {
+    std::free(kept[0].block);
+    total -= kept[0].size;
+    kept.erase(kept.begin());
+  }
+
+  static void *fresh(std::size_t size) {
+    bool huge = size >= HUGE_FROM;
+    void *memory = nullptr;
+    if (posix_memalign(&memory, huge ? HUGE : 64, size)) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+    if (huge) madvise(memory, size / HUGE * HUGE, MADV_HUGEPAGE);
+#endif
+    return memory;
+  }
+};
+
+// Lives as long as the process: tensors may be freed after everything else.
+inline Pool &pool() {
+  static Pool *one = new Pool;
+  return *one;
+}
+
+}  // namespace remanence

@@ -1,0 +1,73 @@
+// What the bindings share: torch's threads, and tensors as checked pointers.
+#pragma once
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+#include <torch/headeronly/core/ScalarType.h>
+#include <torch/headeronly/util/Exception.h>
+
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "scan.h"
+
+namespace remanence {
+
+using torch::headeronly::ScalarType;
+using torch::stable::Tensor;
+using Maybe = std::optional<Tensor>;
+using Config = std::vector<int64_t>;
+
+// Runs the parts on torch's threads; an exception in one of them is thrown again here.
+struct TorchParallel {
+  template <class Body> void operator()(Index count, const Body &body) const {
+    std::exception_ptr failure;
+    std::mutex lock;
+    torch::stable::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+      try {
+        body(begin, end);
+      } catch (...) {
+        std::lock_guard<std::mutex> guard(lock);
+        failure = std::current_exception();
+      }
+    });
+    if (failure) std::rethrow_exception(failure);
+  }
+};
+
+constexpr std::size_t CONFIG = 15;  // numbers that describe a scan, see `encode` in ops/fused.py
+
+inline Spec read_spec(const Config &c) {
+  STD_TORCH_CHECK(c.size() == CONFIG, "remanence: config must have 15 entries");
+  Spec spec{};
+  spec.cell = int(c[0]), spec.nonlinearity = int(c[1]), spec.memory = int(c[2]), spec.score = int(c[3]);
+  spec.output = int(c[4]), spec.recent = c[5], spec.relevant = c[6];
+  spec.half = c[7], spec.cut_reads = c[8], spec.every = int(c[9]), spec.top_k = int(c[10]);
+  spec.normalise = c[11], spec.raw_underfull = c[12], spec.start_zero = c[13], spec.save = int(c[14]);
+  STD_TORCH_CHECK(spec.memory != STRIDE || spec.relevant <= 64, "remanence: the fused kernel stores at most 64 states");
+  return spec;
+}
+
+inline Tensor dense(const Tensor &t) { return t.is_contiguous() ? t : torch::stable::contiguous(t); }
+inline Maybe dense(const Maybe &t) { return t ? Maybe(dense(*t)) : t; }
+
+inline void expect(const Tensor &t, const char *name, ScalarType dtype, std::initializer_list<int64_t> shape) {
+  bool fits = t.scalar_type() == dtype && t.dim() == int64_t(shape.size());
+  int64_t i = 0;
+  for (int64_t size : shape) fits = fits && t.size(i++) == size;
+  STD_TORCH_CHECK(fits, "remanence: `", name, "` has an unexpected shape or dtype");
+}
+
+inline void expect(const Maybe &t, const char *name, ScalarType dtype, std::initializer_list<int64_t> shape) {
+  if (t) expect(*t, name, dtype, shape);
+}
+
+template <class T> const T *in(const Tensor &t) {
+  return t.numel() ? static_cast<const T *>(t.const_data_ptr()) : nullptr;
+}
+template <class T> const T *in(const Maybe &t) { return t ? in<T>(*t) : nullptr; }
+template <class T> T *out(const Tensor &t) { return t.numel() ? static_cast<T *>(t.mutable_data_ptr()) : nullptr; }
+
+}  // namespace remanence

@@ -1,0 +1,192 @@
+"""Drawing tokens from a stack of layers with a head: one call for many steps, in the kernel or in plain torch.
+
+Randomness comes from outside, as uniform numbers, so both are functions of their arguments alone: the same numbers give
+the same tokens, away from ties between rounded sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from remanence._validate import message, positive_int, real
+
+from . import fused, reference
+from ._backend import Backend, choose_backend
+from ._library import library
+from ._types import ScanSpec, State, Weights
+from .cells import GATES
+from .stream import flatten, grown
+
+
+@torch.no_grad()
+def generate(
+    tokens: Tensor,
+    layers: Sequence[Weights],
+    state: State | None = None,
+    *,
+    spec: ScanSpec,
+    head: Tensor,
+    head_bias: Tensor | None = None,
+    embedding: Tensor | None = None,
+    steps: int,
+    uniforms: Tensor | None = None,
+    temperature: float = 1.0,
+    backend: Backend = "auto",
+) -> tuple[Tensor, State]:
+    """Reads a token per row and draws the next one, again and again: encode, scan, head, sample, next.
+
+    A token is drawn by inverting the cumulative distribution, in float64: it is the first one up to which the chances
+    ``exp(logit / temperature)`` add up to more than ``uniform`` times their sum.
+
+    Args:
+        tokens: ``(B,)`` int64, what is read first.
+        layers: parameters of each layer, the lowest first; all of one specification.
+        state: fields ``(num_layers, B, ...)`` before `tokens`; ``None`` starts empty.
+        spec: what kind of layer these are.
+        head: ``(classes, features)``; its classes are the tokens that can be drawn.
+        head_bias: ``(classes,)``.
+        embedding: ``(input_size, features of the first layer)``; ``None`` reads tokens as one-hot vectors.
+        steps: tokens to draw per row, T.
+        uniforms: ``(T, B)`` float64 in [0, 1), one for each token; ``None`` takes the likeliest token.
+        temperature: by which logits are divided; more than 0.
+        backend: as in :func:`scan`.
+
+    Returns:
+        Tokens ``(T, B)`` and the state that has seen `tokens` and all that were drawn but the last. No gradient.
+
+    Raises:
+        RuntimeError: if logits are not finite, or as :func:`scan`.
+        ValueError: if arguments do not fit together, or as :func:`scan`.
+
+    Example:
+        >>> weights = Weights(ih=torch.randn(6, 3), hh=torch.randn(6, 6))
+        >>> uniforms = torch.rand(20, 2, dtype=torch.float64)
+        >>> options = {"spec": ScanSpec("rnn"), "head": torch.randn(3, 6), "steps": 20, "uniforms": uniforms}
+        >>> drawn, state = generate(torch.tensor([0, 2]), [weights], **options)
+        >>> drawn.shape, state.step.tolist()
+        (torch.Size([20, 2]), [[20, 20]])
+    """
+    positive_int("steps", steps)
+    real("temperature", temperature, least=0.0)
+    _check(tokens, layers, head, embedding, steps, uniforms, temperature)
+    if state is None:
+        hidden = layers[0].hh.shape[0] // GATES[spec.cell]
+        state = reference.empty_state(spec, hidden, (len(layers), len(tokens)), head)
+    run = _fused if choose_backend(backend, spec, head) == "fused" else _reference
+    return run(tokens, layers, state, spec, head, head_bias, embedding, steps, uniforms, float(temperature))
+
+
+def draw_tokens(logits: Tensor, uniforms: Tensor | None, temperature: float) -> Tensor:
+    """One token per row of logits: the rule of :func:`generate` in plain torch.
+
+    Args:
+        logits: ``(..., classes)``.
+        uniforms: ``(...)`` float64 in [0, 1); ``None`` takes the likeliest.
+        temperature: by which logits are divided; more than 0.
+
+    Example:
+        >>> draw_tokens(torch.tensor([0.2, 0.3, 0.5]).log(), torch.tensor(0.4, dtype=torch.float64), 1.0)
+        tensor(1)
+    """
+    most = logits.amax(dim=-1, keepdim=True)
+    if not bool(most.isfinite().all()):
+        raise RuntimeError("the logits are not finite: there is nothing to draw from")
+    if uniforms is None:
+        return logits.argmax(dim=-1)
+    sums = ((logits.double() - most.double()) / temperature).exp().cumsum(dim=-1)
+    target = uniforms.unsqueeze(-1) * sums[..., -1:]
+    return torch.searchsorted(sums, target, right=True).squeeze(-1).clamp(max=logits.shape[-1] - 1)
+
+
+def _check(
+    tokens: Tensor,
+    layers: Sequence[Weights],
+    head: Tensor,
+    embedding: Tensor | None,
+    steps: int,
+    uniforms: Tensor | None,
+    temperature: float,
+) -> None:
+    if tokens.dtype != torch.int64 or tokens.dim() != 1 or not len(tokens):
+        got = f"{tokens.dtype} {tuple(tokens.shape)}"
+        raise ValueError(message("tokens", "be int64 of shape (B,), B >= 1", got))
+    if not layers:
+        raise ValueError(message("layers", "hold the weights of at least one layer", "none"))
+    known = layers[0].ih.shape[1] if embedding is None else len(embedding)
+    low, high = (int(bound) for bound in tokens.aminmax())
+    if low < 0 or high >= known:
+        raise ValueError(message("tokens", f"be from 0 to {known - 1}", f"tokens from {low} to {high}"))
+    if len(head) > known:
+        raise ValueError(message("head", f"have at most {known} classes, the tokens that can be read", len(head)))
+    if uniforms is None:
+        return
+    if uniforms.shape != (steps, len(tokens)) or uniforms.dtype != torch.float64:
+        got = f"{uniforms.dtype} {tuple(uniforms.shape)}"
+        raise ValueError(message("uniforms", f"be float64 of shape {(steps, len(tokens))}", got))
+    if temperature == 0:
+        raise ValueError(message("temperature", "be more than 0", temperature, "uniforms=None takes the likeliest"))
+
+
+def _reference(
+    tokens: Tensor,
+    layers: Sequence[Weights],
+    state: State,
+    spec: ScanSpec,
+    head: Tensor,
+    head_bias: Tensor | None,
+    embedding: Tensor | None,
+    steps: int,
+    uniforms: Tensor | None,
+    temperature: float,
+) -> tuple[Tensor, State]:
+    """The specification: a loop over the reference scan, one step at a time."""
+    states = [State(*(field[i] for field in state)) for i in range(len(layers))]
+    drawn = []
+    for t in range(steps):
+        if embedding is None:
+            x = F.one_hot(tokens, layers[0].ih.shape[1]).to(head.dtype)
+        else:
+            x = F.embedding(tokens, embedding)
+        for i, weights in enumerate(layers):
+            output, states[i], _ = reference.scan(x.unsqueeze(0), weights, states[i], spec=spec)
+            x = output[0]
+        tokens = draw_tokens(F.linear(x, head, head_bias), None if uniforms is None else uniforms[t], temperature)
+        drawn.append(tokens)
+    return torch.stack(drawn), State(*(torch.stack(fields) for fields in zip(*states, strict=True)))
+
+
+def _fused(
+    tokens: Tensor,
+    layers: Sequence[Weights],
+    state: State,
+    spec: ScanSpec,
+    head: Tensor,
+    head_bias: Tensor | None,
+    embedding: Tensor | None,
+    steps: int,
+    uniforms: Tensor | None,
+    temperature: float,
+) -> tuple[Tensor, State]:
+    s, c, h, chain, *held = state
+    config = fused.encode(spec, fused.SAVE_NOTHING)
+    drawn, s, c, h, *held = torch.ops.remanence.generate(
+        tokens, flatten(layers), s, c, h, *held, head, head_bias, embedding, uniforms, steps, temperature, config
+    )
+    return drawn, State(s, c, h, chain, *held)
+
+
+def _fake(tokens: Tensor, weights: list[Tensor], *rest: Any) -> tuple[Tensor, ...]:
+    *before, _head, _bias, _embedding, _uniforms, steps, _temperature, config = rest
+    s, c, h, recent, *others = before
+    after = [torch.empty_like(field) for field in (s, c, h)]
+    after += [grown(recent, steps, config), *map(torch.empty_like, others)]
+    return tokens.new_empty(steps, len(tokens)), *after
+
+
+if library().problem is None:
+    torch.library.register_fake("remanence::generate")(_fake)

@@ -1,0 +1,113 @@
+"""One step of a stack of layers, for streams: one call, and nothing kept for a backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import fused, reference
+from ._backend import Backend, choose_backend
+from ._library import library
+from ._types import ScanSpec, State, Weights
+
+NOTHING = torch.empty(0)
+"""Stands for a weight that a layer does not have."""
+
+
+@torch.no_grad()
+def step(
+    x: Tensor, layers: Sequence[Weights], state: State, *, spec: ScanSpec, backend: Backend = "auto"
+) -> tuple[Tensor, State]:
+    """One step through all layers: the same numbers as :func:`scan` layer by layer, without gradient.
+
+    Args:
+        x: ``(B, input_size)``, or ``(input_size,)`` unbatched.
+        layers: parameters of each layer, the lowest first; all of one specification.
+        state: fields ``(num_layers, B, ...)``, without ``B`` unbatched.
+        spec: what kind of layer these are.
+        backend: as in :func:`scan`.
+
+    Returns:
+        Output ``(B, output_size)`` of the last layer, and the state after it.
+
+    Raises:
+        RuntimeError: if shapes or dtypes do not fit together, or as :func:`scan`.
+        ValueError: as :func:`scan`.
+
+    Example:
+        >>> from remanence.ops.reference import empty_state
+        >>> weights, spec = Weights(ih=torch.randn(4, 3), hh=torch.randn(4, 4)), ScanSpec("rnn")
+        >>> output, state = step(torch.randn(2, 3), [weights], empty_state(spec, 4, (1, 2), weights.hh), spec=spec)
+        >>> output.shape, torch.equal(output, state.s[0]), state.step.tolist()
+        (torch.Size([2, 4]), True, [[1, 1]])
+    """
+    if choose_backend(backend, spec, x) != "fused":
+        return _reference(x, layers, state, spec)
+    return fused_step(x, layers, state, spec)
+
+
+def fused_step(x: Tensor, layers: Sequence[Weights], state: State, spec: ScanSpec) -> tuple[Tensor, State]:
+    """What :func:`step` does in the kernel, where that can run and gradients are off.
+
+    Args:
+        x: ``(B, input_size)``, or ``(input_size,)`` unbatched.
+        layers: parameters of each layer.
+        state: fields ``(num_layers, B, ...)``, without ``B`` unbatched.
+        spec: what kind of layer these are.
+    """
+    s, c, h, chain, *held = state
+    config = fused.encode(spec, fused.SAVE_NOTHING)
+    output, s, c, h, *held = _KERNEL(x, flatten(layers), s, c, h, *held, config)
+    return output, State(s, c, h, chain, *held)
+
+
+def flatten(layers: Sequence[Weights]) -> list[Tensor]:
+    """All weights one after the other, an empty tensor where there is none.
+
+    Args:
+        layers: parameters of each layer.
+    """
+    return [NOTHING if tensor is None else tensor for layer in layers for tensor in layer]
+
+
+def _reference(x: Tensor, layers: Sequence[Weights], state: State, spec: ScanSpec) -> tuple[Tensor, State]:
+    batched = x.dim() == 2
+    rows, fields = (x, state) if batched else (x.unsqueeze(0), State(*(field.unsqueeze(1) for field in state)))
+    finals = []
+    for i, weights in enumerate(layers):
+        start = State(*(field[i] for field in fields))
+        output, final, _ = reference.scan(rows.unsqueeze(0), weights, start, spec=spec)
+        rows = output[0]
+        finals.append(final)
+    final = State(*(torch.stack(fields) for fields in zip(*finals, strict=True)))
+    return (rows, final) if batched else (rows[0], State(*(field.squeeze(1) for field in final)))
+
+
+def _fake(x: Tensor, weights: list[Tensor], *rest: Any) -> tuple[Tensor, ...]:
+    *before, config = rest
+    s, c, h, recent, *others = before
+    hidden, summary = s.shape[-1], fused.OUTPUTS[config[4]] == "summary" and config[2] != fused.NO_MEMORY
+    output = x.new_empty(*x.shape[:-1], 2 * hidden if summary else hidden)
+    after = [torch.empty_like(field) for field in (s, c, h)]
+    return output, *after, grown(recent, 1, config), *map(torch.empty_like, others)
+
+
+def grown(recent: Tensor, steps: int, config: list[int]) -> Tensor:
+    """An empty tensor of the shape that a ring has after some steps: more slots where it has no limit.
+
+    Args:
+        recent: ``(..., slots, n)``.
+        steps: how many.
+        config: a specification as the kernel reads it.
+    """
+    unbounded = config[2] == fused.BUFFER and config[5] < 0
+    return recent.new_empty(*recent.shape[:-2], recent.shape[-2] + steps * unbounded, recent.shape[-1])
+
+
+_KERNEL: Any = None  # the operator, looked up once: by its name it takes longer
+if library().problem is None:
+    _KERNEL = torch.ops.remanence.step.default
+    torch.library.register_fake("remanence::step")(_fake)

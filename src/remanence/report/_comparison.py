@@ -1,0 +1,325 @@
+"""Runs of one task side by side: cells of equal settings, over their seeds, and what each of them reached."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from remanence.experiments import Printed, printed_accuracy
+from remanence.report._labels import model_labels
+from remanence.report._runs import RunRecord
+from remanence.report._words import as_number, number_of
+
+UNFINISHED = ("new", "running", "interrupted", "killed", "unknown")
+VERSIONS = ("remanence", "torch", "python", "numpy", "backend", "instruction_set", "platform")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """One number of several seeds.
+
+    Args:
+        values: of the seeds that have one.
+
+    Example:
+        >>> spread = Spread((0.5, 1.0))
+        >>> spread.mean, spread.least, spread.most
+        (0.75, 0.5, 1.0)
+    """
+
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float | None:
+        """None if there is nothing."""
+        return statistics.fmean(self.values) if self.values else None
+
+    @property
+    def least(self) -> float | None:
+        """The worst seed, where more is better."""
+        return min(self.values, default=None)
+
+    @property
+    def most(self) -> float | None:
+        """The best seed, where more is better."""
+        return max(self.values, default=None)
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A trained model measured at another length.
+
+    Args:
+        length: T of the evaluation.
+        accuracy: share of right answers.
+        sequences: how many were asked; None if the file does not say.
+        run: folder of the measured run.
+    """
+
+    length: int
+    accuracy: float | None
+    sequences: int | None
+    run: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The runs of one model with the same settings at one length, over their seeds.
+
+    Args:
+        label: the model, and what tells it from others of its name.
+        length: T of the training; None if the task has its own.
+        runs: one per seed.
+        transfer: its best run at other lengths.
+
+    Example:
+        >>> Cell("LSTM", 100, ()).name
+        'LSTM, T = 100'
+    """
+
+    label: str
+    length: int | None
+    runs: tuple[RunRecord, ...]
+    transfer: tuple[Transfer, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Model and length."""
+        return self.label if self.length is None else f"{self.label}, T = {self.length:,}"
+
+    @property
+    def accuracy(self) -> Spread:
+        """Validation accuracy of the best weights."""
+        return Spread(tuple(run.accuracy for run in self.runs if run.accuracy is not None))
+
+    @property
+    def loss(self) -> Spread:
+        """Validation loss of the best weights."""
+        return Spread(tuple(run.loss for run in self.runs if run.loss is not None))
+
+    @property
+    def solved(self) -> list[tuple[int, float | None]]:
+        """Update and seconds at which each seed that got there reached 99 %."""
+        return [run.solved_at for run in self.runs if run.solved_at is not None]
+
+    @property
+    def unfinished(self) -> list[RunRecord]:
+        """Runs that have not come to their end."""
+        return [run for run in self.runs if run.status in UNFINISHED]
+
+    @property
+    def failed(self) -> list[RunRecord]:
+        """Runs that ended in a failure."""
+        return [run for run in self.runs if run.status == "failed"]
+
+    @property
+    def budget(self) -> int | None:
+        """The most updates that any of its runs may make."""
+        return max((run.budget for run in self.runs if run.budget is not None), default=None)
+
+    @property
+    def probed(self) -> RunRecord | None:
+        """The run whose weights were measured: the best of those that were."""
+        return best_of([run for run in self.runs if run.probes])
+
+    @property
+    def probes(self) -> dict[str, Any]:
+        """What was measured on the weights of :attr:`probed`."""
+        run = self.probed
+        return (run.probes or {}) if run else {}
+
+    def probe(self, name: str) -> dict[str, Any] | None:
+        """The result of one probe on the weights, None if there is none."""
+        found = self.probes.get(name)
+        return found if isinstance(found, dict) else None
+
+    @property
+    def parameters(self) -> float | None:
+        """Numbers that were trained."""
+        return as_number(self.probes.get("parameters"))
+
+    @property
+    def state_bytes(self) -> float | None:
+        """What is carried from step to step for one sequence, at the shortest measured length."""
+        sizes = (self.probe("cost") or {}).get("state_bytes")
+        return as_number(sizes[0]) if isinstance(sizes, list) and sizes else None
+
+    @property
+    def steps_per_second(self) -> float | None:
+        """Steps of sequences that the training worked through in a second, over all rows; None with a curriculum."""
+        steps = as_number(self.probes.get("steps"))
+        rates = [
+            run.updates_per_second * run.batch_size * steps
+            for run in self.runs
+            if run.updates_per_second and run.batch_size and steps and not run.has_curriculum
+        ]
+        return statistics.fmean(rates) if rates else None
+
+    def printed(self, measured_at: int | None = None) -> Printed | None:
+        """What a document prints for this cell, or for its transfer to another length."""
+        if not self.runs or self.length is None:
+            return None
+        return printed_accuracy(self.runs[0].task, self.runs[0].model, self.length, measured_at)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All runs of one task.
+
+    Args:
+        task: its name.
+        options: of the task, but its length.
+        cells: by model, then by length.
+        commands: that made it, as far as known.
+        source: the stored experiment that keeps it; empty for runs on disk.
+
+    Example:
+        >>> Comparison("copy", {"items": 3}, ()).title
+        'Copy (items = 3)'
+    """
+
+    task: str
+    options: dict[str, Any]
+    cells: tuple[Cell, ...]
+    commands: tuple[str, ...] = ()
+    source: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The task in words, and where it is kept if not in runs."""
+        return f"{self.title}, {self.source}" if self.source else self.title
+
+    @property
+    def title(self) -> str:
+        """The task in words."""
+        chosen = ", ".join(f"{key} = {value}" for key, value in self.options.items())
+        name = self.task[:1].upper() + self.task[1:]
+        return f"{name} ({chosen})" if chosen else name
+
+    @property
+    def runs(self) -> list[RunRecord]:
+        """Of all cells."""
+        return [run for cell in self.cells for run in cell.runs]
+
+    @property
+    def labels(self) -> list[str]:
+        """The models."""
+        return list(dict.fromkeys(cell.label for cell in self.cells))
+
+    @property
+    def lengths(self) -> list[int | None]:
+        """The lengths of training, rising."""
+        return sorted({cell.length for cell in self.cells}, key=lambda length: length or 0)
+
+    @property
+    def chance(self) -> float | None:
+        """Accuracy of a predictor that sees nothing, where every measured model says the same."""
+        found = {as_number(cell.probes.get("chance")) for cell in self.cells if cell.probes}
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def mixed(self) -> dict[str, list[str]]:
+        """Versions in which the runs differ, and their values."""
+        found = {
+            name: sorted({str(run.manifest[name]) for run in self.runs if name in run.manifest}) for name in VERSIONS
+        }
+        return {name: values for name, values in found.items() if len(values) > 1}
+
+
+def compare(runs: Sequence[RunRecord], sources: Iterable[tuple[Path, dict[str, Any]]] = ()) -> list[Comparison]:
+    """Sorts runs into comparisons, one for each task with its options.
+
+    Args:
+        runs: in any order.
+        sources: what ``remanence compare`` left, and the folders that it was found in.
+
+    Returns:
+        Comparisons by the task's name; in each the models by name and length.
+
+    Example:
+        >>> compare([])
+        []
+    """
+    sources = list(sources)
+    by_task: dict[tuple[str, str], list[RunRecord]] = {}
+    for run in runs:
+        by_task.setdefault((run.task, json.dumps(run.task_options, sort_keys=True, default=str)), []).append(run)
+    return [_comparison(found, sources) for _, found in sorted(by_task.items(), key=lambda item: item[0])]
+
+
+def _comparison(runs: list[RunRecord], sources: list[tuple[Path, dict[str, Any]]]) -> Comparison:
+    cells: dict[tuple[str, int], list[RunRecord]] = {}
+    labels = model_labels(runs)
+    for run in runs:
+        cells.setdefault((labels[run.folder], run.length or 0), []).append(run)
+    made = tuple(
+        Cell(label, length or None, tuple(sorted(found, key=_by_seed)), _transfers(found, sources))
+        for (label, length), found in sorted(cells.items())
+    )
+    return Comparison(runs[0].task, runs[0].task_options, made, _commands(runs, sources))
+
+
+def _by_seed(run: RunRecord) -> tuple[int, str]:
+    return (-1 if run.seed is None else run.seed, str(run.folder))
+
+
+def _source_rows(run: RunRecord, sources: list[tuple[Path, dict[str, Any]]], key: str) -> list[dict[str, Any]]:
+    """Rows about a run in what the comparisons left beside it."""
+    near = [table for folder, table in sources if folder.resolve() in run.folder.resolve().parents]
+    rows = [row for table in near if isinstance(table.get(key), list) for row in table[key] if isinstance(row, dict)]
+    return [row for row in rows if Path(str(row.get("run", ""))).name == run.folder.name]
+
+
+def _transfers(runs: list[RunRecord], sources: list[tuple[Path, dict[str, Any]]]) -> tuple[Transfer, ...]:
+    found = {}
+    for run in runs:
+        for row in _source_rows(run, sources, "transfer"):
+            length, sequences = as_number(row.get("measured_at")), as_number(row.get("sequences"))
+            if length is not None:
+                asked = None if sequences is None else int(sequences)
+                found[int(length)] = Transfer(int(length), as_number(row.get("accuracy")), asked, str(run.folder))
+    return tuple(found[length] for length in sorted(found))
+
+
+def _commands(runs: list[RunRecord], sources: list[tuple[Path, dict[str, Any]]]) -> tuple[str, ...]:
+    """The command of every comparison that holds one of the runs; of the other runs their own."""
+    commands: dict[str, None] = {}
+    for run in runs:
+        near = [table for folder, table in sources if folder.resolve() in run.folder.resolve().parents]
+        given = next((table["command"] for table in near if "command" in table), run.manifest.get("command"))
+        words = [str(word) for word in given] if isinstance(given, list) else [str(given)] if given else []
+        if words:
+            commands[" ".join(words)] = None
+    return tuple(commands)
+
+
+def best_of(runs: Sequence[RunRecord]) -> RunRecord | None:
+    """The best run by validation: by what its settings say decides, loss unless told.
+
+    Example:
+        >>> best_of([]) is None
+        True
+    """
+    judged = [run for run in runs if run.best is not None]
+    if not judged:
+        return runs[0] if runs else None
+    evaluation = judged[0].config.get("evaluation", {})
+    if isinstance(evaluation, dict) and evaluation.get("metric") == "accuracy":
+        return max(judged, key=lambda run: run.accuracy if run.accuracy is not None else -1.0)
+    return min(judged, key=lambda run: run.loss if run.loss is not None else float("inf"))
+
+
+def seeds_of(cell: Cell) -> str:
+    """How many runs a cell has, and what has become of them.
+
+    Example:
+        >>> seeds_of(Cell("LSTM", 5, (RunRecord(Path("a"), status="done"), RunRecord(Path("b"), status="failed"))))
+        '2 seeds, 1 failed'
+    """
+    states = [run.status for run in cell.runs if run.status != "done"]
+    parts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
+    return ", ".join([number_of(len(cell.runs), "seed"), *parts])

@@ -1,0 +1,204 @@
+"""What came out, in sentences made from the numbers and never stronger than these."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from remanence.report._comparison import Cell, Comparison, Transfer
+from remanence.report._inputs import Probed
+from remanence.report._runs import SOLVED
+from remanence.report._words import SPACE, at_length, count, enumerated, number_of, percent, plain, size
+
+KEPT = 0.95
+"""Accuracy from which on a model is said to keep what it learnt."""
+
+
+def with_range(cell: Cell) -> str:
+    """Mean accuracy over the seeds, and their range.
+
+    Example:
+        >>> with_range(Cell("LSTM", 5, ()))
+        '–'
+    """
+    found = cell.accuracy
+    if len(found.values) < 2 or found.least == found.most:
+        return percent(found.mean)
+    return f"{percent(found.mean)} ({percent(found.least)} to {percent(found.most)})"
+
+
+def findings(found: Comparison) -> list[str]:
+    """A sentence for each model and length of a comparison, those that solved the task first.
+
+    Args:
+        found: what was compared.
+
+    Example:
+        >>> [text.replace(SPACE, " ") for text in findings(Comparison("copy", {}, (Cell("LSTM", 5, ()),)))]
+        ['LSTM has not been evaluated at T = 5.']
+    """
+    ordered = sorted(found.cells, key=lambda cell: (not _all_solved(cell), -(cell.accuracy.mean or 0.0)))
+    return [finding(found, cell) for cell in ordered]
+
+
+def headline(found: Comparison) -> str:
+    """Which models solve the task, at the greatest length that was trained at.
+
+    Args:
+        found: what was compared.
+
+    Example:
+        >>> headline(Comparison("copy", {}, ()))
+        'Copy'
+    """
+    length = found.lengths[-1] if found.lengths else None
+    cells = [cell for cell in found.cells if cell.length == length and cell.accuracy.values]
+    if not cells:
+        return found.title
+    task = found.title + at_length(length)
+    solved = [cell.label for cell in cells if _all_solved(cell)]
+    others = [cell.label for cell in cells if not _all_solved(cell)]
+    so_far = " yet" if any(cell.unfinished for cell in cells) else ""
+    if not solved:
+        return f"{_none_of(others)} {task}{so_far}"
+    verb = "solves" if len(solved) == 1 else "solve"
+    rest = f"; {enumerated(others)} {'does' if len(others) == 1 else 'do'} not{so_far}" if others else ""
+    return f"{enumerated(solved)} {verb} {task}{rest}"
+
+
+def _none_of(labels: Sequence[str]) -> str:
+    if len(labels) == 1:
+        return f"{labels[0]} does not solve"
+    return f"Neither {labels[0]} nor {labels[1]} solves" if len(labels) == 2 else f"None of {len(labels)} models solves"
+
+
+def finding(found: Comparison, cell: Cell) -> str:
+    """What became of one model."""
+    task = found.title + at_length(cell.length)
+    if not cell.accuracy.values and not cell.loss.values:
+        return f"{cell.label} has not been evaluated{at_length(cell.length)}{_ending(cell)}."
+    if not cell.accuracy.values:
+        loss = f"a validation loss of {plain(cell.loss.mean)}"
+        return f"{cell.label} on {task} reaches {loss} {_basis(cell)}{_ending(cell)}."
+    if _all_solved(cell):
+        updates = statistics.median(update for update, _ in cell.solved)
+        middle = " (median)" if len(cell.runs) > 1 else ""
+        first = f"99{SPACE}% first seen after {count(updates)} updates{middle}"
+        verb = f"{cell.label} solves {task}: {with_range(cell)}, {_basis(cell)}, {first}"
+    elif cell.solved:
+        got = f"{len(cell.solved)} of {number_of(len(cell.runs), 'run')}"
+        verb = f"{cell.label} solves {task} in {got}: {with_range(cell)}{_within(cell)}"
+    else:
+        verb = f"{cell.label} does not solve {task}{_within(cell)}: {with_range(cell)}, {_basis(cell)}{_chance(found)}"
+    return f"{verb}{_ending(cell)}.{_kept(cell)}{_state(cell)}"
+
+
+def _all_solved(cell: Cell) -> bool:
+    """Whether the best weights of every run are at 99 %."""
+    return len(cell.accuracy.values) == len(cell.runs) > 0 and (cell.accuracy.least or 0.0) >= SOLVED
+
+
+def _basis(cell: Cell) -> str:
+    return "in its one run" if len(cell.runs) == 1 else f"over {number_of(len(cell.runs), 'seed')}"
+
+
+def _within(cell: Cell) -> str:
+    """The budget, which is what a model that did not get there was given."""
+    made = max((run.update for run in cell.runs), default=0)
+    return f" within {count(made)} updates" if made else ""
+
+
+def _chance(found: Comparison) -> str:
+    return "" if found.chance is None else f"; a guess gets {percent(found.chance)}"
+
+
+def _ending(cell: Cell) -> str:
+    """What has to be said of runs that did not end."""
+    states = Counter(run.status for run in cell.runs if run.status != "done")
+    if not states:
+        return ""
+    told = [f"{number_of(amount, 'run')} {state}" for state, amount in states.items()]
+    return f" ({enumerated(told)})"
+
+
+def _kept(cell: Cell) -> str:
+    """How the best run does at other lengths: the farthest that it keeps, and the first that it does not."""
+    known = [point for point in cell.transfer if point.accuracy is not None]
+    if not known or (cell.accuracy.most or 0.0) < KEPT:  # what was not learnt cannot be kept
+        return ""
+    kept = _before_first_loss(known)
+    lost = known[len(kept) :]
+    parts = []
+    if kept:
+        parts.append(f"keeps {percent(kept[-1].accuracy)}{at_length(kept[-1].length)}")
+    if lost:
+        parts.append(f"falls to {percent(lost[0].accuracy)}{at_length(lost[0].length)}")
+    asked = {point.sequences for point in known}
+    amount = asked.pop() if len(asked) == 1 else None
+    sequences = f" ({number_of(amount, 'sequence')} each)" if amount else ""
+    which = "Without more training it" if len(cell.runs) == 1 else "Without more training its best run"
+    return f" {which} {' and '.join(parts)}{sequences}."
+
+
+def _before_first_loss(points: Sequence[Transfer]) -> list[Transfer]:
+    kept: list[Transfer] = []
+    for point in points:
+        if (point.accuracy or 0.0) < KEPT:
+            break
+        kept.append(point)
+    return kept
+
+
+def _state(cell: Cell) -> str:
+    if cell.state_bytes is None:
+        return ""
+    return f" It carries {state_words(cell)} from step to step."
+
+
+def state_words(cell: Cell) -> str:
+    """Bytes of the state, and whether they grow.
+
+    Example:
+        >>> state_words(Cell("LSTM", 5, ()))
+        '–'
+    """
+    cost = cell.probe("cost") or {}
+    growth = (cost.get("growth") or {}).get("state_bytes") or {}
+    order = growth.get("order", "constant")
+    lengths = cost.get("lengths") or [None]
+    grows = "" if order == "constant" else f" at T = {plain(lengths[0])}, growing"
+    return size(cell.state_bytes) + grows
+
+
+def claim_findings(claims: Sequence[dict[str, Any]]) -> str:
+    """How many claims were measured, with what verdicts.
+
+    Example:
+        >>> claim_findings([{"verdict": "holds", "agrees": True}])
+        '1 claim was measured: 1 holds. Every verdict is the expected one.'
+    """
+    verdicts = Counter(str(claim.get("verdict")) for claim in claims)
+    wrong = [str(claim.get("id")) for claim in claims if claim.get("agrees") is not True]
+    parts = enumerated([f"{amount} {_plural(verdict, amount)}" for verdict, amount in verdicts.most_common()])
+    ending = f"Not as expected: {enumerated(wrong)}." if wrong else "Every verdict is the expected one."
+    return f"{number_of(len(claims), 'claim')} {'was' if len(claims) == 1 else 'were'} measured: {parts}. {ending}"
+
+
+def _plural(verdict: str, amount: int) -> str:
+    """The verdict of several claims: "3 hold"."""
+    verb, _, rest = verdict.partition(" ")
+    if amount != 1 and verb in ("holds", "fails"):
+        return f"{verb[:-1]} {rest}".strip()
+    return verdict
+
+
+def curve_findings(curves: Iterable[Probed]) -> list[str]:
+    """One sentence per mutual-information curve.
+
+    Example:
+        >>> curve_findings([Probed("book.txt", "mutual_information", {"verdict": "power law"})])
+        ['book.txt: power law.']
+    """
+    return [f"{curve.place}: {curve.verdict}." for curve in curves]

@@ -1,0 +1,50 @@
+"""What models are called: by their names, and where one occurs with different settings, by what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from remanence.report._runs import RunRecord
+
+
+def model_labels(runs: Sequence[RunRecord]) -> dict[Path, str]:
+    """A name for the model of each run, by the run's folder.
+
+    Args:
+        runs: of one task.
+
+    Example:
+        >>> runs = [RunRecord(Path(str(n)), {"model": {"name": "RelRNN", "options": {"recent": n}}}) for n in (5, 10)]
+        >>> list(model_labels(runs).values())
+        ['RelRNN (recent 5)', 'RelRNN (recent 10)']
+    """
+    settings = {run.folder: _telling(run) for run in runs}
+    labels = {}
+    for run in runs:
+        same = [settings[other.folder] for other in runs if other.model == run.model]
+        keys = sorted({key for table in same for key in table})
+        differing = [key for key in keys if len({str(table.get(key)) for table in same}) > 1]
+        parts = [_told(key, settings[run.folder].get(key, "default")) for key in differing]
+        labels[run.folder] = f"{run.model} ({', '.join(parts)})" if parts else run.model
+    return labels
+
+
+def _telling(run: RunRecord) -> dict[str, Any]:
+    """Settings that may tell two models apart; a curriculum counts as one, there or not."""
+    kept = {key: value for key, value in run.config.items() if key not in ("seed", "task", "curriculum")}
+    return {"curriculum": run.has_curriculum, **_flat(kept)}
+
+
+def _told(key: str, value: Any) -> str:
+    if key == "curriculum":
+        return key if value else "no curriculum"
+    return f"{key.rpartition('.')[2].replace('_', ' ')} {value}"
+
+
+def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return found

@@ -1,0 +1,117 @@
+"""What a page needs of trained weights: measured once, and kept in the run's folder, so that pages only read files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from remanence import probes
+from remanence.report._comparison import best_of, compare
+from remanence.report._inputs import run_folders
+from remanence.report._runs import PROBES, RunRecord, read_run
+from remanence.tasks import Task
+from remanence.train import Run
+
+ROWS = 8
+"""Sequences over which the gradient is averaged."""
+REPEATS = 7
+"""Times that a cost is measured; the fastest counts."""
+LONGEST_MAP = 1000
+"""Steps up to which attention is kept: its map has a number for each pair of steps."""
+COST_LENGTHS = (200, 400, 800, 1600)
+"""Steps at which the cost is measured: the same for all models, and long enough for a clock."""
+
+
+def measure_missing(paths: Sequence[str | Path], say: Callable[[str], None] = lambda text: None) -> list[Path]:
+    """Measures the best run of every model and length, unless that was done, and writes ``probes.json`` beside it.
+
+    Args:
+        paths: as for :func:`remanence.report.write_report`.
+        say: is told what is measured, and what could not be.
+
+    Returns:
+        The files that were written.
+
+    Example:
+        >>> measure_missing([])
+        []
+    """
+    records = [read_run(folder)[0] for folder in run_folders(paths)]
+    written = []
+    for cell in (cell for comparison in compare(records) for cell in comparison.cells):
+        best = best_of([run for run in cell.runs if run.best is not None])
+        if best is None or (best.probes is not None and not best.probes_are_stale):
+            continue
+        say(f"measuring {cell.name} in {best.folder}")
+        try:
+            table = measure_run(best)
+            (best.folder / PROBES).write_text(json.dumps(table), encoding="utf-8")
+        except (OSError, ValueError, RuntimeError, KeyError) as error:
+            say(f"{best.folder} could not be measured: {error}")
+            continue
+        written.append(best.folder / PROBES)
+    return written
+
+
+def measure_run(record: RunRecord) -> dict[str, Any]:
+    """Gradient reach, attention, cost and sizes of a run's best weights, on its task's test sequences.
+
+    Args:
+        record: of a run with weights.
+
+    Returns:
+        For JSON: ``update`` of the weights, ``parameters``, ``steps`` of a sequence, ``chance``, and the results of the
+        probes by name; what a probe refuses is in ``errors``.
+    """
+    model, task = Run(record.folder).load()
+    batch = task.batch(0, ROWS, split="test")
+    one = task.batch(0, 1, split="test").inputs
+    steps = int(batch.inputs.shape[0])
+    measured: dict[str, Callable[[], Any]] = {
+        "gradient_reach": lambda: probes.gradient_reach(model, batch, task.loss).to_dict(),
+        "cost": lambda: probes.cost(model, COST_LENGTHS, one, repeats=REPEATS).to_dict(),
+    }
+    if steps <= LONGEST_MAP:
+        measured["attention_map"] = lambda: _attention(model, one)
+    table: dict[str, Any] = {
+        "update": None if record.best is None else record.best.get("update"),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "steps": steps,
+        "rows": ROWS,
+        "chance": _chance(task),
+        "errors": {},
+    }
+    for name, measure in measured.items():
+        try:
+            table[name] = _rounded(measure())
+        except (ValueError, TypeError, RuntimeError, NotImplementedError) as error:
+            table["errors"][name] = str(error)
+    return table
+
+
+def _attention(model: torch.nn.Module, inputs: torch.Tensor) -> dict[str, Any]:
+    """The map of one sequence, where everything older than the recent buffer is the relevant set, and that buffer."""
+    found = probes.attention_map(model, inputs).to_dict()
+    memories = (getattr(getattr(part, "spec", None), "memory", None) for part in model.modules())
+    recent = [getattr(memory, "recent", None) for memory in memories if getattr(memory, "relevant", 0)]
+    return {**found, "recent": recent[0] if recent else None}
+
+
+def _chance(task: Task) -> float | None:
+    try:
+        return task.chance.accuracy
+    except (ValueError, RuntimeError, OSError):
+        return None
+
+
+def _rounded(value: Any) -> Any:
+    """Six digits: more than any picture shows, in half the space."""
+    if isinstance(value, float):
+        return 0 if value == 0 else float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    return [_rounded(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,140 @@
+"""Numbers in words: sensible digits, units, and never more than was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+ABSENT = "–"
+SPACE = "\N{NO-BREAK SPACE}"
+"""Between a number and its unit."""
+
+
+def as_number(value: Any) -> float | None:
+    """A number of a result file, None if it is none; booleans are none either.
+
+    Example:
+        >>> as_number(2), as_number("2"), as_number(True)
+        (2.0, None, None)
+    """
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def plain(value: float | None, digits: int = 3) -> str:
+    """A number with a few digits; what is not finite as a word.
+
+    Example:
+        >>> plain(1234.5678), plain(math.inf), plain(-math.inf), plain(math.nan), plain(None)
+        ('1,235', '∞', '−∞', 'NaN', '–')
+    """
+    if value is None:
+        return ABSENT
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
+    if 1000 <= abs(value) < 1e6:
+        return f"{value:,.0f}".replace("-", "−")
+    return f"{value:.{digits}g}".replace("-", "−")
+
+
+def percent(share: float | None) -> str:
+    """A share in percent; only what is all is called 100 %.
+
+    Example:
+        >>> [percent(share).replace(SPACE, " ") for share in (0.5, 0.99961, 1.0, math.nan)]
+        ['50.0 %', '> 99.9 %', '100 %', 'NaN']
+    """
+    if share is None or not math.isfinite(share):
+        return plain(share)
+    if share == 1:
+        return f"100{SPACE}%"
+    number = f">{SPACE}99.9" if 0.9995 <= share < 1 else f"{100 * share:.1f}".replace("-", "−")
+    return f"{number}{SPACE}%"
+
+
+def points(difference: float) -> str:
+    """A difference of two shares, in percentage points.
+
+    Example:
+        >>> points(-0.012), points(0.0)
+        ('−1.2', '0.0')
+    """
+    text = f"{100 * difference:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")
+
+
+def count(value: float | None) -> str:
+    """A whole number with its thousands apart.
+
+    Example:
+        >>> count(68362), count(None)
+        ('68,362', '–')
+    """
+    return plain(value) if value is None or not math.isfinite(value) else f"{value:,.0f}"
+
+
+def size(octets: float | None) -> str:
+    """Bytes with a unit.
+
+    Example:
+        >>> [size(octets).replace(SPACE, " ") for octets in (512, 24_100, 1.5e6)]
+        ['512 B', '24.1 kB', '1.5 MB']
+    """
+    if octets is None or not math.isfinite(octets):
+        return plain(octets)
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if octets >= scale:
+            return f"{octets / scale:.3g}{SPACE}{unit}"
+    return f"{octets:.0f}{SPACE}B"
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds or minutes.
+
+    Example:
+        >>> [duration(seconds).replace(SPACE, " ") for seconds in (12.34, 600)]
+        ['12.3 s', '10 min']
+    """
+    if seconds is None or not math.isfinite(seconds):
+        return plain(seconds)
+    return f"{seconds:.3g}{SPACE}s" if seconds < 100 else f"{seconds / 60:.3g}{SPACE}min"
+
+
+def enumerated(parts: Sequence[str]) -> str:
+    """Words joined by commas and a last "and".
+
+    Example:
+        >>> enumerated(["a", "b", "c"])
+        'a, b and c'
+    """
+    return " and ".join([*([", ".join(parts[:-1])] if len(parts) > 1 else []), *parts[-1:]])
+
+
+def at_length(length: int | None) -> str:
+    """A length, with the space that it needs before it.
+
+    Example:
+        >>> at_length(None), at_length(2000).replace(SPACE, " ")
+        ('', ' at T = 2,000')
+    """
+    return "" if length is None else f" at T{SPACE}={SPACE}{length:,}"
+
+
+def number_of(amount: int, thing: str) -> str:
+    """An amount and its noun.
+
+    Example:
+        >>> number_of(1, "seed"), number_of(3, "seed")
+        ('1 seed', '3 seeds')
+    """
+    return f"{amount:,} {thing}{'' if amount == 1 else 's'}"
+
+
+def shortened(text: str, longest: int = 48) -> str:
+    """A text cut to a length that a legend bears.
+
+    Example:
+        >>> shortened("abcdef", 4)
+        'abc…'
+    """
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -1,0 +1,264 @@
+"""What the page says, and what it does with files that are not as they should be."""
+
+import json
+import re
+import shutil
+import statistics
+
+import pytest
+
+from remanence.report import write_report
+
+pytest.importorskip("plotly")
+
+HOSTILE = [
+    "</script><script>window.hurt = 1</script>",
+    '"><img src=x onerror="window.hurt = 1">',
+    "<!-- <b>%{x} ${y} &amp; {{z}}",
+    "نموذج ذو ذاكرة " + "长" * 300,
+]
+
+
+def text_of(path):
+    """The visible part: everything before the scripts, with spaces as one types them."""
+    return path.read_text(encoding="utf-8").partition("<script")[0].replace("\N{NO-BREAK SPACE}", " ")
+
+
+@pytest.fixture
+def write(tmp_path):
+    return lambda *paths, **options: write_report(paths, tmp_path / "page.html", **{"measure": False, **options})
+
+
+def test_the_same_files_give_the_same_bytes(write, make_comparison, claims_file, curves_file):
+    paths = (make_comparison(), claims_file, curves_file)
+    assert write(*paths).read_bytes() == write(*paths).read_bytes()
+
+
+def test_the_first_screen_says_what_came_out(write, make_comparison):
+    page = text_of(write(make_comparison()))
+    assert "<h1><bdi>RelRNN solves Denoise at T = 100; LSTM does not</bdi></h1>" in page
+    assert (
+        "RelRNN solves Denoise at T = 100: 100 %, over 2 seeds, 99 % first seen after 1,000 updates (median)." in page
+    )
+    assert "Without more training its best run keeps 99.5 % at T = 5,000 (20 sequences each)." in page
+    assert (
+        "LSTM does not solve Denoise at T = 100 within 1,000 updates: 20.5 % (20.0 % to 21.0 %), over 2 seeds" in page
+    )
+    assert "a guess gets 12.5 %" in page
+    assert "It carries 512 B from step to step." in page
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "words"),
+    [
+        ((1.0, 0.98), "RelRNN solves Denoise at T = 100 in 1 of 2 runs"),
+        ((0.9899, 0.98), "RelRNN does not solve Denoise at T = 100 within 1,000 updates"),
+        ((0.9999,), "&gt; 99.9 %, in its one run"),
+    ],
+)
+def test_words_are_no_stronger_than_the_numbers(write, make_run, accuracies, words):
+    for seed, best in enumerate(accuracies):
+        runs = make_run(f"r{seed}", model="RelRNN", seed=seed, best=best).parent
+    assert words in text_of(write(runs))
+
+
+def test_printed_numbers_stand_beside_what_was_measured(write, make_comparison):
+    page = text_of(write(make_comparison()))
+    rows = re.findall(r"<tr>(.*?document 000, Table 2.*?)</tr>", page)
+    lstm = next(row for row in rows if "LSTM" in row)
+    assert "82 %" in lstm
+    assert "−61.5" in lstm
+
+
+def test_cells_hold_the_numbers_of_the_files(write, make_comparison):
+    page = text_of(write(make_comparison()))
+    assert f'data-value="{statistics.fmean((0.2, 0.21))!r}"' in page
+    assert 'data-value="12345.0"' in page
+
+
+@pytest.mark.parametrize("status", ["failed", "interrupted", "running", "new"])
+def test_runs_that_did_not_end_are_shown_as_what_they_are(write, make_run, status):
+    make_run("good", model="RelRNN", best=1.0)
+    runs = make_run("bad", model="RelRNN", seed=1, best=0.3, status=status, reason="loss is not finite").parent
+    page = text_of(write(runs))
+    shown = "killed" if status == "running" else status  # nobody holds its lock
+    assert f"1 run {shown}" in page
+    assert f"2 seeds, 1 {shown}" in page
+    if status in ("failed", "interrupted"):
+        assert f"{status}: loss is not finite" in page
+
+
+def test_a_run_that_has_only_settings(write, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.toml").write_text('[task]\nname = "copy"\n[model]\nname = "GRU"\n', encoding="utf-8")
+    assert "GRU has not been evaluated (1 run new)." in text_of(write(tmp_path / "run"))
+
+
+def test_mixed_versions_are_said(write, make_run):
+    make_run("old", manifest={"torch": "2.12.0"})
+    page = text_of(write(make_run("new", seed=1).parent))
+    assert "not all made with the same versions. torch: 2.12.0, 2.13.0" in page
+
+
+def test_models_of_one_name_are_told_apart_by_their_settings(write, make_run):
+    make_run("five", model="RelRNN", options={"recent": 5})
+    page = text_of(write(make_run("ten", model="RelRNN", options={"recent": 10}).parent))
+    assert "RelRNN (recent 5)" in page
+    assert "RelRNN (recent 10)" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "said"),
+    [
+        ("config.toml", "seed = = 1", "config.toml</code> <bdi>cannot be read"),
+        ("status.json", "{", "status.json</code> <bdi>cannot be read"),
+        ("manifest.json", "[1]", "a JSON object was expected"),
+        ("probes.json", "\ud800", "probes.json"),
+        ("metrics.jsonl", "{}\nnonsense\n" * 9, "line 1, 2, 3, 4, 5, … cannot be read and is left out"),
+    ],
+)
+def test_a_damaged_file_is_named_and_the_rest_is_shown(write, make_comparison, name, contents, said):
+    runs = make_comparison()
+    (runs / "lstm-0" / name).write_bytes(contents.encode("utf-8", "surrogatepass"))
+    page = text_of(write(runs))
+    assert said in page
+    assert "RelRNN solves Denoise" in page
+
+
+def test_a_torn_last_line_is_no_problem(write, make_comparison):
+    runs = make_comparison()
+    with (runs / "lstm-0" / "metrics.jsonl").open("a") as file:
+        file.write('{"kind": "val')
+    assert "could not be read" not in text_of(write(runs))
+
+
+def test_values_of_wrong_kinds_are_shown_or_left_out(write, make_comparison):
+    runs = make_comparison()
+    table = json.loads((runs / "rel-0" / "probes.json").read_text())
+    table |= {"parameters": "many", "gradient_reach": [1], "errors": None, "chance": float("nan")}
+    (runs / "rel-0" / "probes.json").write_text(json.dumps(table), encoding="utf-8")
+    with (runs / "rel-0" / "metrics.jsonl").open("a") as file:
+        file.write('{"kind": "validation", "update": 1001, "loss": null, "accuracy": "x", "best": false}\n')
+    write(runs)
+
+
+def test_numbers_that_are_not_finite_are_words(write, make_run, claims_file):
+    runs = make_run("bad").parent
+    line = {"kind": "validation", "update": 1100, "loss": None, "accuracy": 0.1, "best": True}
+    with (runs / "bad" / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    page = text_of(write(runs, claims_file))
+    assert "not finite" in page
+    assert "gap ∞" in page
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_text(write, make_run, name):
+    page = write(make_run("x", model=name, task=name, reason=name, status="failed", manifest={"torch": name}).parent)
+    whole = page.read_text(encoding="utf-8")
+    assert "<script>window.hurt" not in whole
+    assert "<img" not in whole.partition("<script")[0]
+    assert whole.count("<script") == 3
+
+
+def test_every_kind_of_result_has_its_section(write, make_comparison, claims_file, curves_file, tmp_path):
+    probes = {"gradient_reach": {"distance": [0, 1], "log_norm": [0.0, -1.0], "verdict": "vanishing"}}
+    (tmp_path / "probe.json").write_text(json.dumps(probes), encoding="utf-8")
+    record = {
+        "what": "a long one",
+        "command": "run it",
+        "scaled_down": "",
+        "machine": "mine",
+        "results": {"a": {"b": 1}},
+    }
+    (tmp_path / "record.json").write_text(json.dumps(record), encoding="utf-8")
+    make_comparison()
+    page = text_of(write(tmp_path))
+    for section in ("comparison-1", "information", "probes", "record-1", "claims"):
+        assert f'<section id="{section}">' in page
+    assert "could not be read" not in page
+
+
+def test_files_that_are_nothing_known_are_named(write, make_comparison, tmp_path):
+    (tmp_path / "other.json").write_text("[1, 2]", encoding="utf-8")
+    (tmp_path / "broken.json").write_text("{", encoding="utf-8")
+    page = text_of(write(make_comparison(), tmp_path / "other.json", tmp_path / "broken.json"))
+    assert "holds no results that are known here" in page
+    assert "2 parts could not be read" in page
+
+
+def test_nothing_to_show_is_an_error(write, tmp_path):
+    with pytest.raises(ValueError, match="must hold results"):
+        write(tmp_path)
+    with pytest.raises(ValueError, match="existing file or folder"):
+        write(tmp_path / "nowhere")
+
+
+def test_links_lead_to_the_runs(write, make_comparison, tmp_path):
+    page = text_of(write(make_comparison()))
+    links = re.findall(r'href="(runs/[^"]*)"', page)
+    assert "runs/rel-0" in links
+    assert all((tmp_path / link).is_dir() for link in links)
+
+
+def test_a_folder_can_be_moved(write, make_comparison, tmp_path):
+    shutil.move(make_comparison(), tmp_path / "elsewhere")
+    assert "keeps 99.5 % at T = 5,000" in text_of(write(tmp_path / "elsewhere"))
+
+
+def test_times_that_disagree_with_the_operations_get_no_law(write, make_run):
+    run = make_run("noisy")
+    table = json.loads((run / "probes.json").read_text())
+    table["cost"]["growth"]["seconds"]["order"] = "quadratic"
+    (run / "probes.json").write_text(json.dumps(table), encoding="utf-8")
+    page = text_of(write(run))
+    assert "LSTM, T = 100: too noisy to say" in page
+    assert "LSTM, T = 100: linear" in page  # of the memory
+
+
+def test_what_was_not_learnt_is_not_said_to_be_lost(write, make_comparison):
+    page = text_of(write(make_comparison()))
+    assert "its best run falls" not in page
+
+
+def stored_run(arm, model, seed, best, curriculum=False):
+    """One run as the record of recall keeps it."""
+    settings = {
+        "seed": seed,
+        "task": {"name": "denoise", "options": {"length": 100}, "batch_size": 10},
+        "model": {"name": model, "options": {}},
+        "curriculum": {"start": 10 if curriculum else None},
+    }
+    curve = {"updates": [250, 500], "accuracy": [best / 2, best], "loss": [2 - best / 2, 2 - best]}
+    reached = {"updates_to_99": 500, "minutes_to_99": 0.5} if best >= 0.99 else {}
+    elsewhere = {"400": {"accuracy": best - 0.01}}
+    return {
+        "arm": arm, "seed": seed, "settings": settings, "updates": 600, "minutes": 1.0, "curve": curve,
+        "elsewhere": elsewhere, **reached,
+    }  # fmt: skip
+
+
+def test_stored_runs_are_compared(write, tmp_path):
+    runs = [stored_run("rel", "RelLSTM", seed, 1.0 - seed / 100, curriculum=True) for seed in (0, 1)]
+    runs += [stored_run("fixed", "RelLSTM", 0, 0.3)]
+    record = {"what": "recall", "command": "run it", "scaled_down": "", "machine": "mine"}
+    path = tmp_path / "recall.json"
+    path.write_text(json.dumps({**record, "results": {"arms": {}, "runs": runs}}), encoding="utf-8")
+    page = text_of(write(path))
+    assert "RelLSTM (curriculum) solves Denoise at T = 100; RelLSTM (no curriculum) does not" in page
+    assert "its best run keeps 99.0 % at T = 400" in page
+    assert "Denoise, recall.json" in page
+    assert "30 s" in page
+
+
+def test_stored_information_curves_are_drawn(write, tmp_path):
+    curve = {"lags": [1, 2], "values": [0.5, 0.25], "floor": [0.1, 0.1], "best": "power"}
+    curve["fits"] = {"power": {"gamma": 1.0, "amplitude": 0.5}}
+    record = {"what": "bits", "command": "run it", "scaled_down": "", "machine": "mine"}
+    results = {"models": [{"label": "RNN 8", "curve": curve}], "data": {"training set": {"curve": curve}}}
+    path = tmp_path / "binary.json"
+    path.write_text(json.dumps({**record, "results": results}), encoding="utf-8")
+    page = text_of(write(path))
+    assert 'data-model="RNN 8"' in page
+    assert 'data-model="training set"' in page
+    assert "power law, gamma = 1" in page
