@@ -165,6 +165,8 @@ NN, HERE = "remanence.nn", "remanence.claims."
 LINEAR = "remanence.theory:LinearGaussianRNN"
 
 # Claim -> module, attribute, what to put in its place.
+STORED = "remanence.experiments"
+
 MUTATIONS = {
     "000.lemma01": (PATHS, "partial_by_state", SCALED),
     "000.lemma02": (PATHS, "state_jacobian", SCALED),
