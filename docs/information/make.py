@@ -1,125 +1,188 @@
-"""Measures the curves of this folder and writes ``curves.json`` and ``index.md``: figure 6 of document 003, and more.
+"""Writes the pages about stored experiments and their pictures: ``python docs/information/make.py``, in a second.
 
-``python docs/information/make.py`` takes a minute or two; the data are fetched, or found in ``REMANENCE_DATA``.
+``real_data.py`` beside it measures the real data anew.
 """
 
-import json
-import time
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from statistics import mean
 
-import numpy as np
+from picture import draw
+from words import BINARY, ESTIMATOR, FAR, HELD_OUT, WIKITEXT
 
-from remanence import data, probes
-from remanence.probes._laws import fit_one
+from remanence.experiments import load_stored, stored_names
 
 HERE = Path(__file__).parent
-LONGEST, COUNT = 10_000, 40
-FAR = (50, 1000)  # the document's long range, in characters
+EQUAL = ("RNN 66", "LSTM 32", "SABLSTM 32", "RelLSTM 26", "MemLSTM 26", "Transformer 16")
+HEAD = "{what} Run by `{command}` on {machine}."
 
-INTRODUCTION = """# Mutual information in real data
 
-Figure 6 of document 003 measured again, with DNA, a novel and music beside its texts. Each curve has {count} lags up to
-10,000, or as far as the sequences allow; `curves.json` holds all points with intervals, bias and floor. Texts are taken
-as bytes (0.25 % of WikiText-2's are not ASCII), DNA as its four letters, music as the soprano of Bach's chorales in
-sixteenths. text8 is the first 74 MB of the set, cut 90 : 5 : 5. WikiText-103 is not among them: it was not at hand.
+def said(record):
+    """What was run, how, and what is smaller than in the document."""
+    smaller = f"\n\n*Scaled down.* {record['scaled_down']}" if record["scaled_down"] else ""
+    return HEAD.format(**record) + smaller + "\n"
 
-Estimates are the document's, by digamma, in nats. *Bias* is what the estimator reads at lag 1000 (or the longest) for
-pairs with the same marginals and no dependence. *Exponent* is that of a power law fitted to the estimates less their
-bias at lags {low} to {high}, where they are above the noise floor, with the fit's 95 % interval, whatever law is best
-there; *best* is what Akaike's criterion prefers.
 
-| data | symbols | length | I(1) | I(100) | I(1000) | bias | less bias: I(100) | I(1000) | exponent | best |
-|---|---|---|---|---|---|---|---|---|---|---|
+def points(curve):
+    """Lags and estimates above the floor."""
+    rows = zip(curve["lags"], curve["values"], curve["floor"], strict=True)
+    kept = [(lag, value) for lag, value, floor in rows if value > floor]
+    return [lag for lag, _ in kept], [value for _, value in kept]
+
+
+def spread(values, digits):
+    """One number, or the mean of several with their range."""
+    values = [value for value in values if value is not None]
+    if not values:
+        return "-"
+    shown = f"{mean(values):.{digits}f}"
+    return shown if len(values) == 1 else f"{shown} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+
+
+def near(curve, lag):
+    """The estimate at the lag nearest to one."""
+    return min(zip(curve["lags"], curve["values"], strict=True), key=lambda pair: abs(pair[0] - lag))[1]
+
+
+def runs_of(models, label):
+    return [model for model in models if model["label"] == label]
+
+
+def row(label, runs):
+    """A line of the table of models."""
+    curves = [run["curve"] for run in runs]
+    laws = "/".join(sorted({curve["best"] for curve in curves}))
+    xi = spread([curve["fits"]["exponential"]["xi"] for curve in curves], 0)
+    gamma = spread([curve["fits"]["power"]["gamma"] for curve in curves], 3)
+    size = f"{runs[0]['parameters']:,}" if "parameters" in runs[0] else "-"
+    loss = spread([run.get("validation") for run in runs], 4)
+    far = [f"{mean(near(curve, lag) for curve in curves):.4f}" for lag in (10, 100, 200)]
+    return f"| {label} | {size} | {len(runs)} | {loss} | {laws} | {xi} | {gamma} | {' | '.join(far)} |"
+
+
+TABLE = """| model | parameters | runs | validation loss | best law | xi | gamma | I(10) | I(100) | I(200) |
+|---|---|---|---|---|---|---|---|---|---|
 """
 
-ENDING = """
-## What is found
 
-- In every text three ranges are found, not assumed (`regimes` in `curves.json`; the two small parts of Penn Treebank
-  show two): an exponential up to lag 5 or 8 with a correlation length of 1.2 to 1.9, a steep fall to lag 20 or 50, and
-  a slow power law beyond. This is what the document describes.
-- On WikiText-2's training set the estimates themselves fall as lag^-0.37 between 50 and 1000; the document has 0.3.
-  More than half of the estimate at lag 1000 is bias. Less that, the exponent is 0.59, and its interval is wide.
-- The document finds far more information in validation and test sets than in training sets, without a power law. At
-  lag 1000 WikiText-2's validation set indeed reads 0.0012 nats against 0.00037. But the estimator reads 0.0010 there
-  for pairs that share nothing: the set is ten times smaller, and many of its pairs of symbols are rare. Less their bias
-  both have 0.00016, and the training set cut to that size reads even more than the validation set. At long lags the
-  difference is mostly one of sample size; at lag 1 (0.78 against 0.86 nats, bias 0.0002 and 0.001) it is real.
-- text8, with 27 symbols and large parts, has next to no bias, and its three parts agree at short lags and scatter at
-  long ones.
-- DNA falls as lag^-0.70. The chorales do not fall between lags 50 and 200. All of them are pooled, and two notes of
-  one piece share its key at any distance: sequences of different kinds alone make information that does not fall.
-
-Written by `python docs/information/make.py` in {seconds:.0f} s.
-"""
-
-
-def texts() -> Iterator[tuple[str, Any]]:
-    """Names and symbols of all sets."""
-    for part in ("train", "valid", "test"):
-        yield f"Penn Treebank, {part}", data.load_bytes(f"ptb/ptb.{part}.txt")
-    for part in ("train", "valid", "test"):
-        yield f"WikiText-2, {part}", data.load_bytes(f"wikitext-2/{part}.txt")
-    yield "WikiText-2, first 1.1 MB of train", data.load_bytes("wikitext-2/train.txt")[:1_121_681]
-    whole = np.frombuffer(data.load_bytes("text8/text8.first74081952.txt"), dtype=np.uint8)
-    cuts = [0, int(0.9 * len(whole)), int(0.95 * len(whole)), len(whole)]
-    for part, begin, end in zip(("train", "valid", "test"), cuts[:-1], cuts[1:], strict=True):
-        yield f"text8, {part}", whole[begin:end]
-    yield "War and Peace", data.load_bytes("sequences/war_and_peace.txt")
-    letters = np.frombuffer(data.load_bytes("sequences/human_chr20_1000000-2000000.txt"), dtype=np.uint8)
-    yield "human chromosome 20, 1 Mb", np.searchsorted(np.frombuffer(b"ACGT", np.uint8), letters)
-    chorales = json.loads(data.load_bytes("sequences/Jsb16thSeparated.json"))
-    yield "Bach's chorales, soprano", [[int(step[0]) for step in piece] for piece in chorales["train"]]
+def binary():
+    record = load_stored("information_binary")
+    results = record["results"]
+    models = results["models"]
+    labels = list(dict.fromkeys(model["label"] for model in models))
+    data = results["data"]["training set"]
+    rows = [row("*data*", [data]), *(row(label, runs_of(models, label)) for label in labels)]
+    first = {label: runs_of(models, label)[0]["curve"] for label in labels}
+    law = [0.1 * lag**-0.4 for lag in data["curve"]["lags"]]
+    exact = {"0.1 lag^-0.4": (data["curve"]["lags"], law)}
+    equal = {label: points(first[label]) for label in EQUAL if label in first}
+    draw(HERE / "binary.svg", exact | equal, "lag", "nats", dashed=("0.1 lag^-0.4",))
+    widths = {label: points(first[label]) for label in labels if label.split()[0] in ("RNN", "LSTM")}
+    draw(HERE / "binary_widths.svg", exact | widths, "lag", "nats", log_x=False, dashed=("0.1 lag^-0.4",))
+    attention = {label: points(first[label]) for label in labels if label.startswith("Transformer")}
+    draw(HERE / "binary_transformers.svg", exact | attention, "lag", "nats", dashed=("0.1 lag^-0.4",))
+    xi = {label: mean(run["curve"]["fits"]["exponential"]["xi"] for run in runs_of(models, label)) for label in labels}
+    left = {label: mean(near(run["curve"], 200) for run in runs_of(models, label)) for label in labels}
+    left = {label: value / near(data["curve"], 200) for label, value in left.items()}
+    text = BINARY.format(said=said(record), table=TABLE + "\n".join(rows), far=far(left), xi=xi)
+    (HERE / "binary.md").write_text(text, encoding="utf-8")
 
 
-def measure(symbols: Any) -> probes.MutualInformation:
-    """To a tenth of the longest sequence, or half of it where all are short."""
-    lengths = [len(part) for part in symbols] if isinstance(symbols, list) else [len(symbols)]
-    longest = min(LONGEST, max(max(lengths) // 10, min(max(lengths) // 2, 200)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return probes.mutual_information(symbols, probes.logarithmic_lags(longest, COUNT))
+def far(left):
+    if "information_binary-far" not in stored_names():
+        return ""
+    record = load_stored("information_binary-far")
+    models = record["results"]["models"]
+    curves = {"data": models["data"], **models}
+    shown = {name: points(curve) for name, curve in curves.items()}
+    draw(HERE / "binary_far.svg", shown, "lag", "nats", dashed=("data",))
+    lines = []
+    for name, curve in curves.items():
+        fits = curve["fits"]
+        values = " | ".join(f"{near(curve, lag):.2g}" for lag in (50, 100, 200, 300, 500, 900))
+        lines.append(
+            f"| {name} | {curve['best']} | {fits['exponential']['xi']:.0f} | {fits['power']['gamma']:.2f} | {values} |"
+        )
+    return FAR.format(said=said(record), rows="\n".join(lines), left=left)
 
 
-def far_exponent(curve: probes.MutualInformation) -> tuple[float, float, float] | None:
-    """Of a power law on the long range, whatever law is best: value and interval."""
-    lags, logs, errors = curve._points(*FAR, None, unbiased=True)
-    if len(lags) < 5:
-        return None
-    coefficients, interval, _ = fit_one("power", lags.astype(float), logs, errors)
-    return -coefficients[1], -interval[1], -interval[0]
+def estimator():
+    record = load_stored("information_estimator")
+    found = record["results"]["exponents"].values()
+    exponents = [entry["exponent"] for entry in found]
+    gammas = [entry["curve"]["fits"]["power"]["gamma"] for entry in found]
+    curves = {
+        f"gamma {entry['exponent']:g}": points(entry["curve"]) for entry in found if entry["exponent"] * 10 % 3 == 1
+    }
+    draw(HERE / "estimator.svg", curves, "lag", "nats")
+    fitted = {"fitted": (exponents, gammas), "true": (exponents, exponents)}
+    draw(HERE / "estimator_fits.svg", fitted, "true gamma", "fitted", log_x=False, log_y=False, dashed=("true",))
+    worst = max(abs(gamma - exponent) for gamma, exponent in zip(gammas, exponents, strict=True))
+    rows = "\n".join(f"| {a:g} | {b:.4f} | {b - a:+.4f} |" for a, b in zip(exponents, gammas, strict=True))
+    text = ESTIMATOR.format(said=said(record), rows=rows, worst=worst)
+    (HERE / "estimator.md").write_text(text, encoding="utf-8")
 
 
-def row(name: str, curve: probes.MutualInformation) -> str:
-    """One line of the table."""
-    at = {lag: int(np.abs(curve.lags - lag).argmin()) for lag in (1, 100, 1000) if lag <= curve.lags.max() * 1.2}
-    values = [f"{curve.values[at[lag]]:.3g}" if lag in at else "" for lag in (1, 100, 1000)]
-    excess = [f"{curve.excess[at[lag]]:.2g}" if lag in at else "" for lag in (100, 1000)]
-    bias = f"{curve.bias[at[max(at)]]:.2g}"
-    found, law = far_exponent(curve), curve.fit(*FAR, unbiased=True)
-    exponent = f"{found[0]:.2f} ({found[1]:.2f} to {found[2]:.2f})" if found else ""
-    length = int(curve.pairs[0]) + curve.sequences
-    cells = [name, str(curve.alphabet), f"{length:,}", *values, bias, *excess, exponent, law.law if law else ""]
+def held_out():
+    record = load_stored("information_held-out")
+    lags, texts = record["results"]["lags"], record["results"]["texts"]
+    rows = []
+    for name, part in sorted(texts.items()):
+        ratios = [
+            part["values"][at] / part["mean"][at] for at in (0, nearest(lags, 10), nearest(lags, 100), len(lags) - 1)
+        ]
+        shown = " | ".join(f"{ratio:.2f}" for ratio in ratios)
+        counts = f"{part['stretches']} | {part['symbols']:,} | {part['outside']} | {part['outside by chance']:.1f}"
+        rows.append(f"| {name} | {counts} | {shown} |")
+    part = texts["WikiText-2, validation"]
+    curves = {"validation": (lags, part["values"]), "training, mean": (lags, part["mean"])}
+    curves |= {"training, least": (lags, part["least"]), "training, greatest": (lags, part["greatest"])}
+    draw(HERE / "held_out.svg", curves, "lag", "nats", dashed=("training, least", "training, greatest"))
+    text = HELD_OUT.format(said=said(record), rows="\n".join(rows), lags=len(lags))
+    (HERE / "held_out.md").write_text(text, encoding="utf-8")
+
+
+def nearest(lags, lag):
+    return min(range(len(lags)), key=lambda at: abs(lags[at] - lag))
+
+
+def wikitext2():
+    record = load_stored("information_wikitext2")
+    results = record["results"]
+    parts = {"training": results["data"]["train"], "validation": results["data"]["validation"]}
+    parts |= {model["label"]: model for model in results["models"]}
+    curves = {name: points(part["curve"]) for name, part in parts.items()}
+    draw(HERE / "wikitext2.svg", curves, "lag", "nats", dashed=("training", "validation"))
+    rows = "\n".join(text_row(name, part) for name, part in parts.items())
+    samples = "\n".join(f"*{m['label']}*\n\n```text\n{m['sample'].strip()}\n```\n" for m in results["models"])
+    text = WIKITEXT.format(said=said(record), rows=rows, samples=samples)
+    (HERE / "wikitext2.md").write_text(text, encoding="utf-8")
+
+
+def text_row(name, part):
+    curve, quality = part["curve"], part["quality"]
+    size = f"{part['parameters']:,}" if "parameters" in part else "-"
+    loss = f"{part['validation'] / 0.6931:.2f}" if "validation" in part else "-"
+    excess = {lag: near(curve, lag) - bias_near(curve, lag) for lag in (1, 10, 100, 1000)}
+    values = " | ".join(f"{value:.2g}" for value in excess.values())
+    short = part["short"]["exponential"]
+    titles = "-" if quality["balanced_titles"] is None else f"{quality['balanced_titles']:.0%} of {quality['titles']}"
+    topic = " | ".join(
+        "-" if value is None else f"{value:.3f}" for value in (quality["topic"][0], quality["topic"][-1])
+    )
+    words = f"{quality['valid_words']:.0%}"
+    cells = [name, size, loss, values, f"{short['xi']:.2f}", words, titles, topic]
     return f"| {' | '.join(cells)} |"
 
 
-def main() -> None:
-    """Measures and writes."""
-    started, entries, rows = time.perf_counter(), [], []
-    for name, symbols in texts():
-        begin = time.perf_counter()
-        curve = measure(symbols)
-        print(f"{name}: {time.perf_counter() - begin:.1f} s, {curve.verdict}", flush=True)
-        regimes = [f"{r.shortest} to {r.longest}: {r.law.verdict}" for r in curve.regimes()]
-        entries.append({"name": name, **curve.to_dict(), "far_exponent": far_exponent(curve), "regimes": regimes})
-        rows.append(row(name, curve))
-    (HERE / "curves.json").write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
-    head = INTRODUCTION.format(count=COUNT, low=FAR[0], high=FAR[1])
-    ending = ENDING.format(seconds=time.perf_counter() - started)
-    (HERE / "index.md").write_text(head + "\n".join(rows) + "\n" + ending, encoding="utf-8")
+def bias_near(curve, lag):
+    return min(zip(curve["lags"], curve["bias"], strict=True), key=lambda pair: abs(pair[0] - lag))[1]
+
+
+def main():
+    pages = {"binary": binary, "estimator": estimator, "held-out": held_out, "wikitext2": wikitext2}
+    for name, write in pages.items():
+        if f"information_{name}" in stored_names():
+            write()
 
 
 if __name__ == "__main__":

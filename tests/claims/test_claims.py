@@ -36,6 +36,33 @@ def with_options(**forced):
     return lambda original: lambda *args, **options: original(*args, **{**options, **forced})
 
 
+def exchanged(one, other):
+    """A stored result in which two models, or two texts, have changed places."""
+    names = {one: other, other: one}
+
+    def exchange(found):
+        if isinstance(found, list):
+            return [exchange(item) for item in found]
+        if not isinstance(found, dict):
+            return found
+        label = {"label": names.get(found["label"], found["label"])} if "label" in found else {}
+        return {names.get(key, key): exchange(item) for key, item in found.items()} | label
+
+    return lambda original: lambda name: exchange(original(name))
+
+
+def doubled_information(original):
+    """A stored comparison of texts in which the held-out parts hold twice as much."""
+
+    def load(name):
+        record = original(name)
+        for part in record["results"]["texts"].values():
+            part["values"] = [2 * value for value in part["values"]]
+        return record
+
+    return load
+
+
 def power_law_as_printed(original):
     def transfer(eigenvalue, t, k):
         steps = torch.arange(1, k + 2).double()
@@ -138,6 +165,8 @@ NN, HERE = "remanence.nn", "remanence.claims."
 LINEAR = "remanence.theory:LinearGaussianRNN"
 
 # Claim -> module, attribute, what to put in its place.
+STORED = "remanence.experiments"
+
 MUTATIONS = {
     "000.lemma01": (PATHS, "partial_by_state", SCALED),
     "000.lemma02": (PATHS, "state_jacobian", SCALED),
@@ -208,6 +237,15 @@ MUTATIONS = {
     "003.bias": (HERE + "_information_003", "information", lambda o: lambda *counts: o(*counts[:3], "plug-in")),
     "003.figure5": ("remanence.tasks:BinaryPowerLaw", "covariance", lambda o: lambda *a: o(*a) ** 1.5),
     "003.parameters": ("torch.nn", "Embedding", lambda o: lambda symbols, size: o(symbols + 1, size)),
+    "003.generation": ("remanence.nn:Transformer", "__init__", with_options(context=8)),
+    "003.rnn": (STORED, "load_stored", exchanged("RNN 8", "Transformer 16")),
+    "003.lstm": (STORED, "load_stored", exchanged("LSTM 4", "RNN 8")),
+    "003.lstm-law": (STORED, "load_stored", exchanged("LSTM 32", "data")),
+    "003.depth": (STORED, "load_stored", exchanged("LSTM 8", "LSTM 8x2")),
+    "003.transformer": (STORED, "load_stored", exchanged("Transformer 16", "RNN 8")),
+    "003.context": (STORED, "load_stored", exchanged("Transformer 16 context 32", "Transformer 16")),
+    "003.held-out": (STORED, "load_stored", exchanged("WikiText-2, validation", "text8, validation")),
+    "003.held-out-more": (STORED, "load_stored", doubled_information),
     "004.1.1": (NN, "RNN", with_options(nonlinearity="relu")),
     "004.1.2": ("torch", "tanh", lambda o: lambda h: o(2 * h)),
     "004.1.3": (HERE + "_optimisation_004", "recurrence", lambda o: lambda w, h, *a: h + o(w, h, *a)),

@@ -101,6 +101,21 @@ def lstms_reach_further(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
+    "003.lstm-law",
+    stored="information_binary-far",
+    place="section 4.2.1",
+    printed="information falls exponentially in samples of LSTMs too, though it is hard to see in large ones",
+    measures="best law of an LSTM of width 32 up to lag 1024, in sequences eight times as long as those learnt from",
+    tolerance="none: Akaike's choice between exponential, power law and constant",
+)
+def lstms_forget_exponentially(results: Mapping[str, Any]) -> Evidence:
+    curve = results["models"]["LSTM 32"]
+    law = refitted(curve, 1, 1024)
+    numbers: dict[str, Number] = {"xi": _xi(curve), "best law": law.verdict if law else "nothing to fit"}
+    return Evidence(law is not None and law.law == "exponential", numbers=numbers)
+
+
+@stored_claim(
     "003.depth",
     stored="information_binary",
     place="section 4.2.1, figures 1d and 7",
@@ -160,6 +175,11 @@ def _ratio(part: Mapping[str, Any], lags: list[int], shortest: int, longest: int
     return float(np.exp(np.mean([np.log(part["values"][at] / part["mean"][at]) for at in chosen])))
 
 
+def _excess(part: Mapping[str, Any]) -> float:
+    """Lags at which a part is outside the range of stretches, against what chance would give."""
+    return part["outside"] / part["outside by chance"]
+
+
 @stored_claim(
     "003.held-out",
     stored="information_held-out",
@@ -170,7 +190,7 @@ def _ratio(part: Mapping[str, Any], lags: list[int], shortest: int, longest: int
 )
 def wikitext2_is_not_uniform(results: Mapping[str, Any]) -> Evidence:
     found = {name: part for name, part in results["texts"].items() if "validation" in name}
-    excess = {name: part["outside"] / part["outside by chance"] for name, part in found.items()}
+    excess = {name: _excess(part) for name, part in found.items()}
     numbers = {f"lags outside against chance, {name}": ratio for name, ratio in excess.items()}
     return Evidence(excess["WikiText-2, validation"] > 2 and excess["text8, validation"] <= 1, numbers=numbers)
 

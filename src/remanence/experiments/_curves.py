@@ -35,7 +35,8 @@ def described(curve: MutualInformation, shortest: int, longest: int, threshold: 
         >>> described(curve, 1, 8, None)["best"]
         'constant'
     """
-    shown = np.isin(curve.lags, logarithmic_lags(int(curve.lags.max()), SHOWN))
+    wanted = logarithmic_lags(int(curve.lags.max()), SHOWN)
+    shown = np.unique(np.abs(curve.lags[:, None] - wanted).argmin(0))
     points = {name: _short(getattr(curve, name)[shown]) for name in ("lags", "values", "low", "high", "bias", "floor")}
     laws = {law: curve.fit(shortest, longest, threshold=threshold, law=law) for law in ("exponential", "power")}
     best = curve.fit(shortest, longest, threshold=threshold)

@@ -114,7 +114,7 @@ def keep(name: str, what: str, scaled_down: str, results: dict[str, Any], out: P
         results: what came out.
         out: folder of the record.
     """
-    command = f"python -m remanence.experiments {name.partition('_')[2]} {out.name}"
+    command = f"python -m remanence.experiments {name.partition('_')[2]} FOLDER"
     machine = f"{platform.machine()}, one thread, torch {torch.__version__}"
     record = {"what": what, "command": command, "scaled_down": scaled_down, "machine": machine, "results": results}
     return save_stored(name, record, out)

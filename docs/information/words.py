@@ -1,0 +1,134 @@
+"""The words of the pages; numbers are put in by ``make.py``."""
+
+BINARY = """# Models that learnt a power law
+
+{said}
+Every model learnt to foretell bits whose mutual information falls as 0.1 lag^-0.4 (figures 1, 3a, 7 and 9 of document
+003; models with a memory are new). Then bits were drawn from it, and the information in them measured at every lag from
+1 to 200. *Best law* is Akaike's choice among exponential, power law and constant; *xi* and *gamma* are fitted whether
+or not their law is the best, to estimates above 0.001 nats as in the document. Of several runs the mean is given, and
+the range. The document's xi are longer because its sequences, and so the lags that are fitted, are twice as long: its
+data have 420, ours 167.
+
+{table}
+
+Six models of about 4,700 parameters (the first run of each):
+
+![Information against lag for six models of equal size](binary.svg)
+
+RNN and LSTM of several widths and depths, on a linear axis of lags, where an exponential is a straight line:
+
+![Information against lag for RNN and LSTM](binary_widths.svg)
+
+Transformers; one of them looks back on 32 steps only:
+
+![Information against lag for Transformers](binary_transformers.svg)
+
+## What is found
+
+- **RNN**: exponential at every width, and width hardly helps: xi goes from {xi[RNN 8]:.0f} at 114 parameters to
+  {xi[RNN 66]:.0f} at 4,754. A second layer helps more, a third and fourth do not. This is what the document says.
+- **LSTM**: longer than any RNN of one layer, already at width 4. Up to width 8 the best law is an exponential; at width
+  32, or with two layers, a power law fits better up to lag 200, but see below.
+- **Transformer**: a power law, even at width 4. One that looks back on 32 steps follows the power law up to lag 32 and
+  falls exponentially from there on.
+- **Memories**: `MemLSTM`, which keeps all states, and `RelLSTM`, which keeps 20, follow the data's law over the whole
+  range, at least as closely as the Transformer of the same size after the same number of updates. `SABLSTM` is like
+  the LSTM of its size. It reads a mean of its ten states here; with the sum, as published, its state overflowed within
+  twenty updates.
+- The validation losses lie within 0.005 nats of each other. Loss alone does not show which model carries the law.
+
+{far}"""
+
+FAR = """## Longer than in training
+
+{said}
+Up to lag 256 a model has seen in training what it must do. Drawing sequences of 2,048 asks whether it has the law or
+only its beginning.
+
+![Information against lag in sequences of 2,048](binary_far.svg)
+
+| model | best law | xi | gamma | I(50) | I(100) | I(200) | I(300) | I(500) | I(900) |
+|---|---|---|---|---|---|---|---|---|---|
+{rows}
+
+- RNN and LSTM fall exponentially once there is room to see it, the LSTM's power law included: document 003 is right
+  about them.
+- `RelLSTM` does not fall exponentially, but it no longer follows the law either: between lags 20 and 300 it holds less
+  than the data, and then less falls away than should. The steps that its relevant set holds say why: eight of the ten
+  are the first eight of the sequence, whatever its length. A place in that set goes to states that collected much
+  attention in their first ten steps, and in those the first states had few others beside them. What it carries over
+  long distances is how the sequence began.
+- `SABLSTM` lies between them. Its ten states are those with the highest scores, which do not depend on the present
+  state: one with a high score stays until ten better ones have come.
+
+## Can a recurrent model with bounded memory carry power-law information?
+
+As far as it was trained: yes. With 20 stored states and 4,552 parameters `RelLSTM` has the data's law up to lag 200,
+where {left[RelLSTM 26]:.0%} of the data's information is found in what it says; of `MemLSTM`, which keeps all states,
+{left[MemLSTM 26]:.0%}, of a Transformer {left[Transformer 16]:.0%}, of an LSTM {left[LSTM 32]:.0%} and of an RNN
+{left[RNN 66]:.0%}. Beyond that: not a power law. Its information outlasts any exponential, because a few states of the
+beginning are never forgotten, but it is not scale-free: a bounded memory must choose what it keeps, and this screening
+rule keeps the beginning.
+"""
+
+ESTIMATOR = """# How well the estimator finds a law
+
+{said}
+Figure 5 of document 003, at its size: 10,000 sequences of 1,000 bits for each exponent, all lags up to 500. The law is
+fitted to estimates above 0.0002 nats.
+
+![Estimates for four exponents](estimator.svg)
+
+![Fitted against true exponents](estimator_fits.svg)
+
+| true gamma | fitted | difference |
+|---|---|---|
+{rows}
+
+The greatest difference is {worst:.4f}, and for every exponent Akaike's criterion chooses the power law. Estimates at
+different lags come from the same sequences and are not independent, so that the intervals that a fit gives, of about
+0.001, are too narrow.
+"""
+
+HELD_OUT = """# Are held-out sets like training sets?
+
+{said}
+Document 003 finds far more information in validation and test sets than in training sets (figure 6), and no power law.
+Estimates depend on the size of a sample, and these sets are ten times smaller. Here each is compared with stretches of
+the training set of the same size, at {lags} lags from 1 to 1000. *Outside* counts the lags at which it is above or
+below all stretches; *by chance* is what one more stretch of the same kind would give. The last four columns are the
+estimates divided by the mean over the stretches.
+
+| part | stretches | symbols each | outside | by chance | lag 1 | lag 10 | lag 100 | lag 1000 |
+|---|---|---|---|---|---|---|---|---|
+{rows}
+
+![WikiText-2: validation set beside stretches of the training set](held_out.svg)
+
+- WikiText-2's validation and test sets are indeed unlike its training set, but not as the document has it: within words
+  and short phrases they hold more information, over a hundred characters and more they hold **less**.
+- Penn Treebank's validation set is like any stretch of its training set; its test set differs at short lags.
+- text8, cut by position, is uniform, as the document says.
+- `probes.uniformity(training, validation)` does this for any data, and `remanence mi RUN` shows it for a run's.
+"""
+
+WIKITEXT = """# WikiText-2, character by character
+
+{said}
+Figures 2a, 3b, 8 and 10 of document 003 at a small scale, with `RelLSTM` beside them. Both parts of the text were cut
+into as many pieces as were drawn from the models, so that all estimates have the same bias; it is taken off in the
+table. *bits* are those per character on the validation set. *xi* is that of an exponential at lags 1 to 10. The last
+columns are [text quality](../probes/index.md): share of words that occur in the training text, titles closed by as many
+`=` as they began with, and how much more alike two stretches of 50 words are than any two, next to each other and eight
+stretches apart.
+
+| source | parameters | bits | I(1) | I(10) | I(100) | I(1000) | xi | words | titles | topic, next | topic, far |
+|---|---|---|---|---|---|---|---|---|---|---|---|
+{rows}
+
+![Information against lag](wikitext2.svg)
+
+What they say, from an empty state:
+
+{samples}"""
