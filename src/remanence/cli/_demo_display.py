@@ -139,13 +139,16 @@ def _coloured(share: float) -> str:
     return f"[green]{percent(share)}[/green]" if share >= SOLVED else percent(share)
 
 
-def where(console: Console, runs: Sequence[Path]) -> None:
-    """Names the run folders, and what can be done with them.
+def where(console: Console, runs: Sequence[Path], page: Path | None) -> None:
+    """Names the run folders, what can be done with them, and the page about them.
 
     Args:
         console: where to.
         runs: one a contender.
+        page: the report; None if plotly, which draws it, is missing.
     """
     console.print(f"\nRuns, with curves, settings and weights: {runs[0].parent}. For instance:", soft_wrap=True)
     console.print(f"  remanence evaluate {runs[0]} --length 100,1000", highlight=False, soft_wrap=True)
     console.print(f"  remanence probe {runs[0]}", highlight=False, soft_wrap=True)
+    told = f"[bold]Open {page.resolve().as_uri()}[/bold]" if page else "For a page about it: pip install plotly"
+    console.print(f"\n{told}", highlight=False, soft_wrap=True)
