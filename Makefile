@@ -20,7 +20,7 @@ PYTEST := REMANENCE_REQUIRE=kernel,$(REMANENCE_REQUIRE) $(ONE_THREAD) $(BIN)/pyt
 help:  ## list these targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-demo: $(VENV)/.installed  ## train an LSTM and a layer with memory side by side and compare them (a few minutes)
+demo: $(VENV)/.installed  ## train LSTMs and cells with a memory side by side and compare them (about four minutes)
 	$(BIN)/remanence demo
 
 test: $(VENV)/.installed  ## run the tests, without the slow ones

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -47,5 +48,5 @@ def test_the_demo_is_loaded_only_when_it_runs(monkeypatch):
 
     called = []
     monkeypatch.setattr(demo, "run_demo", lambda **options: called.append(options))
-    assert runner.invoke(app, ["demo", "--seed", "3"]).exit_code == 0
-    assert called == [{"quick": False, "seed": 3}]
+    assert runner.invoke(app, ["demo", "--seed", "3", "--folder", "here"]).exit_code == 0
+    assert called == [{"quick": False, "seed": 3, "folder": Path("here")}]

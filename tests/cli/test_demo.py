@@ -1,95 +1,129 @@
 import io
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
-import torch
 from rich.console import Console
 from typer.testing import CliRunner
 
 from remanence.cli import demo
 from remanence.cli._app import app
-from remanence.nn import SequenceModel
-from remanence.tasks import Copy
+from remanence.cli._demo_display import race_line, race_table, sparkline
+from remanence.cli._demo_words import Result, conclusion
+from remanence.train import Run, list_runs
+
+LABELS = ["RelLSTM", "LSTM", "RelRNN", "LSTM, no curriculum"]
 
 
-def quick(seed: int = 0, **options) -> tuple[list[demo.Result], str]:
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory) -> tuple[Path, list[Result], str]:
+    folder, text = tmp_path_factory.mktemp("demo"), io.StringIO()
+    results = demo.run_demo(quick=True, seed=3, folder=folder, console=Console(file=text, width=120))
+    return folder, results, text.getvalue()
+
+
+def test_it_says_what_happens_and_what_came_out(quick):
+    _, results, text = quick
+    assert [result.label for result in results] == LABELS
+    for words in ("curriculum", "seed 3", "update 4/4", "untrained", "not a benchmark", "remanence evaluate"):
+        assert words in text
+    assert "\x1b" not in text
+
+
+def test_it_leaves_run_folders_as_compare_does(quick):
+    folder, results, _ = quick
+    runs = list_runs(folder)
+    assert {run.folder for run in runs} == {result.run for result in results}
+    for run in runs:
+        assert run.is_done
+        assert run.config.seed == 3
+        assert (run.folder / "manifest.json").is_file()
+
+
+def test_again_it_trains_nothing_and_says_the_same(quick):
+    folder, results, _ = quick
+    before = {run.folder: run.status for run in list_runs(folder)}
     text = io.StringIO()
-    results = demo.run_demo(quick=True, seed=seed, console=Console(file=text, width=120, **options))
-    return results, text.getvalue()
+    again = demo.run_demo(quick=True, seed=3, folder=folder, console=Console(file=text, width=120))
+    assert again == results
+    assert "These runs are done" in text.getvalue()
+    assert {run.folder: run.status for run in list_runs(folder)} == before
 
 
-def test_the_command_prints_progress_the_table_and_what_was_measured():
+def test_judging_counts_the_real_state_and_the_parameters(quick):
+    _, results, _ = quick
+    for result in results:
+        model, _ = Run.open(result.run).load()
+        assert result.state_bytes == model.core.initial_state(1).nbytes  # type: ignore[operator]
+        assert result.parameters == sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_contenders_differ_in_what_their_names_say():
+    configs = demo.Plan().configs(seed=1)
+    assert list(configs) == LABELS
+    lstm, rel = configs["LSTM"], configs["RelLSTM"]
+    assert replace(lstm, model=rel.model) == rel
+    assert {label: config.curriculum.start for label, config in configs.items()} == dict(
+        zip(LABELS, [10, 10, 10, None], strict=True)
+    )
+    assert len({config.budget for config in configs.values()}) == 1
+
+
+def test_a_failed_run_is_no_result(tmp_path, monkeypatch):
+    failed = [{"status": "failed", "run": "x", "best_accuracy": None}]
+    monkeypatch.setattr(demo, "carry_out_or_leave", lambda *_: failed)
+    monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["demo", "--quick"])
-    assert result.exit_code == 0, result.output
-    for words in ("update 4/4", "RelLSTM", "gradient", "not a benchmark"):
-        assert words in result.output
+    assert result.exit_code == 1
+    assert "some runs failed" in result.output
+    assert len(list_runs(tmp_path / "runs" / "demo-quick")) == 4
 
 
-def test_a_seed_gives_the_same_results_again():
-    def measured(seed: int) -> list[tuple]:
-        return [(row.accuracy, row.far_accuracy, row.reach, row.state_bytes) for row in quick(seed)[0]]
-
-    assert measured(3) == measured(3)
+def made(label: str, accuracy: float, far: float = 0.1) -> Result:
+    return Result(label, Path("x"), label.startswith("Rel"), accuracy, far, 3000, 90.0, 10, 10)
 
 
-def test_the_demo_leaves_threads_and_random_numbers_alone():
-    torch.set_num_threads(2)
-    try:
-        before = torch.get_rng_state()
-        quick()
-        assert torch.equal(torch.get_rng_state(), before)
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(1)
+@pytest.mark.parametrize(
+    ("accuracies", "words"),
+    [
+        ((1.0, 0.2), "only models with a memory learnt the task"),
+        ((0.99, 0.6), "one without came to 60 % and may follow"),
+        ((0.99, 0.99), "not told apart"),
+        ((0.98, 0.2), "did not succeed"),
+        ((0.98, 1.0), "did not succeed"),
+    ],
+)
+def test_the_conclusion_is_no_stronger_than_the_numbers(accuracies, words):
+    results = [made("RelRNN", accuracies[0], far=0.75), made("LSTM", accuracies[1])]
+    text = conclusion(results, 100, 5000, 0.125)
+    verdicts = ("only models with", "may follow", "not told apart", "did not succeed")
+    assert words in text
+    assert sum(verdict in text for verdict in verdicts) == 1
+    assert text.count("solved it") == sum(accuracy >= 0.99 for accuracy in accuracies)
+    assert ("it recalls 75 %" in text) == (accuracies[0] >= 0.99)
 
 
-def test_a_terminal_gets_bars_and_anything_else_gets_lines():
-    _, plain = quick()
-    assert plain.count("update ") == 2
-    assert "\x1b" not in plain
-    _, live = quick(force_terminal=True)
-    assert "4/4" in live
-    assert "update " not in live.replace("updates", "")
+def row(**changes) -> dict:
+    start = {"model": "LSTM", "training_length": 10, "update": 250, "budget": 500, "accuracy": 0.5}
+    return {**start, "status": "running", "curve": [[250, 0.5]], **changes}
 
 
-def test_pairs_differ_in_the_memory_alone():
-    task = Copy(length=6, items=3)
-    plain, memory = (demo.make_contender(name, task, demo.QUICK, seed=0).model for name in ("RNN", "RelRNN"))
-    shared = plain.state_dict()
-    assert set(memory.state_dict()) - set(shared) == {f"core.weight_{part}_l0" for part in ("query", "key", "score")}
-    recurrent = memory.core.get_parameter("weight_hh_l0")
-    torch.testing.assert_close(recurrent @ recurrent.T, torch.eye(8))
-    assert {name: value.shape for name, value in shared.items()}.items() <= {
-        name: value.shape for name, value in memory.state_dict().items()
-    }.items()
+def test_the_table_shows_each_run_as_it_stands():
+    rows = [row(), row(status="new", curve=[]), row(status="done", accuracy=0.995), row(status="killed")]
+    rows.append(row(status="done"))
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(race_table(rows))
+    lines = console.export_text().splitlines()
+    for words in ("learns", "waits", " solved", "killed", "not solved"):
+        assert any(line.rstrip().endswith(words) for line in lines), words
 
 
-def test_learning_lowers_the_loss():
-    task = Copy(length=2, items=1, symbols=2)
-    contender = demo.make_contender("LSTM", task, demo.QUICK, seed=0)
-    batch = task.batch(0, 8)
-    before = task.loss(contender.model(batch.inputs)[0], batch)
-    for _ in range(20):
-        contender.learn(task, batch)
-    assert task.loss(contender.model(batch.inputs)[0], batch) < before
-    assert contender.seconds > 0
+def test_a_line_says_how_a_run_ended():
+    assert race_line(row()).endswith("recalls 50 %")
+    assert race_line(row(status="done", curve=[])) == "LSTM: update 250/500, trains at T = 10 (done)"
 
 
-@pytest.mark.parametrize(("factor", "reach"), [(0.0, 0), (0.15, 2), (1.0, 11)])
-def test_gradient_reach_of_a_decay_that_is_known(factor, reach):
-    """The gradient of a linear RNN falls by `factor` a step, and 0.15 ** 2 > 1 % > 0.15 ** 3."""
-    task = Copy(length=9, items=2)
-    model = SequenceModel.for_task(task, "RNN", hidden_size=4, nonlinearity="identity").double()
-    with torch.no_grad():
-        model.core.get_parameter("weight_hh_l0").copy_(factor * torch.eye(4))
-    batch = task.batch(0, 3)
-    batch = batch._replace(inputs=batch.inputs.double())
-    assert demo.gradient_reach(model, task, batch) == reach
-
-
-def test_judging_counts_the_real_state_and_the_parameters():
-    task = Copy(length=6, items=3)
-    contender = demo.make_contender("RelLSTM", task, demo.QUICK, seed=0)
-    result = demo.judge(contender, task, demo.QUICK, seed=0)
-    assert result.state_bytes == contender.model.core.initial_state(1).nbytes  # type: ignore[operator]
-    assert result.parameters == sum(parameter.numel() for parameter in contender.model.parameters())
-    assert 0 <= result.far_accuracy <= 1
+def test_a_long_curve_is_thinned():
+    assert sparkline([]) == ""
+    assert len(sparkline([0.5] * 100)) == 15
+    assert sparkline([-0.0, 1.0]) == "▁█"

@@ -30,6 +30,8 @@ from remanence import nn
         ({"output": "summary"}, ValueError, "output"),
         ({"max_steps": 5}, ValueError, "max_steps"),
         ({"recurrent_init": "orthogonal"}, ValueError, "recurrent_init"),
+        ({"forget_bias": "much"}, TypeError, "forget_bias"),
+        ({"forget_bias": 1.0, "bias": False}, ValueError, "forget_bias"),
         ({"cuts": 5}, TypeError, "cuts"),
         ({"backend": "cuda"}, ValueError, "backend"),
         ({"proj_size": 3}, ValueError, "proj_size"),

@@ -145,3 +145,35 @@ def test_the_reference_is_linear_in_the_length() -> None:
 
     first, second, third = nodes(50), nodes(100), nodes(150)
     assert third - second == second - first
+
+
+@pytest.mark.parametrize("name", ["LSTM", "RelLSTM", "MemLSTM", "SABLSTM", "HDetachLSTM"])
+def test_a_forget_bias_moves_the_forget_gate_alone(name: str) -> None:
+    layers = []
+    for bias in (0.0, -2.0):
+        torch.manual_seed(0)
+        layers.append(getattr(nn, name)(3, 4, num_layers=2, forget_bias=bias, dtype=torch.float64))
+    plain, moved = (dict(layer.named_parameters()) for layer in layers)
+    with torch.no_grad():
+        for parameter, values in plain.items():
+            if parameter.startswith("bias_ih"):
+                values[4:8] -= 2.0
+    assert_matches(moved, plain)
+
+
+def test_a_forget_bias_is_what_the_cell_forgets_by() -> None:
+    layer = nn.LSTM(3, 4, forget_bias=-2.0, dtype=torch.float64)
+    with torch.no_grad():
+        for name, parameter in layer.named_parameters():
+            parameter.zero_()
+            if name == "bias_ih_l0":
+                parameter[4:8] = layer.forget_bias
+    start = torch.zeros(1, 1, 4, dtype=torch.float64), torch.ones(1, 1, 4, dtype=torch.float64)
+    _, state = layer(torch.zeros(1, 1, 3, dtype=torch.float64), start)
+    forgotten = torch.full((1, 1, 4), -2.0, dtype=torch.float64).sigmoid()
+    assert_matches({"c": state.hx[1]}, {"c": forgotten})
+
+
+def test_other_cells_have_no_forget_bias() -> None:
+    with pytest.raises(TypeError, match="forget_bias"):
+        nn.RelRNN(3, 4, forget_bias=1.0)  # type: ignore[call-arg]

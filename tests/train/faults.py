@@ -55,7 +55,7 @@ def final_state(folder: Path) -> dict[str, torch.Tensor]:
 
 def measurements(folder: Path) -> list[dict]:
     """All measurements but the times."""
-    times = ("seconds", "updates_per_second")
+    times = ("seconds", "cpu_seconds", "updates_per_second")
     return [{key: value for key, value in line.items() if key not in times} for line in Run(folder).metrics.read()]
 
 

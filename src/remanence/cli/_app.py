@@ -55,11 +55,12 @@ def doctor(json: Json = False) -> None:
 def demo(
     quick: Annotated[bool, typer.Option("--quick", help="A few updates of tiny models, to see that it runs.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the initial weights and the sequences.")] = 0,
+    folder: Annotated[Path | None, typer.Option(help="Where the runs go; runs/demo unless told.")] = None,
 ) -> None:
-    """Train an RNN and an LSTM, without and with a memory, on the same recall task, and compare them."""
+    """Train cells without and with a memory on the same recall task, side by side, and compare them."""
     from remanence.cli.demo import run_demo
 
-    run_demo(quick=quick, seed=seed)
+    run_demo(quick=quick, seed=seed, folder=folder)
 
 
 @app.command()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.table import Table
 
@@ -19,6 +19,7 @@ from remanence.cli._evaluate import numbers, show_rows, shown
 from remanence.cli._train import configuration
 from remanence.train import Cell, EvaluationConfig, best_run, carry_out, evaluate, plan_grid
 
+Tick = Callable[[list[dict[str, Any]]], None]
 COLUMNS = ("model", "length", "seed", "status", "update", "loss", "accuracy", "best_accuracy", "updates_per_second")
 FAILED = 1
 INTERRUPTED = 130
@@ -42,14 +43,39 @@ def compare_models(
         place = folder or Path("runs") / f"compare-{task}"
         cells = plan_grid(configs, place, numbers("lengths", lengths) or [None], seeds)
         transfer_lengths = numbers("transfer", transfer)
+    with contextlib.nullcontext() if as_json else live(Console(), make_table, _line) as tick:
+        rows = carry_out_or_leave(cells, place, jobs, tick)
+    report = {"runs": rows, "seeds": over_seeds(rows), "transfer": _transferred(cells, transfer_lengths)}
+    _show(report, as_json)
+    leave_if_failed(rows, place)
+
+
+def carry_out_or_leave(cells: list[Cell], place: Path, jobs: int | None, tick: Tick | None) -> list[dict[str, Any]]:
+    """Carries out the runs of a comparison; Ctrl-C saves them all, says how to go on, and leaves.
+
+    Args:
+        cells: the runs.
+        place: where they are, to be named.
+        jobs: processes at a time; None is one per core.
+        tick: is shown the table now and then.
+
+    Example:
+        >>> carry_out_or_leave([], Path("runs"), jobs=1, tick=None)
+        []
+    """
     try:
-        with _live(as_json) as tick:
-            rows = carry_out(cells, jobs or available_cores(), tick)
+        return carry_out(cells, jobs or available_cores(), tick)
     except KeyboardInterrupt:
         typer.echo(f"stopped; every run in {place} is saved. The same command goes on with them", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    report = {"runs": rows, "seeds": over_seeds(rows), "transfer": _transferred(cells, transfer_lengths)}
-    _show(report, as_json)
+
+
+def leave_if_failed(rows: list[dict[str, Any]], place: Path) -> None:
+    """Leaves with an exit code if a run failed.
+
+    Example:
+        >>> leave_if_failed([{"status": "done"}], Path("runs"))
+    """
     if any(row["status"] != "done" for row in rows):
         typer.echo(f"some runs failed; see output.txt in their folders below {place}", err=True)
         raise typer.Exit(FAILED)
@@ -65,31 +91,48 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@contextmanager
-def _live(as_json: bool) -> Iterator[Any]:
-    """A table that changes on a terminal; elsewhere a line whenever a run changes its state."""
-    console = Console()
-    if as_json:
-        yield None
-    elif console.is_terminal:
-        with Live(console=console, refresh_per_second=2, transient=True) as live:
-            yield lambda rows: live.update(make_table(rows))
-    else:
-        yield _Changes()
+@contextlib.contextmanager
+def live(
+    console: Console, draw: Callable[[list[dict[str, Any]]], RenderableType], word: Callable[[dict[str, Any]], str]
+) -> Iterator[Tick]:
+    """Gives what shows a comparison as it goes: live on a terminal, elsewhere a line whenever a run has news.
+
+    Args:
+        console: where.
+        draw: makes a table of all runs.
+        word: makes a line of one run.
+
+    Example:
+        >>> row = {"run": "a", "status": "running", "best_accuracy": 0.5}
+        >>> with live(Console(), make_table, lambda row: f"{row['run']} {row['status']}") as tick:
+        ...     tick([row])
+        ...     tick([row])
+        a running
+    """
+    if not console.is_terminal:
+        yield _Changes(console, word)
+        return
+    with Live(console=console, refresh_per_second=4, transient=True) as display:
+        yield lambda rows: display.update(draw(rows))
 
 
 class _Changes:
     """Prints what has changed since the last look."""
 
-    def __init__(self) -> None:
+    def __init__(self, console: Console, word: Callable[[dict[str, Any]], str]) -> None:
+        self.console, self.word = console, word
         self.seen: dict[str, Any] = {}
 
     def __call__(self, rows: list[dict[str, Any]]) -> None:
         for row in rows:
             state = (row["status"], row["best_accuracy"])
             if self.seen.get(row["run"]) != state and row["status"] != "new":
-                typer.echo("  ".join(f"{name} {shown(row[name])}" for name in COLUMNS if row[name] is not None))
+                self.console.print(self.word(row), markup=False, highlight=False, soft_wrap=True)
             self.seen[row["run"]] = state
+
+
+def _line(row: dict[str, Any]) -> str:
+    return "  ".join(f"{name} {shown(row[name])}" for name in COLUMNS if row[name] is not None)
 
 
 def make_table(rows: list[dict[str, Any]]) -> Table:

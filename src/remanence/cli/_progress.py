@@ -64,7 +64,8 @@ def plain_line(line: dict[str, Any]) -> str:
 
 
 def _numbers(line: dict[str, Any]) -> str:
-    shown = {key: value for key, value in line.items() if key not in ("kind", "update", "budget", "seconds", "best")}
+    hidden = ("kind", "update", "budget", "seconds", "cpu_seconds", "best")
+    shown = {key: value for key, value in line.items() if key not in hidden}
     return "  ".join(f"{key} {value:.4g}" for key, value in shown.items() if value is not None)
 
 

@@ -19,7 +19,7 @@ from remanence.ops.reference import empty_state
 from remanence.ops.reference import scan as reference_scan
 
 from . import _sequence
-from ._options import check_cuts, make_spec, read_shapes, refuse_unknown, spell_out_options
+from ._options import check_cuts, check_forget_bias, make_spec, read_shapes, refuse_unknown, spell_out_options
 from ._state_entry import check_field, state_of_hx
 from .cuts import Cuts
 from .init import RECURRENT_INITS, RecurrentInit, fill_recurrent_
@@ -49,6 +49,8 @@ class RecurrentLayer(nn.Module):
             ``[s; r]``, and ``"weights"``, ``[s; weights of all stored states]``.
         recurrent_init: ``"henaff"``, ``"cayley"``, ``"random"`` (orthogonal), ``"identity"``, ``"xavier"``,
             ``"kaiming"``; ``None`` is torch's uniform.
+        forget_bias: is added to the first forget bias of an LSTM; 1 makes a cell that keeps, -4 one that leaves
+            keeping to its memory. No other cell takes it.
         cuts: gradient cuts: ``None``, :class:`TruncatedBPTT` or :class:`HDetach`.
         max_steps: longest row, for ``output="weights"`` only.
         backend: ``"auto"``, ``"reference"`` or ``"fused"``.
@@ -78,6 +80,7 @@ class RecurrentLayer(nn.Module):
         combine: ops.Combine | None = None,
         output: Literal["macro", "hidden", "summary", "weights"] = "macro",
         recurrent_init: RecurrentInit = None,
+        forget_bias: float = 0.0,
         cuts: Cuts = None,
         max_steps: int | None = None,
         backend: Backend = "auto",
@@ -88,6 +91,8 @@ class RecurrentLayer(nn.Module):
         super().__init__()
         if nonlinearity is not None and self.cell != "rnn":
             unknown["nonlinearity"] = nonlinearity
+        if forget_bias and self.cell != "lstm":
+            unknown["forget_bias"] = forget_bias
         refuse_unknown(unknown, type(self).__name__)
         self.input_size = positive_int("input_size", input_size)
         self.hidden_size = positive_int("hidden_size", hidden_size)
@@ -99,6 +104,7 @@ class RecurrentLayer(nn.Module):
         self.recurrent_init = recurrent_init
         if recurrent_init is not None:
             one_of("recurrent_init", recurrent_init, RECURRENT_INITS)
+        self.forget_bias = check_forget_bias(forget_bias, self.bias)
         self.cuts = check_cuts(cuts)
         self.backend: Backend = one_of("backend", backend, BACKENDS)
         self.spec = make_spec(self.cell, memory, nonlinearity or "tanh", combine, output, max_steps, self.cuts)
@@ -151,6 +157,9 @@ class RecurrentLayer(nn.Module):
         for _, suffix in self._suffixes():
             if self.recurrent_init is not None and not self._parameter("weight_hh", suffix).is_meta:
                 fill_recurrent_(self._parameter("weight_hh", suffix), self.recurrent_init)
+            if self.forget_bias:
+                with torch.no_grad():
+                    self._parameter("bias_ih", suffix)[self.hidden_size : 2 * self.hidden_size] += self.forget_bias
             if f"bias_modrelu{suffix}" in self._parameters:
                 nn.init.uniform_(self._parameter("bias_modrelu", suffix), -0.01, 0.01)
             if isinstance(self.spec.memory, Strided) and self.spec.memory.score != "mlp":
@@ -379,7 +388,7 @@ class RecurrentLayer(nn.Module):
         """Sizes, and every option that differs from its default."""
         parts = [f"{self.input_size}, {self.hidden_size}"]
         defaults = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0, "bidirectional": False}
-        defaults |= {"recurrent_init": None, "cuts": None, "backend": "auto"}
+        defaults |= {"recurrent_init": None, "forget_bias": 0.0, "cuts": None, "backend": "auto"}
         parts += [f"{name}={getattr(self, name)!r}" for name, value in defaults.items() if getattr(self, name) != value]
         if self.spec.has_memory:
             parts.append(f"memory={self.spec.memory}, combine={self.spec.combine!r}, output={self.spec.output!r}")

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict
 import torch
 
 from remanence import ops
-from remanence._validate import message, one_of, positive_int
+from remanence._validate import message, one_of, positive_int, real
 from remanence.ops import Backend, Full, ScanSpec, Screened, Strided
 
 from .cuts import Cuts, HDetach, TruncatedBPTT
@@ -33,6 +33,16 @@ class MemoryOptions(CommonOptions, total=False):
 
     recurrent_init: RecurrentInit
     cuts: Cuts
+
+
+class LSTMOptions(MemoryOptions, total=False):
+    """Those of an LSTM."""
+
+    forget_bias: float
+
+
+_CELLS_OWN = {"nonlinearity": "rnn", "forget_bias": "lstm"}
+"""Options of one cell alone."""
 
 
 def read_shapes(spec: ScanSpec, n: int) -> dict[str, tuple[int, ...]]:
@@ -68,6 +78,14 @@ def check_cuts(cuts: Any) -> Cuts:
     return cuts
 
 
+def check_forget_bias(value: Any, bias: Any) -> float:
+    """Check what is added to the forget bias, which must be there."""
+    real("forget_bias", value)
+    if value and not bias:
+        raise ValueError(message("forget_bias", "be 0 without a bias", value, "Leave `bias` at True"))
+    return value
+
+
 def make_spec(
     cell: Any, memory: Any, nonlinearity: Any, combine: Any, output: Any, max_steps: int | None, cuts: Cuts
 ) -> ScanSpec:
@@ -100,9 +118,8 @@ def spell_out_options(cls: Any) -> None:
     if own[-1].name != "options":
         return
     inherited = inspect.signature(cls.__mro__[1]).parameters.values()
-    hidden = (
-        {mine.name for mine in own} | set(cls.fixed) | {"unknown"} | ({"nonlinearity"} if cls.cell != "rnn" else set())
-    )
+    others = {name for name, cell in _CELLS_OWN.items() if cell != cls.cell}
+    hidden = {mine.name for mine in own} | set(cls.fixed) | {"unknown"} | others
     missing = [item for item in inherited if item.name not in hidden]
     positional = [item for item in missing if item.kind == item.POSITIONAL_OR_KEYWORD]
     keywords = [item for item in missing if item.kind == item.KEYWORD_ONLY]

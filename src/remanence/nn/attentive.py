@@ -7,7 +7,7 @@ from typing import Literal, Unpack
 from remanence.ops import Full, Nonlinearity, Screened
 
 from ._layer import Bias
-from ._options import MemoryOptions
+from ._options import LSTMOptions, MemoryOptions
 from .recurrent import GRU, LSTM, RNN
 
 
@@ -74,7 +74,7 @@ class MemLSTM(LSTM):
         *,
         limit: int | None = None,
         score: Literal["additive", "dot"] = "additive",
-        **options: Unpack[MemoryOptions],
+        **options: Unpack[LSTMOptions],
     ) -> None:
         shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
         super().__init__(*shape, memory=Full(limit, score), **options)
@@ -193,7 +193,7 @@ class RelLSTM(LSTM):
         relevant: int = 10,
         screen: Literal["attention"] = "attention",
         score: Literal["additive", "dot"] = "additive",
-        **options: Unpack[MemoryOptions],
+        **options: Unpack[LSTMOptions],
     ) -> None:
         memory = Screened(recent, relevant, screen, score)
         shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)

@@ -8,7 +8,7 @@ from remanence import ops
 from remanence.ops import Memory
 
 from ._layer import Bias, RecurrentLayer
-from ._options import CommonOptions, MemoryOptions
+from ._options import CommonOptions, LSTMOptions, MemoryOptions
 from .cuts import HDetach
 from .init import RecurrentInit
 
@@ -81,7 +81,7 @@ class LSTM(RecurrentLayer):
         bidirectional: bool = False,
         *,
         memory: Memory = None,
-        **options: Unpack[MemoryOptions],
+        **options: Unpack[LSTMOptions],
     ) -> None:
         shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
         super().__init__(*shape, memory=memory, **options)
@@ -149,7 +149,9 @@ class HDetachLSTM(LSTM):
         *,
         p: float = 0.25,
         recurrent_init: RecurrentInit = None,
+        forget_bias: float = 0.0,
         **options: Unpack[CommonOptions],
     ) -> None:
         shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
-        super().__init__(*shape, cuts=HDetach(p), recurrent_init=recurrent_init, **options)
+        cuts = HDetach(p)
+        super().__init__(*shape, cuts=cuts, recurrent_init=recurrent_init, forget_bias=forget_bias, **options)

@@ -172,19 +172,22 @@ def summarise(cells: Sequence[Cell]) -> list[dict[str, Any]]:
 
 
 def _row(cell: Cell) -> dict[str, Any]:
-    lines = cell.run.metrics.read()
+    lines, config = cell.run.metrics.read(), cell.run.config
     trained = next((line for line in reversed(lines) if line["kind"] == "train"), {})
     judged = [line for line in lines if line["kind"] == "validation"]
+    grown = [line["length"] for line in lines if line["kind"] == "curriculum"]
     return {
         "model": cell.model,
         "length": cell.length,
         "seed": cell.seed,
+        "training_length": grown[-1] if grown else config.curriculum.start or cell.length,
         "status": cell.run.status["status"],
         "update": lines[-1]["update"] if lines else 0,
-        "budget": cell.run.config.budget.updates,
+        "budget": config.budget.updates,
         "loss": judged[-1]["loss"] if judged else trained.get("loss"),
         "accuracy": judged[-1]["accuracy"] if judged else trained.get("accuracy"),
         "best_accuracy": max((line["accuracy"] for line in judged), default=None),
+        "curve": [[line["update"], line["accuracy"]] for line in judged],
         "updates_per_second": trained.get("updates_per_second"),
         "seconds": trained.get("seconds"),
         "run": str(cell.run.folder),

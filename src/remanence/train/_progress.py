@@ -16,6 +16,7 @@ class Progress:
     Args:
         update: batches learnt from so far.
         seconds: time spent learning, over all processes that this run has had one after the other.
+        cpu_seconds: of it, time that a processor worked, all threads together.
         best: best validation metric, None before the first evaluation.
         best_update: when it was reached.
         without_gain: evaluations since then.
@@ -33,6 +34,7 @@ class Progress:
 
     update: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     best: float | None = None
     best_update: int = 0
     without_gain: int = 0

@@ -201,15 +201,22 @@ class _Training:
         return self._done(reason or "budget used up")
 
     def _learn(self) -> Learnt:
-        progress, began = self.progress, time.perf_counter()
-        task = self._present_task()
+        progress, task = self.progress, self._present_task()
         try:
-            learnt = self.learner.learn(task, progress.update, self.budget, progress.plateau_drops)
+            with self._clock():
+                learnt = self.learner.learn(task, progress.update, self.budget, progress.plateau_drops)
         except BadNumberError as error:
             raise self._bad_number(str(error), error.stepped) from error
-        progress.seconds += time.perf_counter() - began
         progress.update += 1
         return learnt
+
+    @contextlib.contextmanager
+    def _clock(self) -> Iterator[None]:
+        """Counts time, and time of the processor: the latter is the same on a machine that is busy with other work."""
+        began, worked = time.perf_counter(), time.process_time()
+        yield
+        self.progress.seconds += time.perf_counter() - began
+        self.progress.cpu_seconds += time.process_time() - worked
 
     def _present_task(self) -> Task:
         length = self.progress.length
@@ -223,19 +230,19 @@ class _Training:
         if progress.update % self.config.loop.log_every == 0:
             means = progress.take_means()
             rate = self.learner.optimiser.param_groups[-1]["lr"]
-            clock = {"seconds": progress.seconds, "updates_per_second": progress.update / max(progress.seconds, 1e-9)}
+            clock = {"seconds": progress.seconds, "cpu_seconds": progress.cpu_seconds}
+            clock["updates_per_second"] = progress.update / max(progress.seconds, 1e-9)
             self._record({"kind": "train", "update": progress.update, **means, "learning_rate": rate, **clock})
 
     def _evaluate(self) -> str | None:
-        began, found = time.perf_counter(), None
-        if self.processes.writes:
-            found = evaluate(self.learner.model, self.task, self.config.evaluation)
-        validation = self.processes.shared(found)
-        gain = self.progress.judge(validation, self.config)
-        self._record({"kind": "validation", "update": self.progress.update, **validation, "best": gain})
-        if gain and self.processes.writes and self.learner.weights_are_finite():
-            save_best(self.run.checkpoints, self.learner.model.state_dict(), update=self.progress.update, **validation)
-        self.progress.seconds += time.perf_counter() - began
+        with self._clock():
+            found = evaluate(self.learner.model, self.task, self.config.evaluation) if self.processes.writes else None
+            validation = self.processes.shared(found)
+            gain = self.progress.judge(validation, self.config)
+            self._record({"kind": "validation", "update": self.progress.update, **validation, "best": gain})
+            if gain and self.processes.writes and self.learner.weights_are_finite():
+                weights = self.learner.model.state_dict()
+                save_best(self.run.checkpoints, weights, update=self.progress.update, **validation)
         return stop_reason(self.progress, self.config)
 
     def _stop_signal(self, request: StopRequest) -> int:
@@ -274,7 +281,8 @@ class _Training:
     def _end(self, status: Literal["done", "interrupted"], reason: str, number: int | None = None) -> Outcome:
         progress = self.progress
         if self.processes.writes:
-            facts = {"update": progress.update, "budget": self.budget, "seconds": progress.seconds}
+            facts = {"update": progress.update, "budget": self.budget}
+            facts |= {"seconds": progress.seconds, "cpu_seconds": progress.cpu_seconds}
             best = {"best": progress.best, "best_update": progress.best_update, "validation": progress.validation}
             self.run.set_status(status, reason=reason, **facts, **best)
         self._tell({"kind": "end", "update": progress.update, "status": status, "reason": reason})
