@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import torch
 from benchmarks.measure import exponent, geometric_mean, medians, peak_bytes
@@ -179,7 +180,7 @@ def show(cell: str, threads: int, rows: list[Row], peak: float) -> None:
     Console(width=130).print(table)
 
 
-def run_apart(threads: int, arguments: argparse.Namespace) -> dict[str, object]:
+def run_apart(threads: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """The measurements with so many threads, in a process of their own."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder, "part.json")
