@@ -63,7 +63,7 @@ template <class T> struct BackwardPass {
 
 // Steps per chunk: enough rows per product of weight gradients, a function of the batch alone.
 static inline Index chunk_steps(Index rows_of_group, Index steps) {
-  Index chunk = 256 / rows_of_group;
+  Index chunk = 128 / rows_of_group;
   chunk = chunk < 4 ? 4 : chunk;
   return chunk < steps ? chunk : steps;
 }

@@ -23,7 +23,7 @@ class Pool {
   void *take(std::size_t bytes) {
     std::size_t size = rounded(bytes);
     void *block = worth(size) ? take_kept(size) : nullptr;
-    if (!block) block = fresh(size);
+    if (!block) block = fresh(size, bytes);
     std::memcpy(block, &size, sizeof size);
     return static_cast<char *>(block) + HEADER;
   }
@@ -92,12 +92,13 @@ class Pool {
     kept.erase(kept.begin());
   }
 
-  static void *fresh(std::size_t size) {
+  // Huge pages for whole ones of `bytes` only: the rest of the last one would be resident for nothing.
+  static void *fresh(std::size_t size, std::size_t bytes) {
     bool huge = size >= HUGE_FROM;
     void *memory = nullptr;
     if (posix_memalign(&memory, huge ? HUGE : 64, size)) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE
-    if (huge) madvise(memory, size / HUGE * HUGE, MADV_HUGEPAGE);
+    if (huge) madvise(memory, bytes / HUGE * HUGE, MADV_HUGEPAGE);
 #endif
     return memory;
   }
