@@ -238,6 +238,13 @@ def stored_run(arm, model, seed, best, curriculum=False):
     }  # fmt: skip
 
 
+def test_very_long_names_are_cut_in_sentences_and_whole_in_tables(write, make_run):
+    name = "W" * 300
+    page = text_of(write(make_run("long", model=name)))
+    assert f"<h1><bdi>{'W' * 59}… does not solve" in page
+    assert f"<bdi>{name}</bdi>" in page
+
+
 def test_stored_runs_are_compared(write, tmp_path):
     runs = [stored_run("rel", "RelLSTM", seed, 1.0 - seed / 100, curriculum=True) for seed in (0, 1)]
     runs += [stored_run("fixed", "RelLSTM", 0, 0.3)]

@@ -12,8 +12,10 @@ from typing import Any
 from remanence.experiments import Printed, printed_accuracy
 from remanence.report._labels import model_labels
 from remanence.report._runs import RunRecord
-from remanence.report._words import as_number, number_of
+from remanence.report._words import as_number, number_of, shortened
 
+LONGEST = 60
+"""Letters of a model in a sentence; tables show all."""
 UNFINISHED = ("new", "running", "interrupted", "killed", "unknown")
 VERSIONS = ("remanence", "torch", "python", "numpy", "backend", "instruction_set", "platform")
 
@@ -89,7 +91,12 @@ class Cell:
     @property
     def name(self) -> str:
         """Model and length."""
-        return self.label if self.length is None else f"{self.label}, T = {self.length:,}"
+        return self.short if self.length is None else f"{self.short}, T = {self.length:,}"
+
+    @property
+    def short(self) -> str:
+        """The model, for sentences."""
+        return shortened(self.label, LONGEST)
 
     @property
     def accuracy(self) -> Spread:
@@ -213,8 +220,8 @@ class Comparison:
     @property
     def title(self) -> str:
         """The task in words."""
-        chosen = ", ".join(f"{key} = {value}" for key, value in self.options.items())
-        name = self.task[:1].upper() + self.task[1:]
+        chosen = shortened(", ".join(f"{key} = {value}" for key, value in self.options.items()), LONGEST)
+        name = shortened(self.task[:1].upper() + self.task[1:], LONGEST)
         return f"{name} ({chosen})" if chosen else name
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from remanence.report._comparison import Cell, Comparison, seeds_of
 from remanence.report._figures import comparison_figures
@@ -22,14 +22,8 @@ def comparison_section(page: Page, found: Comparison, number: int) -> Section:
     for heading, figures in pictures.items():
         parts.append(f"<h3>{escape(heading)}</h3>{page.plots(figures)}")
     parts += [_unmeasured(found), _printed(page, found), _runs(page, found), _settings(found)]
-    by_label = {cell.label: page.styles[cell.label].colour for cell in found.cells}
-    said = [(sentence, _colour_of(sentence, by_label)) for sentence in findings(found)]
+    said = [(sentence, page.styles[label].colour) for sentence, label in findings(found)]
     return Section(f"comparison-{number}", found.heading, headline(found), said, "".join(parts))
-
-
-def _colour_of(sentence: str, by_label: Mapping[str, str]) -> str:
-    fitting = [label for label in by_label if sentence.startswith(label)]
-    return by_label[max(fitting, key=len)] if fitting else ""
 
 
 def _about(found: Comparison) -> str:

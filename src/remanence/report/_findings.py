@@ -42,18 +42,18 @@ def _ranged(found: Spread, words: Callable[[float | None], str]) -> str:
     return f"{words(found.mean)} ({words(found.least)} to {words(found.most)})"
 
 
-def findings(found: Comparison) -> list[str]:
-    """A sentence for each model and length of a comparison, those that solved the task first.
+def findings(found: Comparison) -> list[tuple[str, str]]:
+    """A sentence for each model and length of a comparison, those that solved the task first, each with its model.
 
     Args:
         found: what was compared.
 
     Example:
-        >>> [text.replace(SPACE, " ") for text in findings(Comparison("copy", {}, (Cell("LSTM", 5, ()),)))]
+        >>> [text.replace(SPACE, " ") for text, _ in findings(Comparison("copy", {}, (Cell("LSTM", 5, ()),)))]
         ['LSTM has not been evaluated at T = 5.']
     """
     ordered = sorted(found.cells, key=lambda cell: (not _all_solved(cell), -(cell.accuracy.mean or 0.0)))
-    return [finding(found, cell) for cell in ordered]
+    return [(finding(found, cell), cell.label) for cell in ordered]
 
 
 def headline(found: Comparison) -> str:
@@ -73,8 +73,8 @@ def headline(found: Comparison) -> str:
     task = found.title + at_length(length)
     if not any(cell.can_be_solved for cell in cells):
         return f"{number_of(len(cells), 'model')} on {task}"
-    solved = [cell.label for cell in cells if _all_solved(cell)]
-    others = [cell.label for cell in cells if not _all_solved(cell)]
+    solved = [cell.short for cell in cells if _all_solved(cell)]
+    others = [cell.short for cell in cells if not _all_solved(cell)]
     so_far = " yet" if any(cell.unfinished for cell in cells) else ""
     if not solved:
         return f"{_none_of(others)} {task}{so_far}"
@@ -93,24 +93,24 @@ def finding(found: Comparison, cell: Cell) -> str:
     """What became of one model."""
     task = found.title + at_length(cell.length)
     if not cell.accuracy.values and not cell.loss.values:
-        return f"{cell.label} has not been evaluated{at_length(cell.length)}{_ending(cell)}."
+        return f"{cell.short} has not been evaluated{at_length(cell.length)}{_ending(cell)}."
     if not cell.accuracy.values:
         loss = f"a validation loss of {plain(cell.loss.mean)}"
-        return f"{cell.label} on {task} reaches {loss} {_basis(cell)}{_ending(cell)}."
+        return f"{cell.short} on {task} reaches {loss} {_basis(cell)}{_ending(cell)}."
     if not cell.can_be_solved:
         reached = f"{in_unit(cell)} {cell.unit.replace('_', ' ')}" if cell.unit else with_range(cell)
-        words = f"{cell.label} on {task} reaches {reached} {_basis(cell)}{_within(cell)}{_ending(cell)}"
+        words = f"{cell.short} on {task} reaches {reached} {_basis(cell)}{_within(cell)}{_ending(cell)}"
         return f"{words}, by validation.{_state(cell)}"
     if _all_solved(cell):
         updates = statistics.median(update for update, _ in cell.solved)
         middle = " (median)" if len(cell.runs) > 1 else ""
         first = f"99{SPACE}% first seen after {count(updates)} updates{middle}"
-        verb = f"{cell.label} solves {task}: {with_range(cell)}, {_basis(cell)}, {first}"
+        verb = f"{cell.short} solves {task}: {with_range(cell)}, {_basis(cell)}, {first}"
     elif cell.solved:
         got = f"{len(cell.solved)} of {number_of(len(cell.runs), 'run')}"
-        verb = f"{cell.label} solves {task} in {got}: {with_range(cell)}{_within(cell)}"
+        verb = f"{cell.short} solves {task} in {got}: {with_range(cell)}{_within(cell)}"
     else:
-        verb = f"{cell.label} does not solve {task}{_within(cell)}: {with_range(cell)}, {_basis(cell)}{_chance(found)}"
+        verb = f"{cell.short} does not solve {task}{_within(cell)}: {with_range(cell)}, {_basis(cell)}{_chance(found)}"
     return f"{verb}{_ending(cell)}.{_kept(cell)}{_state(cell)}"
 
 

@@ -53,10 +53,10 @@ def _claim_row(claim: Mapping[str, Any]) -> tuple[dict[str, str], list[Entry]]:
     )
     kind = {"holds": "holds", "holds with correction": "corrected", "fails as printed": "fails"}.get(verdict, "holds")
     row = [
-        Entry(f"{claim.get('id', '')} {claim.get('place', '')}", str(claim.get("id", ""))),
+        Entry(str(claim.get("id", "")), note=str(claim.get("place", ""))),
         Entry(str(claim.get("printed", ""))),
         Entry(str(claim.get("corrected") or ABSENT)),
-        Entry(f"{claim.get('measures', '')}: {measured}" if measured else str(claim.get("measures", ""))),
+        Entry(measured or ABSENT, note=str(claim.get("measures", ""))),
         Entry(shown, kind=f"verdict {kind}" if claim.get("agrees") is True else "verdict unexpected"),
     ]
     return {"document": str(claim.get("document", "")), "verdict": verdict}, row

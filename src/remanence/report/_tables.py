@@ -25,6 +25,7 @@ class Entry:
         link: a folder or file that it leads to, relative to the page.
         colour: of a dot before it.
         kind: a class of the style sheet.
+        note: smaller, below it.
 
     Example:
         >>> Entry("50 %", 0.5).value
@@ -36,6 +37,7 @@ class Entry:
     link: str = ""
     colour: str = ""
     kind: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,7 @@ def _entry(column: Column, entry: Entry, first: bool) -> str:
     if entry.colour:
         kind = "named short" if len(entry.text) <= SHORT else "named"
         text = f'<span class="{kind}">{dot(entry.colour)}{text}</span>'
+    text += f'<small class="note-below"><bdi>{escape(entry.note)}</bdi></small>' if entry.note else ""
     label = f"{column.name}, {column.unit}" if column.unit else column.name
     return f'<{tag}{scope} class="{escape(kinds)}" data-label="{escape(label)}"{sort}>{text}</{tag}>'
 
