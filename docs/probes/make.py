@@ -60,8 +60,10 @@ result = probes.dependency_depth(attention, threshold=1e-3)
 The fewest Jacobians on any way from h_t to the last macro-state whose attention weights multiply to the threshold
 at least; recurrent edges weigh 1. The search is exact and settles steps in the order of their depth, so sparse
 attention takes near-linear time. `result.bound(eigenvalue)` gives `lambda^d kappa^-(d+1)`, the lower bound of
-Theorem 2 of document 000 with its constants, to show beside a measured gradient. It is proved for linear cells with
-even attention: for trained networks it proves nothing, and a lower bound never proves stability.
+Theorem 2 of document 000 with its constants, and `result.plot_beside(reach, eigenvalue)` shows it beside a measured
+gradient. It is proved for linear cells with even attention: for trained networks it proves nothing, and a lower bound
+never proves stability. For long sequences give the trace of a layer instead of a matrix,
+`dependency_depth((trace.steps[:, 0], trace.weights[:, 0]))`.
 """,
     ),
     "gradient_paths": (
@@ -74,8 +76,8 @@ result = probes.gradient_paths(MemRNN(4, 16), torch.randn(20, 1, 4), t=3, k=12)
         """
 Proposition 1 of document 000 on a real layer: ds_{t+k}/dh_t is split by the number of Jacobians on the way, from
 closed forms of the partial derivatives, and the parts sum to what autograd gives, to rounding. RNN and GRU cells
-without a memory, or with a full or screened one and the additive score. A GRU leaks h beside s, so its macro-state
-is the pair.
+without a memory, or with a full or screened one and the additive score. A GRU with a memory leaks h beside s, so its
+macro-state is the pair; `leak="s"` splits the paths of one whose leak carries s, for which s alone is.
 """,
     ),
     "cost": (
@@ -88,9 +90,11 @@ result = probes.cost(MemRNN(4, 8, backend="reference"), [32, 64, 128, 256])
         """
 Seconds of a forward and a backward pass, the most bytes of tensors alive at once, bytes of the state handed over,
 and floating-point operations of the matrix products, with `a + b T + c T^2` fitted to each (no term negative,
-relative errors). A log-log slope alone would take a small quadratic term for a linear one. `declared_holds`
-compares the state with what the layer's `initial_state` declares. Operations are counted on the plain path, where
-no fused kernel hides them.
+relative errors). A log-log slope alone would take a small quadratic term for a linear one. `as_declared` compares
+what was measured with what is declared: the state with the layer's `initial_state`, operations (within a factor of
+two) with the formulas of `remanence.theory` for its layers, and time, which no formula gives in seconds, by whether
+it grows no faster than those operations. A full memory's state grows and is declared empty: it says so. Operations
+are counted on the plain path, where no fused kernel hides them.
 """,
     ),
     "tradeoff": (

@@ -6,6 +6,7 @@ from pathlib import Path
 from remanence.experiments._binary import run_binary
 from remanence.experiments._binary_far import run_binary_far
 from remanence.experiments._estimator import run_estimator
+from remanence.experiments._gradients import run_gradients
 from remanence.experiments._held_out import run_held_out
 from remanence.experiments._recall import run_recall
 from remanence.experiments._wikitext import run_wikitext2
@@ -14,6 +15,7 @@ EXPERIMENTS = {
     "binary": run_binary,
     "binary-far": run_binary_far,
     "estimator": run_estimator,
+    "gradients": run_gradients,
     "held-out": run_held_out,
     "recall": run_recall,
     "wikitext2": run_wikitext2,
