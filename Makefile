@@ -15,7 +15,7 @@ BENCH ?= --quick
 RUNS ?= runs/demo
 PYTEST := REMANENCE_REQUIRE=kernel,$(REMANENCE_REQUIRE) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: help demo test test-all lint bench docs screenshots browser wheel conformance api clean
+.PHONY: help demo test test-all check-kernel lint bench docs screenshots browser wheel conformance api clean
 .DEFAULT_GOAL := help
 
 help:  ## list these targets
@@ -30,6 +30,9 @@ test: $(VENV)/.installed  ## run the tests, without the slow ones
 test-all: $(VENV)/.installed  ## run all tests
 	$(PYTEST)
 
+check-kernel: $(VENV)/.installed  ## check the kernel under sanitizers, on emulated ARM, and its build where it fails
+	$(PYTEST) tests/csrc tests/test_build.py
+
 lint: $(VENV)/.installed  ## check style (ruff) and types (pyright)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -37,6 +40,7 @@ lint: $(VENV)/.installed  ## check style (ruff) and types (pyright)
 
 bench: $(VENV)/.installed  ## measure speed and memory beside torch.nn and the reference; BENCH= runs the whole grid
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.kernel $(BENCH)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.generation $(BENCH)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.tasks
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.information
 

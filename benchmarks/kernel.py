@@ -1,239 +1,223 @@
-"""Speed and memory of the fused scan beside torch.nn, the reference and a naive research loop, in one run.
+"""Speed and memory of the fused scan beside torch.nn, the reference and loops in Python, in one run.
 
-``python -m benchmarks.kernel`` prints the table and writes ``benchmarks/kernel.json``. Times are medians of runs that
+``python -m benchmarks.kernel`` prints the tables and writes ``benchmarks/kernel.json``. Times are medians of runs that
 alternate between the candidates, as process time with one thread (other jobs on the machine then disturb less) and as
-wall time with more. Ratios are what counts.
+wall time with two; each number of threads has a process of its own. Ratios are what counts.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
-import gc
 import json
-import math
 import os
 import platform
-import statistics
-import time
-from collections.abc import Callable
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import torch
+from benchmarks.measure import exponent, geometric_mean, medians, peak_bytes
+from benchmarks.scans import INPUT, RECENT, RELEVANT, draw_weights, fast_runs, slow_runs
 from rich.console import Console
 from rich.table import Table
-from torch import Tensor
+from torch.nn.utils.rnn import pack_padded_sequence
 
-from remanence import ops
-from remanence.ops import Full, ScanSpec, Screened, Weights, fused, reference
+from remanence import nn, ops
+from remanence.ops import Full, ScanSpec, Screened, Strided, fused
 
-INPUT, RECENT, RELEVANT = 10, 10, 10
 GRID = [(n, batch, steps) for steps in (120, 520, 2020) for n in (64, 128, 256) for batch in (10, 64)]
 QUICK = [(n, batch, 120) for n in (64, 128, 256) for batch in (10, 64)]
 FLOPS = {"lstm": 36, "rnn": 18}  # matrix products of a Rel layer per step and row, in units of n^2
+LENGTHS = {True: [500, 2000, 8000], False: [500, 2000, 8000, 32000]}  # of the fits; quick or not
 RESULT = Path(__file__).with_suffix(".json")
+Row = dict[str, float]
 
 
-def draw_weights(spec: ScanSpec, n: int, sharp: float = 20.0) -> Weights:
-    """Normal weights; sharpened scores, so that states are replaced in the relevant set."""
-    gates = {"rnn": 1, "lstm": 4}[spec.cell] * n
-
-    def draw(*shape: int, scale: float = 1.0) -> Tensor:
-        return (torch.randn(*shape) * scale / n**0.5).requires_grad_()
-
-    weights = Weights(draw(gates, INPUT), draw(gates, n), draw(gates), draw(gates))
-    if spec.has_memory:
-        weights = weights._replace(query=draw(n, n), key=draw(n, n), score=draw(n, scale=sharp))
-    return weights
-
-
-def naive_scan(x: Tensor, weights: Weights, spec: ScanSpec) -> Tensor:
-    """The usual research loop: keys of the whole memory computed anew at each step, lists and concatenation."""
-    steps, batch, n = x.shape[0], x.shape[1], weights.hh.shape[1]
-    assert weights.query is not None
-    assert weights.key is not None
-    assert weights.score is not None
-    s = c = x.new_zeros(batch, n)
-    recent: list[Tensor] = []
-    received: list[Tensor] = []
-    relevant = x.new_zeros(batch, 0, n)
-    relevance = x.new_zeros(batch, 0)
-    outputs = []
-    for x_t in x.unbind(0):
-        gates = torch.nn.functional.linear(x_t, weights.ih, weights.bias_ih)
-        gates = gates + torch.nn.functional.linear(s, weights.hh, weights.bias_hh)
-        if spec.cell == "lstm":
-            i, f, g, o = gates.chunk(4, dim=1)
-            c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-            h = o.sigmoid() * c.tanh()
-        else:
-            h = gates.tanh()
-        if len(recent) == RECENT:
-            relevant, relevance = _screen(relevant, relevance, recent.pop(0), received.pop(0))
-        recent.append(h)
-        received.append(x.new_zeros(batch))
-        held = torch.cat([torch.stack(recent, dim=1), relevant], dim=1)
-        scores = torch.tanh((s @ weights.query.T)[:, None] + held @ weights.key.T) @ weights.score
-        z = scores.softmax(dim=1)
-        received = [old + z[:, i].detach() for i, old in enumerate(received)]
-        s = h + (z[..., None] * held).sum(dim=1)
-        outputs.append(s)
-    assert len(outputs) == steps
-    return torch.stack(outputs)
-
-
-def _screen(relevant: Tensor, relevance: Tensor, oldest: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-    if relevant.shape[1] < RELEVANT:
-        return torch.cat([relevant, oldest[:, None]], dim=1), torch.cat([relevance, score[:, None]], dim=1)
-    least, slot = relevance.min(dim=1)
-    chosen = torch.nn.functional.one_hot(slot, RELEVANT).bool() & (score > least)[:, None]
-    return torch.where(chosen[..., None], oldest[:, None], relevant), torch.where(chosen, score[:, None], relevance)
-
-
-def medians(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Seconds of each candidate, alternating, after one run that is not counted."""
-    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for run in runs.values():
-        run()
-    for _ in range(repeats):
-        for name, run in runs.items():
-            start = clock()
-            run()
-            times[name].append(clock() - start)
-    return {name: statistics.median(values) for name, values in times.items()}
-
-
-def candidates(cell: str, n: int, batch: int, steps: int, slow: bool) -> dict[str, Callable[[], object]]:
-    """Forward and backward of each candidate at one point of the grid."""
-    x, cotangent = torch.randn(steps, batch, INPUT, requires_grad=True), torch.randn(steps, batch, n)
-    rel, plain = ScanSpec(cell, Screened(RECENT, RELEVANT)), ScanSpec(cell)  # type: ignore[arg-type]
-    weights, plain_weights = draw_weights(rel, n), draw_weights(plain, n)
-    layer = (torch.nn.LSTM if cell == "lstm" else torch.nn.RNN)(INPUT, n)
-    runs: dict[str, Callable[[], object]] = {
-        "nn": lambda: layer(x)[0].backward(cotangent),
-        "rel": lambda: fused.scan(x, weights, None, spec=rel)[0].backward(cotangent),
-        "lean": lambda: fused.scan(x, weights, None, spec=rel, lean=True)[0].backward(cotangent),
-        "plain": lambda: fused.scan(x, plain_weights, None, spec=plain)[0].backward(cotangent),
-    }
-    if slow:
-        runs["reference"] = lambda: reference.scan(x, weights, None, spec=rel)[0].backward(cotangent)
-        runs["naive"] = lambda: naive_scan(x, weights, rel).backward(cotangent)
-    return runs
-
-
-def peak_bytes(run: Callable[[], object]) -> int:
-    """Growth of the resident set during one run, from the kernel's high-water mark (Linux)."""
-    gc.collect()
-    ctypes.CDLL("libc.so.6").malloc_trim(0)  # freed memory that the process still holds would hide the growth
-    Path("/proc/self/clear_refs").write_text("5")
-    before = _status("VmRSS")
-    run()
-    return max(0, _status("VmHWM") - before)
-
-
-def _status(name: str) -> int:
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
-
-
-def geometric_mean(values: list[float]) -> float:
-    return math.exp(statistics.fmean(map(math.log, values)))
-
-
-def measure_grid(grid: list[tuple[int, int, int]], repeats: int, slow_until: int) -> list[dict[str, float | str]]:
-    rows: list[dict[str, float | str]] = []
-    for cell in ("lstm", "rnn"):
-        for n, batch, steps in grid:
-            slow = n * batch * steps <= slow_until
-            times = medians(candidates(cell, n, batch, steps, slow), repeats if steps < 2000 else 3)
-            speed = FLOPS[cell] * n * n * batch * steps / times["rel"] / 1e9
-            sizes = {"cell": cell, "n": n, "batch": batch, "T": steps}
-            rows.append({**sizes, **{name: 1e3 * t for name, t in times.items()}, "gflops": speed})
+def measure_grid(cell: str, grid: list[tuple[int, int, int]], repeats: int) -> list[Row]:
+    """Milliseconds of all candidates; the slow ones run once beyond T = 120, without a run to warm up."""
+    rows = []
+    for n, batch, steps in grid:
+        short = steps <= 120
+        times = medians(fast_runs(cell, n, batch, steps), repeats if steps < 2000 else 3)
+        times |= medians(slow_runs(cell, n, batch, steps), 1, warm=short and n * batch < 5000)
+        speed = FLOPS[cell] * n * n * batch * steps / times["rel"] / 1e9
+        rows.append({"n": n, "batch": batch, "T": steps, "gflops": speed, **{k: 1e3 * t for k, t in times.items()}})
     return rows
 
 
-def measure_memory(n: int, batch: int, steps: int) -> dict[str, float]:
-    runs = candidates("lstm", n, batch, steps, slow=False)
+def peak_gflops() -> dict[str, float]:
+    """Products with one thread: MKL at 2048 cubed, and our own with packed weights."""
+    torch.set_num_threads(1)
+    square, rows, weights = torch.randn(2048, 2048), torch.randn(256, 256), torch.randn(1280, 256)
+    product = torch.ops.remanence.packed_product
+    runs = {"MKL": lambda: square @ square, "packed": lambda: [product(rows, weights) for _ in range(20)]}
+    work = {"MKL": 2 * 2048**3, "packed": 20 * 2 * 256 * 256 * 1280}
+    return {name: work[name] / seconds / 1e9 for name, seconds in medians(runs, 5).items()}
+
+
+def measure_memory(n: int, batch: int, steps: int) -> Row:
+    """Peak MB of one training step of each candidate."""
+    runs = fast_runs("lstm", n, batch, steps)
+    runs["naive"] = slow_runs("lstm", n, batch, steps)["naive"]
     for run in runs.values():
         run()
-    return {name: peak_bytes(run) / 2**20 for name, run in runs.items()}
+    peaks = {name: peak_bytes(run) / 2**20 for name, run in runs.items()}
+    ratios = {f"{name}/nn": peaks[name] / peaks["nn"] for name in ("rel", "lean")}
+    return {**peaks, **ratios, "naive/rel": peaks["naive"] / peaks["rel"], "naive/lean": peaks["naive"] / peaks["lean"]}
 
 
-def measure_step(n: int = 128) -> dict[str, float]:
-    """Microseconds of one streamed step, batch 1, in inference mode, beside ``torch.nn.LSTMCell``."""
-    spec, cell, x = ScanSpec("lstm", Screened(RECENT, RELEVANT)), torch.nn.LSTMCell(INPUT, n), torch.randn(1, 1, INPUT)
-    weights = Weights._make(w if w is None else w.detach() for w in draw_weights(spec, n))
+def measure_growth(spec: ScanSpec, n: int, batch: int, lengths: list[int]) -> dict[str, list[float] | float]:
+    """Seconds and peak MB of training over growing lengths, and the exponents of both."""
+    weights, seconds, peaks = draw_weights(spec, n), [], []
+    for steps in lengths:
+        x = torch.randn(steps, batch, INPUT)
+
+        def run(x: torch.Tensor = x) -> None:
+            fused.scan(x, weights, None, spec=spec)[0].sum().backward()
+
+        seconds.append(medians({"run": run}, 3)["run"])
+        peaks.append(peak_bytes(run) / 2**20)
+    fits = {"time exponent": exponent(lengths, seconds), "memory exponent": exponent(lengths, peaks)}
+    return {"T": [float(steps) for steps in lengths], "seconds": seconds, "peak MB": peaks, **fits}
+
+
+def measure_ragged(n: int = 128, batch: int = 64, steps: int = 520) -> Row:
+    """Cost per real step of a batch with very different lengths, relative to a padded batch of full length."""
+    lengths = torch.logspace(1, 0, batch, base=steps).long().clamp(1, steps)  # 520 ... 1, evenly in the logarithm
+    x, spec, layer = (
+        torch.randn(steps, batch, INPUT),
+        ScanSpec("lstm", Screened(RECENT, RELEVANT)),
+        torch.nn.LSTM(INPUT, n),
+    )
+    weights, packed = draw_weights(spec, n), pack_padded_sequence(x, lengths)
+    times = medians(
+        {
+            "rel full": lambda: fused.scan(x, weights, None, spec=spec)[0].sum().backward(),
+            "rel ragged": lambda: fused.scan(x, weights, None, spec=spec, lengths=lengths)[0].sum().backward(),
+            "nn full": lambda: layer(x)[0].sum().backward(),
+            "nn packed": lambda: layer(packed)[0].data.sum().backward(),
+        },
+        3,
+    )
+    share = float(lengths.sum()) / (steps * batch)
+    return {
+        "real share of all steps": share,
+        "rel ragged/full, per real step": times["rel ragged"] / times["rel full"] / share,
+        "nn packed/full, per real step": times["nn packed"] / times["nn full"] / share,
+    }
+
+
+def measure_step(n: int = 128) -> Row:
+    """Microseconds of one streamed step, batch 1, input of size n, in inference mode, beside ``torch.nn.LSTMCell``."""
+    layer, cell = nn.RelLSTM(n, n, recent=RECENT, relevant=RELEVANT), torch.nn.LSTMCell(n, n)
+    x, hx = torch.randn(1, n), (torch.zeros(1, n), torch.zeros(1, n))
     with torch.inference_mode():
-        state = fused.scan(torch.randn(50, 1, INPUT), weights, None, spec=spec)[1]
-        hx = (torch.zeros(1, n), torch.zeros(1, n))
+        state = layer(torch.randn(50, 1, n))[1]
         runs = {
-            "step": lambda: [fused.scan(x, weights, state, spec=spec) for _ in range(100)],
-            "LSTMCell": lambda: [cell(x[0], hx) for _ in range(100)],
+            "step": lambda: [layer.step(x, state) for _ in range(100)],
+            "LSTMCell": lambda: [cell(x, hx) for _ in range(100)],
         }
-        return {name: 1e4 * seconds for name, seconds in medians(runs, 5).items()}
+        times = {name: 1e4 * seconds for name, seconds in medians(runs, 7).items()}
+    return {**times, "step/LSTMCell": times["step"] / times["LSTMCell"]}
 
 
-def measure_full(steps: int) -> float:
-    """Peak MB of training with attention over all states: grows with T, never with T squared."""
-    spec, x = ScanSpec("lstm", Full()), torch.randn(steps, 10, INPUT, requires_grad=True)
-    weights = draw_weights(spec, 128)
-    return peak_bytes(lambda: fused.scan(x, weights, None, spec=spec)[0].sum().backward()) / 2**20
+def measure_one_thread(quick: bool) -> dict[str, object]:
+    """What does not depend on the number of threads."""
+    lengths, full = LENGTHS[quick], [505, 1010, 2020]
+    rel, sab = ScanSpec("lstm", Screened(RECENT, RELEVANT)), ScanSpec("lstm", Strided(top_k=5, every=2))
+    memory = (
+        [(128, 10, 520)] if quick else [(128, 10, 520), (64, 64, 120), (64, 64, 520), (128, 64, 520), (256, 64, 120)]
+    )
+    return {
+        "peak MB": {f"n={n} batch={batch} T={steps}": measure_memory(n, batch, steps) for n, batch, steps in memory},
+        "RelLSTM, n=64 batch=10": measure_growth(rel, 64, 10, lengths),
+        "SAB LSTM, n=64 batch=10": measure_growth(sab, 64, 10, lengths),
+        "MemLSTM, n=128 batch=10": measure_growth(ScanSpec("lstm", Full()), 128, 10, full[:2] if quick else full),
+        "very different lengths": measure_ragged(),
+        "streamed step, us": measure_step(),
+        "one-core peak, GF/s": peak_gflops(),
+    }
 
 
-def peak_gflops() -> float:
-    """MKL at 2048 cubed."""
-    a = torch.randn(2048, 2048)
-    return 2 * 2048**3 / medians({"mm": lambda: a @ a}, 3)["mm"] / 1e9
+def measure(threads: int, quick: bool, repeats: int) -> dict[str, object]:
+    torch.manual_seed(0)
+    torch.set_num_threads(threads)
+    grid = QUICK if quick else GRID
+    result: dict[str, object] = {cell: measure_grid(cell, grid, repeats) for cell in ("lstm", "rnn")}
+    return result | (measure_one_thread(quick) if threads == 1 else {})
 
 
-def show(rows: list[dict[str, float | str]]) -> None:
-    columns = ("cell", "n", "batch", "T", "nn ms", "rel ms", "rel/nn", "plain/nn", "lean/rel", "naive/rel", "GF/s")
-    table = Table(*columns, title="forward + backward")
-    for row in rows:
-        value = {name: float(v) for name, v in row.items() if name != "cell"}
-        naive = f"{value['naive'] / value['rel']:.1f}" if "naive" in value else "-"
-        ratios = [value["rel"] / value["nn"], value["plain"] / value["nn"], value["lean"] / value["rel"]]
-        sizes = [str(row[name]) for name in ("cell", "n", "batch", "T")]
-        times = [f"{value[name]:.2f}" for name in ("nn", "rel")]
-        table.add_row(*sizes, *times, *(f"{r:.2f}" for r in ratios), naive, f"{value['gflops']:.0f}")
-    Console(width=120).print(table)
+RATIOS = {  # name: numerator, denominator; the worst cell is the least where more is better
+    "rel/nn": ("rel", "nn", max),
+    "plain/nn": ("plain", "nn", max),
+    "lean/rel": ("lean", "rel", max),
+    "naive/rel": ("naive", "rel", min),
+    "eager/rel": ("eager", "rel", min),
+    "reference/rel": ("reference", "rel", min),
+    "reference/eager": ("reference", "eager", max),
+}
 
 
-def summarise(rows: list[dict[str, float | str]]) -> dict[str, dict[str, float]]:
+def summarise(rows: list[Row]) -> dict[str, dict[str, float]]:
     result = {}
-    for cell in ("lstm", "rnn"):
-        mine = [{k: float(v) for k, v in row.items() if k != "cell"} for row in rows if row["cell"] == cell]
-        rel, plain = [r["rel"] / r["nn"] for r in mine], [r["plain"] / r["nn"] for r in mine]
-        naive = [r["naive"] / r["rel"] for r in mine if "naive" in r]
-        result[cell] = {"rel/nn": geometric_mean(rel), "rel/nn worst": max(rel), "plain/nn": geometric_mean(plain)}
-        if naive:
-            result[cell] |= {"naive/rel": geometric_mean(naive), "naive/rel worst": min(naive)}
+    for name, (above, below, worst) in RATIOS.items():
+        values = [row[above] / row[below] for row in rows if above in row]
+        result[name] = {"mean": geometric_mean(values), "worst": worst(values), "cells": len(values)}
     return result
+
+
+def show(cell: str, threads: int, rows: list[Row], peak: float) -> None:
+    names = ("rel/nn", "plain/nn", "lean/rel", "naive/rel", "reference/eager")
+    title = f"{cell}, {threads} thread(s), forward + backward"
+    table = Table("n", "batch", "T", "nn ms", "rel ms", *names, "GF/s", "of the peak", title=title)
+    for row in rows:
+        ratios = [f"{row[a] / row[b]:.2f}" if a in row else "-" for a, b, _ in map(RATIOS.__getitem__, names)]
+        times = [f"{row[name]:.2f}" for name in ("nn", "rel")]
+        speed = [f"{row['gflops']:.0f}", f"{row['gflops'] / peak / threads:.0%}"]
+        table.add_row(*(f"{row[name]:.0f}" for name in ("n", "batch", "T")), *times, *ratios, *speed)
+    Console(width=130).print(table)
+
+
+def run_apart(threads: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The measurements with so many threads, in a process of their own."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder, "part.json")
+        command = [sys.executable, "-m", "benchmarks.kernel", "--part", str(target), "--threads", str(threads)]
+        command += ["--repeats", str(arguments.repeats)] + ["--quick"] * arguments.quick
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+        subprocess.run(command, check=True, env=environment)
+        return json.loads(target.read_text(encoding="utf-8"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="T = 120 only")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="T = 120 only, shorter fits")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--part", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    torch.manual_seed(0)
-    torch.set_num_threads(arguments.threads)
-    rows = measure_grid(QUICK if arguments.quick else GRID, arguments.repeats, slow_until=128 * 64 * 120)
+    if arguments.part:
+        part = measure(arguments.threads[0], arguments.quick, arguments.repeats)
+        arguments.part.write_text(json.dumps(part), encoding="utf-8")
+        return
+    load = os.getloadavg()
+    parts = {threads: run_apart(threads, arguments) for threads in arguments.threads}
+    peak = max(parts[1]["one-core peak, GF/s"].values()) if 1 in parts else max(peak_gflops().values())
+    summary = {}
+    for threads, part in parts.items():
+        for cell in ("lstm", "rnn"):
+            show(cell, threads, part[cell], peak)
+            summary[f"{cell}, {threads} thread(s)"] = summarise(part[cell])
     report = {
         "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
-        "load": os.getloadavg(),
-        "threads": arguments.threads,
+        "load": load,
         "backend": ops.backend_report(),
-        "summary": summarise(rows),
-        "mkl gflops": peak_gflops(),
-        "peak MB, n=128 batch=64 T=520": measure_memory(128, 64, 520),
-        "peak MB of full attention, n=128 batch=10": {str(steps): measure_full(steps) for steps in (505, 1010, 2020)},
-        "streamed step, us": measure_step(),
-        "grid": rows,
+        "summary": summary,
+        **{name: value for name, value in parts.get(1, {}).items() if name not in ("lstm", "rnn")},
+        "grid": {threads: {cell: part[cell] for cell in ("lstm", "rnn")} for threads, part in parts.items()},
     }
-    show(rows)
     Console(width=120).print({name: value for name, value in report.items() if name not in ("grid", "backend")})
     RESULT.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 

@@ -15,34 +15,43 @@ SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "
 KERNEL = ["-DREMANENCE_POISON", "-DREMANENCE_PORTABLE_ONLY"]
 
 
-@pytest.fixture
-def check(tmp_path, require_or_skip):
-    """Builds one of the programs beside this file with the sanitizers, runs it, and fails with what it says."""
-    compiler = os.environ.get("CXX", "c++")
+@pytest.fixture(scope="module")
+def compile_with_sanitizers(tmp_path_factory, require_or_skip):
+    """Gives ``compile(name, *arguments)``, which calls the compiler and returns what it made."""
+    compiler, folder = os.environ.get("CXX", "c++"), tmp_path_factory.mktemp("csrc")
     if shutil.which(compiler) is None:
         require_or_skip("kernel", "there is no C++ compiler")
 
-    def run(program: str, *arguments: str) -> None:
-        built = tmp_path / program
-        files = [str(HERE / f"{program}.cpp"), "-o", str(built)]
-        subprocess.run([compiler, "-std=c++20", f"-I{SOURCES}", *SANITIZE, *arguments, *files], check=True)
-        environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
-        result = subprocess.run([str(built)], capture_output=True, text=True, env=environment)
-        assert result.returncode == 0, result.stdout + result.stderr
+    def run(name: str, *arguments: str) -> str:
+        made = str(folder / name)
+        subprocess.run([compiler, "-std=c++20", f"-I{SOURCES}", *SANITIZE, *arguments, "-o", made], check=True)
+        return made
 
     return run
 
 
-@pytest.mark.slow
-def test_no_sanitizer_complains_and_gradients_are_differences(check):
-    check("check_kernel", *KERNEL, str(SOURCES / "kernel_portable.cpp"))
+@pytest.fixture(scope="module")
+def kernel(compile_with_sanitizers) -> str:
+    """The portable kernel, which takes far longer to compile than the programs that check it."""
+    return compile_with_sanitizers("kernel.o", *KERNEL, "-c", str(SOURCES / "kernel_portable.cpp"))
+
+
+def check(program: str) -> None:
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
+    result = subprocess.run([program], capture_output=True, text=True, env=environment)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.slow
-def test_generation_and_single_steps_have_the_bits_of_the_scan(check):
-    check("check_stack", *KERNEL, str(SOURCES / "kernel_portable.cpp"))
+def test_no_sanitizer_complains_and_gradients_are_differences(compile_with_sanitizers, kernel):
+    check(compile_with_sanitizers("check_kernel", *KERNEL, str(HERE / "check_kernel.cpp"), kernel))
 
 
 @pytest.mark.slow
-def test_pairs_are_counted_right_under_the_sanitizers(check):
-    check("check_pairs")
+def test_generation_and_single_steps_have_the_bits_of_the_scan(compile_with_sanitizers, kernel):
+    check(compile_with_sanitizers("check_stack", *KERNEL, str(HERE / "check_stack.cpp"), kernel))
+
+
+@pytest.mark.slow
+def test_pairs_are_counted_right_under_the_sanitizers(compile_with_sanitizers):
+    check(compile_with_sanitizers("check_pairs", str(HERE / "check_pairs.cpp")))

@@ -113,3 +113,16 @@ def test_bad_input_is_named_as_always(change, words):
     layer = LAYERS["RelLSTM"]()
     with torch.no_grad(), pytest.raises(ValueError, match=words):
         layer.step(*change(torch.randn(2, 6), layer.initial_state(2)))
+
+
+@pytest.mark.parametrize("name", ["RelLSTM", "SABGRU", "GORU"])
+def test_a_stream_needs_no_more_memory_the_longer_it_is(name):
+    layer = LAYERS[name]()
+    with torch.inference_mode():
+        state = layer.initial_state(1)
+        size = state.nbytes
+        for x_t in torch.randn(3000, 1, 6):
+            output, state = layer.step(x_t, state)
+            assert state.nbytes == size
+    assert state.step.item() == 3000
+    assert bool(output.isfinite().all())

@@ -60,3 +60,8 @@ def test_the_choice_ends_with_the_block():
 def test_a_segment_of_no_steps_is_refused():
     with pytest.raises(ValueError, match="segment"), saving(segment=0):
         pass
+
+
+def test_gradients_of_a_long_sequence_stay_exact_in_segments(scans):
+    case = scans.make_case(SPECS[0], steps=3000, batch=2, hidden=8)
+    assert_matches(run(case, "fused", segment=256), run(case, "fused"))

@@ -1,3 +1,5 @@
+import heapq
+
 import numpy as np
 import pytest
 import torch
@@ -6,6 +8,8 @@ from torch import nn
 import remanence.nn
 from remanence import probes
 from remanence.testing import assert_agrees
+
+PUSH = heapq.heappush
 
 
 def test_even_attention_is_one_over_t():
@@ -100,10 +104,40 @@ def test_depth_without_reads_is_the_distance_and_with_all_reads_zero():
     assert probes.dependency_depth(np.tri(5) / np.arange(1, 6)[:, None]).depth.tolist() == [0] * 5
 
 
-def test_a_thousand_sparse_steps_are_quick_and_the_bound_is_reported():
-    found = probes.dependency_depth(probes.attention_map(remanence.nn.RelRNN(2, 3), torch.randn(300, 1, 2)), 1e-4)
-    assert found.bound(0.5).shape == (300,)
+def test_the_bound_is_reported_beside_the_gradient():
+    plotly = pytest.importorskip("plotly.graph_objects")
+    layer, x = remanence.nn.RelRNN(2, 3), torch.randn(60, 1, 2)
+    found = probes.dependency_depth(probes.attention_map(layer, x), 1e-4)
+    assert found.bound(0.5).shape == (60,)
     assert found.bound(0.5)[-1] == 1 / found.kappa
+    assert isinstance(found.plot_beside(probes.gradient_reach(layer, x), 0.5), plotly.Figure)
+    with pytest.raises(ValueError, match="`reach` must have 60 steps; got 5"):
+        found.plot_beside(probes.gradient_reach(layer, x[:5]), 0.5)
+
+
+def test_lists_of_steps_say_the_same_as_the_matrix():
+    layer, x = remanence.nn.RelRNN(2, 3, recent=3, relevant=3), torch.randn(80, 1, 2)
+    trace = layer.trace(x)[0]
+    listed = probes.dependency_depth((trace.steps[:, 0], trace.weights[:, 0]), 1e-4)
+    dense = probes.dependency_depth(probes.attention_map(layer, x), 1e-4)
+    assert np.array_equal(listed.depth, dense.depth)
+    assert listed.kappa == dense.kappa
+    with pytest.raises(ValueError, match=r"be two arrays \(T, K\)"):
+        probes.dependency_depth((trace.steps[:, 0], trace.weights[:5, 0]))
+
+
+def test_sparse_attention_takes_near_linear_time(monkeypatch):
+    """Counted, not timed: pushes to the queue grow with the number of reads."""
+    counts = []
+    for length in (2000, 8000):
+        pushed = []
+        monkeypatch.setattr(heapq, "heappush", lambda queue, item, pushed=pushed: pushed.append(1) or PUSH(queue, item))
+        generator = np.random.default_rng(0)
+        steps = generator.integers(0, np.arange(1, length + 1)[:, None], (length, 5))
+        found = probes.dependency_depth((steps, np.full((length, 5), 0.2)), 1e-3)
+        assert (found.depth >= 0).mean() > 0.5
+        counts.append(len(pushed))
+    assert counts[1] < 5 * counts[0]
 
 
 def test_bad_attention_is_refused():

@@ -201,6 +201,7 @@ def test_loss_against_context_is_the_targets():
     gap = probes.truncation_gap(nn.Identity(), (x, y), [1, 5], nn.functional.mse_loss, ends=4)
     expected = (x[-4:] - y[-4:]).square().mean()
     assert_agrees([gap.full_loss, *gap.loss], float(expected), torch.float32)
+    assert gap.perplexity == tuple(math.exp(value) for value in gap.loss)
 
 
 def test_copying_needs_memory_and_echoing_does_not():

@@ -9,8 +9,11 @@ from torch import nn
 
 import remanence.nn
 from remanence import probes
+from remanence.probes._meter import peak_bytes
 from remanence.testing import assert_agrees, assert_estimates
 from remanence.theory import uniform_transfer
+
+OFFSETS = 4  # the zeros added to the states, their gradient, and both in float64
 
 
 def linear_layer(values):
@@ -173,6 +176,11 @@ def test_bad_requests_name_the_way_out():
 
 
 @pytest.mark.slow
-def test_ten_thousand_steps():
-    reach = probes.gradient_reach(nn.LSTM(2, 8), torch.randn(10_000, 1, 2))
-    assert len(reach.distance) == 10_000
+@pytest.mark.parametrize("make", [lambda: nn.LSTM(2, 8), lambda: remanence.nn.RelLSTM(2, 8, recent=5, relevant=5)])
+def test_ten_thousand_steps_take_little_more_memory_than_training_on_them(make):
+    layer, x = make(), torch.randn(10_000, 1, 2)
+    training = peak_bytes(lambda: torch.autograd.grad(layer(x)[0][-1].sum(), list(layer.parameters())))
+    probing = peak_bytes(lambda: probes.gradient_reach(layer, x))
+    assert probing < 2 * training + OFFSETS * x.shape[0] * 8 * x.element_size()
+    assert probing < 50_000_000
+    assert len(probes.gradient_reach(layer, x).distance) == 10_000

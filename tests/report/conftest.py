@@ -77,6 +77,7 @@ def write_run(
     options: dict[str, Any] | None = None,
     manifest: dict[str, Any] | None = None,
     steps: int = 12,
+    aims: bool = True,
     **state: Any,
 ) -> Path:
     """Writes a run's folder."""
@@ -84,6 +85,7 @@ def write_run(
     inside = ", ".join(f"{key} = {json.dumps(value)}" for key, value in (options or {}).items())
     config = f"seed = {seed}\n[task]\nname = {json.dumps(task)}\noptions = {{length = {length}}}\nbatch_size = 10\n"
     config += f"[model]\nname = {json.dumps(model)}\noptions = {{{inside}}}\n[budget]\nupdates = {updates}\n"
+    config += "accuracy = 0.995\n" if aims else ""
     (folder / "config.toml").write_text(config, encoding="utf-8")
     lines = learning_curve(updates, every, best)
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")

@@ -205,6 +205,13 @@ def test_letters_stand_out_from_the_paper(page, theme):
     assert worst >= 4.5
 
 
+def test_it_prints_light_and_without_controls(page):
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.locator("#theme, nav, .legend, .filters").locator("visible=true").count() == 0
+    assert page.pdf().startswith(b"%PDF")
+    page.emulate_media(media="screen", color_scheme="light")
+
+
 @pytest.mark.slow
 def test_a_hundred_runs_are_small_and_quick(browser, make_run, tmp_path):
     """Under 15 MB, and under two seconds of work for the browser, from opening the file to the last picture."""

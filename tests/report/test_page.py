@@ -262,3 +262,15 @@ def test_stored_information_curves_are_drawn(write, tmp_path):
     assert 'data-model="RNN 8"' in page
     assert 'data-model="training set"' in page
     assert "power law, gamma = 1" in page
+
+
+def test_a_task_without_an_end_is_not_said_to_be_solved(write, make_run):
+    for seed in (0, 1):
+        run = make_run(f"text-{seed}", task="ptb-char", seed=seed, best=0.4, aims=False)
+        line = {"kind": "validation", "update": 1001, "loss": 1.0, "accuracy": 0.4, "best": True}
+        with (run / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps({**line, "bits_per_character": 1.5 + seed / 10}) + "\n")
+    page = text_of(write(run.parent))
+    assert "LSTM on Ptb-char at T = 100 reaches 1.55 (1.5 to 1.6) bits per character over 2 seeds" in page
+    assert "solve" not in page
+    assert "not reached" not in page

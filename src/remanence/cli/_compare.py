@@ -48,7 +48,7 @@ def compare_models(
     with contextlib.nullcontext() if as_json else live(Console(), make_table, _line) as tick:
         rows = carry_out_or_leave(cells, place, jobs, tick)
     report = {"runs": rows, "seeds": over_seeds(rows), "transfer": _transferred(cells, transfer_lengths)}
-    _keep(report, place)
+    keep_comparison(place, report)
     _show(report, as_json)
     leave_if_failed(rows, place)
 
@@ -196,10 +196,23 @@ def _transferred(cells: list[Cell], lengths: list[int]) -> list[dict[str, Any]]:
     return rows
 
 
-def _keep(report: dict[str, list[dict[str, Any]]], place: Path) -> None:
-    """Leaves what was found beside the runs, for ``remanence report``."""
-    command = ["remanence", *sys.argv[1:]]
-    (place / "comparison.json").write_text(json.dumps({"command": command, **report}, indent=1), encoding="utf-8")
+def keep_comparison(place: Path, report: dict[str, list[dict[str, Any]]]) -> Path:
+    """Leaves what was found, and the command, beside the runs, for ``remanence report``.
+
+    Args:
+        place: the folder of the runs.
+        report: ``runs``, and ``transfer``: rows with ``run``, ``measured_at``, ``sequences`` and ``accuracy``.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     keep_comparison(Path(folder), {"runs": [], "transfer": []}).name
+        'comparison.json'
+    """
+    path = place / "comparison.json"
+    table = {"command": ["remanence", *sys.argv[1:]], **report}
+    path.write_text(json.dumps(table, indent=1), encoding="utf-8")
+    return path
 
 
 def _show(report: dict[str, list[dict[str, Any]]], as_json: bool) -> None:

@@ -19,7 +19,7 @@ INTRODUCTION = """\
 the rest is blank. Then all are asked for, in their order. A guess gets {chance}.
 An LSTM against cells with a bounded memory (Rel), which keep past states that proved relevant. Training begins with \
 short sequences, T = {start}, and goes on to longer ones whenever {share} are recalled: a curriculum, one of our \
-training options. A second LSTM trains at T = {task.length} throughout. A run ends at 99 %, or after {updates:,} \
+training options. A second LSTM trains at T = {task.length} throughout. A run ends at {enough}, or after {updates:,} \
 updates of {batch} sequences; seed {seed}.
 """
 
@@ -43,6 +43,7 @@ def introduction(console: Console, cells: Sequence[Cell], task: Denoise, seed: i
         chance=percent(task.chance.accuracy),
         start=config.curriculum.start,
         share=percent(config.curriculum.accuracy),
+        enough=percent(config.budget.accuracy or 1.0),
         updates=config.budget.updates,
         batch=config.task.batch_size,
         seed=seed,
@@ -138,13 +139,16 @@ def _coloured(share: float) -> str:
     return f"[green]{percent(share)}[/green]" if share >= SOLVED else percent(share)
 
 
-def where(console: Console, runs: Sequence[Path]) -> None:
-    """Names the run folders, and what can be done with them.
+def where(console: Console, runs: Sequence[Path], page: Path | None) -> None:
+    """Names the run folders, what can be done with them, and the page about them.
 
     Args:
         console: where to.
         runs: one a contender.
+        page: the report; None if plotly, which draws it, is missing.
     """
     console.print(f"\nRuns, with curves, settings and weights: {runs[0].parent}. For instance:", soft_wrap=True)
     console.print(f"  remanence evaluate {runs[0]} --length 100,1000", highlight=False, soft_wrap=True)
     console.print(f"  remanence probe {runs[0]}", highlight=False, soft_wrap=True)
+    told = f"[bold]Open {page.resolve().as_uri()}[/bold]" if page else "For a page about it: pip install plotly"
+    console.print(f"\n{told}", highlight=False, soft_wrap=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from remanence.cli._compare import carry_out_or_leave, leave_if_failed, live
+from remanence.cli._compare import carry_out_or_leave, keep_comparison, leave_if_failed, live
 from remanence.cli._demo_display import introduction, race_line, race_table, result_table, where
 from remanence.cli._demo_words import Result, conclusion
+from remanence.report import write_report
 from remanence.tasks import Denoise
 from remanence.train import Cell, EvaluationConfig, RunConfig, evaluate, plan_grid, recipe, with_settings
 
@@ -34,7 +36,7 @@ class Plan:
 
     length: int = 100
     far: int = 5000
-    settings: tuple[str, ...] = ("budget.updates=6000", "budget.accuracy=0.99", "evaluation.every=250")
+    settings: tuple[str, ...] = ("budget.updates=6000", "budget.accuracy=0.998", "evaluation.every=250")
     rows: int = 200
     far_rows: int = 20
 
@@ -93,8 +95,23 @@ def run_demo(
     console.print(result_table(results, plan.length, plan.far))
     words = conclusion(results, plan.length, plan.far, task.chance.accuracy)
     console.print(words, highlight=False, soft_wrap=not console.is_terminal)
-    where(console, runs=[cell.run.folder for cell in cells])
+    keep_comparison(place, {"runs": rows, "transfer": [_far(result, plan) for result in results]})
+    where(console, [cell.run.folder for cell in cells], _report(place, measure=not quick))
     return results
+
+
+def _far(result: Result, plan: Plan) -> dict[str, Any]:
+    """A contender at the length that it was not trained for, as a comparison keeps it."""
+    which = {"model": result.label, "trained_at": plan.length, "run": str(result.run)}
+    return {**which, "measured_at": plan.far, "sequences": plan.far_rows, "accuracy": result.far_accuracy}
+
+
+def _report(place: Path, measure: bool) -> Path | None:
+    """The page about the runs; None without plotly."""
+    try:
+        return write_report([place], place / "report.html", measure=measure)
+    except ImportError:
+        return None
 
 
 def judge(cell: Cell, plan: Plan) -> Result:

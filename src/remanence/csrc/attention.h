@@ -169,17 +169,19 @@ template <class T> struct ReadBack {
 };
 
 // Local copies: a store through a vector might change anything else for all the compiler knows.
-template <class T, int M> static void spread_group(const Read<T> &read, const ReadBack<T> &back, Index i) {
-  const Group<T> group(read, i);
+template <class T, int M, bool wide>
+static void spread_slots(const Read<T> &read, const ReadBack<T> &back, const Group<T> &group, Index i) {
+  const T *key[4] = {group.key[0], group.key[1], group.key[2], group.key[3]};
   const T *eq = read.eq, *v_of = read.v, *dr_of = back.dr;
   T *dq_of = back.dq, *dv_of = back.dv, *sums[M];
   Vec<T> z[M], de[M];
   for (int g = 0; g < M; ++g) sums[g] = back.sums[i + g], z[g] = all<T>(back.z[i + g]), de[g] = all<T>(back.de[i + g]);
   for (Index j = 0, np = read.np; j < np; j += WIDTH<T>) {
     Vec<T> dr = load(dr_of + j), v = load(v_of + j), dq = load(dq_of + j), dv = load(dv_of + j), r[4];
-    if (!group.wide) reciprocals<T>(load(eq + j), group.key, j, r);
+    if (!wide) reciprocals<T>(load(eq + j), key, j, r);
+#pragma GCC unroll 4
     for (int g = 0; g < M; ++g) {
-      Vec<T> t = group.wide ? T(1) + bend(read, group.key[g], read.wide[i + g], j) : T(1) - T(2) * r[g];
+      Vec<T> t = wide ? T(1) + bend(read, key[g], read.wide[i + g], j) : T(1) - T(2) * r[g];
       Vec<T> dk = de[g] * (v - v * t * t);
       dq += dk, dv += de[g] * t;
       store(sums[g] + j, load(sums[g] + j) + z[g] * dr);
@@ -187,6 +189,11 @@ template <class T, int M> static void spread_group(const Read<T> &read, const Re
     }
     store(dq_of + j, dq), store(dv_of + j, dv);
   }
+}
+
+template <class T, int M> static void spread_group(const Read<T> &read, const ReadBack<T> &back, Index i) {
+  const Group<T> group(read, i);
+  group.wide ? spread_slots<T, M, true>(read, back, group, i) : spread_slots<T, M, false>(read, back, group, i);
 }
 
 template <class T> static void spread_dot(const Read<T> &read, const ReadBack<T> &back, Index i) {

@@ -88,15 +88,16 @@ template <class T> static void recompute(const BackwardPass<T> &p, Index from, I
   const Scan<T> &a = *p.a;
   Index np = a.np, size = a.spec.planes() * np;
   for (Index t = from; t < to; ++t) {
-    for (Index row = 0; row < p.rows; ++row)
+    Index rows = a.alive(t, p.first, p.rows);
+    for (Index row = 0; row < rows; ++row)
       copy(p.through + row * np, t < a.length(p.first + row) ? p.s_before(t, row) : p.zero, np);
     T *gates = p.gates ? p.gates + t % p.chunk * p.rows * size : nullptr;
     if (p.queries)
-      multiply<T>(p.queries + t % p.chunk * p.rows * np, np, p.rows, nullptr, {p.through, np, a.n}, {nullptr, 0, 0},
+      multiply<T>(p.queries + t % p.chunk * p.rows * np, np, rows, nullptr, {p.through, np, a.n}, {nullptr, 0, 0},
                   p.plan->query);
     if (!gates) continue;
-    make_planes(a, *p.plan, p.rows, a.x + p.at(t, 0) * a.inputs, p.through, gates);
-    for (Index row = 0; row < p.rows; ++row) {
+    make_planes(a, *p.plan, rows, a.x + p.at(t, 0) * a.inputs, p.through, gates);
+    for (Index row = 0; row < rows; ++row) {
       if (t >= a.length(p.first + row)) continue;
       if (a.spec.cell == LSTM) copy(p.dr, p.before(a.c_hist, p.c_init, t, row), np);
       cell_forward<T>(a.spec, p.plan->modrelu, np, {gates + row * size, p.dr, p.leak(t, row), p.eq});
@@ -178,24 +179,25 @@ template <class T> static void step_back(const BackwardPass<T> &p, Index t) {
   Layout layout(a.spec);
   Index np = a.np;
   bool reads = a.spec.memory == BUFFER;
+  Index rows = a.alive(t, p.first, p.rows);
   auto live = [&](Index row) { return t < a.length(p.first + row); };
-  for (Index row = 0; row < p.rows; ++row)
+  for (Index row = 0; row < rows; ++row)
     if (live(row))
       row_through_memory(p, t, row);
     else
       fill(p.d_row(t, row), p.pitch, T(0));
   T *d = p.d_row(t, 0);
   if (reads)
-    multiply<T>(p.through, np, p.rows, nullptr, {d + (layout.planes + 1) * np, p.pitch, np}, {nullptr, 0, 0},
+    multiply<T>(p.through, np, rows, nullptr, {d + (layout.planes + 1) * np, p.pitch, np}, {nullptr, 0, 0},
                 p.plan->key_back);
   for (Index row = 0; row < p.rows; ++row)
     if (live(row))
       row_through_cell(p, t, row);
     else if (p.g->offset)
       fill(p.g->offset + p.at(t, row) * a.n, a.n, T(0));
-  multiply<T>(p.through, np, p.rows, nullptr, {d + layout.s_first * np, p.pitch, p.plan->s_back.depth}, {nullptr, 0, 0},
+  multiply<T>(p.through, np, rows, nullptr, {d + layout.s_first * np, p.pitch, p.plan->s_back.depth}, {nullptr, 0, 0},
               p.plan->s_back);
-  for (Index row = 0; row < p.rows; ++row)
+  for (Index row = 0; row < rows; ++row)
     if (live(row)) row_before(p, t, row);
 }
 
@@ -217,6 +219,7 @@ template <class T> static void add_weights(const BackwardPass<T> &p, Index from,
   for (Index t = from; t < to; ++t)
     for (Index row = row0; row < row1; ++row)
       if (t < a.length(p.first + row)) p.left_rows[depth++] = p.d_row(t, row);
+  if (!depth) return;  // all have ended
   pack_rows(p.left, p.left_rows, p.pitch, depth);
   pack_right([&](Index t, Index row) { return p.s_before(t, row); }, np, np);
   add_outer(sums.from_s, p.plan->s_back.depth, np, p.left + layout.s_first * np * depth, p.right, depth);
@@ -233,12 +236,16 @@ template <class T> static void add_weights(const BackwardPass<T> &p, Index from,
 template <class T> static void give_inputs(const BackwardPass<T> &p, Index from, Index to) {
   const Scan<T> &a = *p.a;
   if (!p.g->x || !a.inputs) return;
-  Index ip = round_up(a.inputs);
-  multiply<T>(p.dx, ip, (to - from) * p.rows, nullptr, {p.d_row(from, 0), p.pitch, p.plan->x_back.depth},
-              {nullptr, 0, 0}, p.plan->x_back);
-  for (Index t = from; t < to; ++t)
-    for (Index row = 0; row < p.rows; ++row)
-      copy(p.g->x + p.at(t, row) * a.inputs, p.dx + ((t - from) * p.rows + row) * ip, a.inputs);
+  Index ip = round_up(a.inputs), together = a.lengths ? 1 : to - from;  // steps per product
+  for (Index t = from; t < to; t += together)
+    multiply<T>(p.dx + (t - from) * p.rows * ip, ip, together * a.alive(t, p.first, p.rows), nullptr,
+                {p.d_row(t, 0), p.pitch, p.plan->x_back.depth}, {nullptr, 0, 0}, p.plan->x_back);
+  for (Index t = from; t < to; ++t) {
+    T *out = p.g->x + p.at(t, 0) * a.inputs;
+    Index rows = a.alive(t, p.first, p.rows);
+    for (Index row = 0; row < rows; ++row) copy(out + row * a.inputs, p.dx + ((t - from) * p.rows + row) * ip, a.inputs);
+    fill(out + rows * a.inputs, (p.rows - rows) * a.inputs, T(0));
+  }
 }
 
 template <class T> static void finish_backward(const BackwardPass<T> &p) {

@@ -203,6 +203,16 @@ BackwardOut scan_backward(Maybe d_output, Maybe d_s, Maybe d_c, Maybe d_h, Maybe
   return backward_typed<double>(i, spec, d, saved, need_x);
 }
 
+Tensor packed_product(Tensor a, Tensor weights) {
+  int64_t rows = a.size(0), depth = a.size(1), width = weights.size(0);
+  expect(a, "a", ScalarType::Float, {rows, depth}), expect(weights, "weights", ScalarType::Float, {width, depth});
+  STD_TORCH_CHECK(width % ALIGN == 0, "remanence: the number of rows of `weights` must be a multiple of 16");
+  Tensor left = dense(a), right = dense(weights), result = torch::stable::new_empty(a, {rows, width});
+  Block packed(std::size_t(width * depth) * sizeof(float));
+  kernel<float>().product(in<float>(left), rows, in<float>(right), width, depth, packed.get(), out<float>(result));
+  return result;
+}
+
 #ifndef REMANENCE_SOURCE_HASH
 #define REMANENCE_SOURCE_HASH "unknown"
 #endif
@@ -228,6 +238,7 @@ STABLE_TORCH_LIBRARY(remanence, m) {
       "Tensor? h_offset, Tensor output, Tensor slot, Tensor h_hist, Tensor s_hist, Tensor c_hist, Tensor gates, "
       "Tensor q_hist, Tensor k_hist, Tensor norm, Tensor wide, int[] config, bool need_x) -> (Tensor, Tensor, Tensor, "
       "Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)");
+  m.def("packed_product(Tensor a, Tensor weights) -> Tensor");
   m.def("source_hash() -> str");
   m.def("instruction_set() -> str");
   m.def("release_memory() -> ()");
@@ -236,6 +247,7 @@ STABLE_TORCH_LIBRARY(remanence, m) {
 STABLE_TORCH_LIBRARY_IMPL(remanence, CPU, m) {
   m.impl("scan_forward", TORCH_BOX(&scan_forward));
   m.impl("scan_backward", TORCH_BOX(&scan_backward));
+  m.impl("packed_product", TORCH_BOX(&packed_product));
 }
 
 STABLE_TORCH_LIBRARY_IMPL(remanence, CompositeExplicitAutograd, m) {

@@ -123,10 +123,10 @@ template <class T> static T *state_rows(const ForwardPass<T> &pass, Index t) {
   return a.spec.memory == BUFFER ? pass.buffer.values.at(t, 0) : nullptr;
 }
 
-template <class T> static void step_keys(const ForwardPass<T> &pass, Index t, const T *h) {
+template <class T> static void step_keys(const ForwardPass<T> &pass, Index t, Index rows, const T *h) {
   const Scan<T> &a = *pass.a;
   T *keys = pass.buffer.keys.at(t, 0);
-  make_keys(a, *pass.plan, h, pass.rows, keys, &pass.buffer.wide_at(t, 0));
+  make_keys(a, *pass.plan, h, rows, keys, &pass.buffer.wide_at(t, 0));
 }
 
 template <class T> static void finish_row(const ForwardPass<T> &pass, Index t, Index row) {
@@ -153,20 +153,21 @@ template <class T> static void silent_row(const ForwardPass<T> &pass, Index t, I
 template <class T> static void step_all(const ForwardPass<T> &pass, Index t, T *h_spare) {
   const Scan<T> &a = *pass.a;
   Index np = a.np, at = t * a.batch + pass.first, planes = a.spec.planes() * np;
-  for (Index row = 0; row < pass.rows; ++row)
+  Index rows = a.alive(t, pass.first, pass.rows);
+  for (Index row = 0; row < rows; ++row)
     if (a.at(a.reset, t, pass.first + row) && t < a.length(pass.first + row)) reset_row(pass, row);
   T *gates = a.gates ? a.gates + at * planes : pass.planes, *h = state_rows(pass, t);
   if (!h) h = h_spare;
-  make_planes(a, *pass.plan, pass.rows, a.x + at * a.inputs, pass.s, gates);
+  make_planes(a, *pass.plan, rows, a.x + at * a.inputs, pass.s, gates);
   if (a.spec.memory == BUFFER)
-    multiply<T>(a.q_hist ? a.q_hist + at * np : pass.q, np, pass.rows, nullptr, {pass.s, np, a.n}, {nullptr, 0, 0},
+    multiply<T>(a.q_hist ? a.q_hist + at * np : pass.q, np, rows, nullptr, {pass.s, np, a.n}, {nullptr, 0, 0},
                 pass.plan->query);
-  for (Index row = 0; row < pass.rows; ++row) {
+  for (Index row = 0; row < rows; ++row) {
     bool live = t < a.length(pass.first + row);
     if (live && a.spec.memory == BUFFER) screen_oldest(pass.buffer, t, row, pass.position[row]);
     if (live) step_cell(pass, t, row, gates + row * planes, h + row * np);
   }
-  if (a.spec.memory == BUFFER) step_keys(pass, t, h);
+  if (a.spec.memory == BUFFER) step_keys(pass, t, rows, h);
   for (Index row = 0; row < pass.rows; ++row) {
     Index length = a.length(pass.first + row);
     if (t >= length) {

@@ -147,6 +147,13 @@ static void multiply(T *out, Index stride, Index rows, const T *bias, const Oper
   }
 }
 
+template <class T>
+static void product(const T *a, Index rows, const T *weights, Index width, Index depth, void *packed, T *out) {
+  Panels<T> panels{static_cast<T *>(packed), depth, width};
+  pack_transposed(panels, 0, 0, weights, width, depth);
+  multiply<T>(out, width, rows, nullptr, {a, depth, depth}, {nullptr, 0, 0}, panels);
+}
+
 // --- sums of outer products ------------------------------------------------------------------------------------------
 
 constexpr int OUTER_ROWS = REGISTERS >= 32 ? 8 : 4;  // divides ALIGN

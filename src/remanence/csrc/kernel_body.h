@@ -17,7 +17,7 @@
 
 template <class T> static constexpr Kernel<T> make_kernel() {
   return {plan_size<T>, make_plan<T>, forward_scratch<T>, forward<T>,
-          sums_size<T>, backward_scratch<T>, backward<T>, finish<T>,
+          sums_size<T>, backward_scratch<T>, backward<T>, finish<T>, product<T>,
           ends_size<T>, make_ends<T>, generate_scratch<T>, generate<T>,
           once_scratch<T>, once<T>};
 }

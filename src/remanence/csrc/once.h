@@ -37,7 +37,7 @@ template <class T> static void step_from_sums(const ForwardPass<T> &pass, Index 
     if (reads) screen_oldest(pass.buffer, t, row, pass.position[row]);
     step_cell(pass, t, row, pass.planes + row * planes, h + row * np);
   }
-  if (reads) step_keys(pass, t, h);
+  if (reads) step_keys(pass, t, pass.rows, h);
   for (Index row = 0; row < pass.rows; ++row) {
     step_row(pass, t, row, h + row * np);
     if (t == a.steps - 1) finish_row(pass, t, row);

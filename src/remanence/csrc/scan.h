@@ -64,6 +64,11 @@ struct Scan {
   bool keeps_weights() const { return spec.memory == BUFFER && spec.recent >= 0; }
   Index norm_size() const { return keeps_weights() ? spec.recent + spec.relevant : 2; }
   Index length(Index row) const { return lengths ? lengths[row] : steps; }
+  // Rows first .. first + alive that may be at work at step t. Those behind them have ended; sorted, nobody else has.
+  Index alive(Index t, Index first, Index rows) const {
+    while (lengths && rows && t >= lengths[first + rows - 1]) --rows;
+    return rows;
+  }
   bool at(const bool *mask, Index t, Index row) const { return mask && mask[t * batch + row]; }
 };
 
@@ -92,6 +97,8 @@ struct Kernel {
   void (*backward)(const Scan<T> &, const Gradients<T> &, const void *plan, Index first, Index last, Index group_rows,
                    void *const *sums, void *scratch);
   void (*finish)(const Scan<T> &, const Gradients<T> &, void *const *sums, Index groups);
+  // out (rows, width) = a (rows, depth) weights', width a multiple of ALIGN: the product of all scans, for measuring it.
+  void (*product)(const T *a, Index rows, const T *weights, Index width, Index depth, void *packed, T *out);
   // Drawing tokens: packed head and encoder, shared by all rows, and the steps of some rows; see generation.h.
   std::size_t (*ends_size)(const Generation<T> &);
   void (*make_ends)(const Generation<T> &, void *ends);

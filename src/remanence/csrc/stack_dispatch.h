@@ -56,7 +56,7 @@ bool run_generate(Generation<T> &g, std::vector<Scan<T>> &layers, Index threads,
   void *ends = room(k.ends_size(g));
   k.make_ends(g, ends);
   g.ends = ends;
-  Index passes = (g.batch + BLOCK_ROWS - 1) / BLOCK_ROWS;
+  Index most = block_rows(layers[0].np, g.batch), passes = (g.batch + most - 1) / most;
   if (passes < threads) passes = threads < g.batch ? threads : g.batch;
   Index rows = (g.batch + passes - 1) / passes;
   std::atomic<bool> numbers{true};

@@ -110,7 +110,7 @@ H_DETACH_TRANSFER = {100: 100, 200: 91, 400: 77, 2000: 51, 5000: 42}
 
 # Document 000 prints Table 5 (Copy), Table 1 (transfer of Copy) and a table of Denoise; it has no curriculum.
 GRID = (
-    Arm("copy", "RelLSTM", 6000, CURRICULUM, 100, REL_TRANSFER),
+    Arm("copy", "RelLSTM", 10_000, CURRICULUM, 100, REL_TRANSFER),
     Arm("denoise", "RelLSTM", 6000, CURRICULUM, 100, seeds=5),
     Arm("copy", "RelRNN", 6000, CURRICULUM, 100, REL_TRANSFER),
     Arm("denoise", "RelRNN", 6000, CURRICULUM, 100, seeds=5),

@@ -12,6 +12,7 @@ import numpy as np
 from remanence._validate import message, positive_int, real
 
 from . import _plots
+from ._reach import GradientReach
 from ._result import ProbeResult
 
 
@@ -56,6 +57,20 @@ class DependencyDepth(ProbeResult):
             {"depth": (distance, self.depth)}, title=self.verdict, x="steps before the end", y="Jacobians"
         )
 
+    def plot_beside(self, reach: GradientReach, eigenvalue: float) -> Any:
+        """The bound beside a measured gradient, both in natural logarithms.
+
+        Args:
+            reach: of a run as long as the attention.
+            eigenvalue: positive, of the recurrent matrix.
+        """
+        if len(reach.distance) != len(self.depth):
+            raise ValueError(message("reach", f"have {len(self.depth)} steps", str(len(reach.distance))))
+        with np.errstate(divide="ignore"):
+            bound = np.log(self.bound(eigenvalue)[::-1])
+        shown = {"measured": (reach.distance, reach.log_norm), "bound": (reach.distance, bound)}
+        return _plots.lines(shown, title=self.verdict, x="steps before the end", y="ln |gradient|")
+
 
 def dependency_depth(attention: Any, threshold: float = 1e-3, *, last: int | None = None) -> DependencyDepth:
     """Finds, exactly, the fewest Jacobians from each step to the last whose weights multiply to a threshold at least.
@@ -65,7 +80,9 @@ def dependency_depth(attention: Any, threshold: float = 1e-3, *, last: int | Non
     settled in the order of its depth, best weight first, so sparse attention takes near-linear time.
 
     Args:
-        attention: ``(T, T)`` weights, rows are readers, or an :class:`AttentionMap`, of which the first map is taken.
+        attention: ``(T, T)`` weights, rows are readers; an :class:`AttentionMap`, of which the first map is taken; or a
+            pair of ``(T, K)`` arrays, the steps that each step reads (-1 for none) and their weights, as a layer's
+            trace has them for one row: nothing of size ``T * T`` is then made.
         threshold: least product of weights that counts.
         last: the end of the ways; ``None`` is the last step.
 
@@ -73,14 +90,34 @@ def dependency_depth(attention: Any, threshold: float = 1e-3, *, last: int | Non
         >>> dependency_depth(np.eye(4)).depth.tolist()
         [3, 2, 1, 0]
     """
+    real("threshold", threshold, above=0, most=1)
+    reads = _listed(*attention) if isinstance(attention, tuple) else _dense(attention)
+    end = len(reads) - 1 if last is None else positive_int("last", last, minimum=0)
+    depth, best = _search(reads, end, threshold)
+    return DependencyDepth(depth, best, threshold, max((len(row) for row in reads), default=0))
+
+
+def _dense(attention: Any) -> list[list[tuple[int, float]]]:
+    """What each step reads, from a matrix."""
     weights = np.asarray(attention.maps[0] if hasattr(attention, "maps") else attention, dtype=float)
     if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
         raise ValueError(message("attention", "have shape (T, T)", str(weights.shape)))
-    real("threshold", threshold, above=0, most=1)
-    end = weights.shape[0] - 1 if last is None else positive_int("last", last, minimum=0)
-    reads = [[(int(j), float(row[j])) for j in np.flatnonzero(row) if j <= t] for t, row in enumerate(weights)]
-    depth, best = _search(reads, end, threshold)
-    return DependencyDepth(depth, best, threshold, max((len(row) for row in reads), default=0))
+    return [[(int(j), float(row[j])) for j in np.flatnonzero(row) if j <= t] for t, row in enumerate(weights)]
+
+
+def _listed(steps: Any, weights: Any) -> list[list[tuple[int, float]]]:
+    """What each step reads, from lists of steps and weights; a step that stands in two slots counts with both."""
+    places, shares = np.asarray(steps), np.asarray(weights, dtype=float)
+    if places.ndim != 2 or places.shape != shares.shape:
+        raise ValueError(message("attention", "be two arrays (T, K)", f"{places.shape} and {shares.shape}"))
+    reads = []
+    for t, (row, values) in enumerate(zip(places.tolist(), shares.tolist(), strict=True)):
+        found: dict[int, float] = {}
+        for step, share in zip(row, values, strict=True):
+            if 0 <= step <= t and share:
+                found[step] = found.get(step, 0.0) + share
+        reads.append(list(found.items()))
+    return reads
 
 
 def _search(reads: list[list[tuple[int, float]]], end: int, threshold: float) -> tuple[np.ndarray, np.ndarray]:

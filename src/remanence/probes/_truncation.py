@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ from . import _plots
 from ._observe import inputs_of, is_batch_first, modules, output_of, untouched
 from ._result import ProbeResult
 
+MOST = 700.0
+"""Greatest exponent that a float bears."""
 StepLoss = Callable[[Tensor, Tensor | None], Tensor]
 
 
@@ -39,6 +42,11 @@ class TruncationGap(ProbeResult):
     """Mean loss of the whole model."""
     gradient: tuple[float, ...]
     """Norm of the difference between the parameters' gradients, relative to the whole model's."""
+
+    @property
+    def perplexity(self) -> tuple[float, ...]:
+        """``exp(loss)`` for every window: against ``ks``, perplexity against context length."""
+        return tuple(math.exp(min(value, MOST)) for value in self.loss)
 
     def sufficient(self, epsilon: float) -> int | None:
         """The least k of those tried from which on all outputs stay within epsilon; ``None`` if there is none."""

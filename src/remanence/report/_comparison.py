@@ -102,6 +102,23 @@ class Cell:
         return Spread(tuple(run.loss for run in self.runs if run.loss is not None))
 
     @property
+    def unit(self) -> str | None:
+        """The unit of the task beside loss and accuracy, if all of its runs have the same."""
+        units = {run.unit for run in self.runs if run.best is not None}
+        return units.pop() if len(units) == 1 else None
+
+    @property
+    def in_unit(self) -> Spread:
+        """What the best weights reach in that unit."""
+        found = [as_number((run.best or {}).get(self.unit)) for run in self.runs] if self.unit else []
+        return Spread(tuple(value for value in found if value is not None))
+
+    @property
+    def can_be_solved(self) -> bool:
+        """Whether there is an accuracy to reach: the settings name one, or a run got to 99 %."""
+        return bool(self.solved) or any(run.aims_at_accuracy for run in self.runs)
+
+    @property
     def solved(self) -> list[tuple[int, float | None]]:
         """Update and seconds at which each seed that got there reached 99 %."""
         return [run.solved_at for run in self.runs if run.solved_at is not None]

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from remanence.report._comparison import Cell, Comparison, seeds_of
 from remanence.report._figures import comparison_figures
-from remanence.report._findings import findings, headline, state_words, with_range
+from remanence.report._findings import findings, headline, in_unit, state_words, with_range
 from remanence.report._parts import Page, Section
 from remanence.report._runs import RunRecord
-from remanence.report._tables import Column, Entry, details, escape, facts, table
+from remanence.report._tables import Column, Entry, details, escape, facts, table, without_empty
 from remanence.report._words import ABSENT, count, duration, number_of, percent, plain, points
 
 
@@ -52,6 +52,7 @@ _CELL_COLUMNS = (
     Column("model", numeric=False),
     Column("T", "steps"),
     Column("accuracy", "validation, mean (range)"),
+    Column("in its unit", "validation, mean (range)"),
     Column("to 99 %", "updates, median"),
     Column("to 99 %", "time, median"),
     Column("parameters"),
@@ -62,7 +63,7 @@ _CELL_COLUMNS = (
 
 
 def _cells(page: Page, found: Comparison) -> str:
-    columns, rows = _without_empty(_CELL_COLUMNS, [_cell_row(page, cell) for cell in found.cells])
+    columns, rows = without_empty(_CELL_COLUMNS, [_cell_row(page, cell) for cell in found.cells])
     note = (
         "Accuracy is that of the best weights by validation; the range is over the seeds. "
         "Times are those of the machine below, with whatever else it did."
@@ -72,23 +73,19 @@ def _cells(page: Page, found: Comparison) -> str:
     return table(columns, rows, f"{found.title}: the models", "cells") + f'<p class="small">{note}</p>'
 
 
-def _without_empty(columns: Sequence[Column], rows: list[list[Entry]]) -> tuple[list[Column], list[list[Entry]]]:
-    """Leaves out columns in which no row has anything."""
-    kept = [place for place in range(len(columns)) if any(row[place].text != ABSENT for row in rows)]
-    return [columns[place] for place in kept], [[row[place] for place in kept] for row in rows]
-
-
 def _cell_row(page: Page, cell: Cell) -> list[Entry]:
     updates = sorted(update for update, _ in cell.solved)
     seconds = sorted(seconds for _, seconds in cell.solved if seconds is not None)
     reached = "" if len(updates) == len(cell.runs) else f" ({len(updates)} of {len(cell.runs)})"
+    missed = "not reached" if cell.can_be_solved else ABSENT
     middle, took = _middle(updates), _middle(seconds)
     link = page.link(cell.probed.folder) if cell.probed else ""
     return [
         Entry(cell.label, colour=page.styles[cell.label].colour),
         Entry(count(cell.length), cell.length),
         Entry(with_range(cell), cell.accuracy.mean),
-        Entry("not reached" if middle is None else count(middle) + reached, middle),
+        Entry(f"{in_unit(cell)} {cell.unit.replace('_', ' ')}" if cell.unit else ABSENT, cell.in_unit.mean),
+        Entry(count(middle) + reached if middle is not None else missed, middle),
         Entry(ABSENT if took is None else duration(took), took),
         Entry(count(cell.parameters), cell.parameters, link),
         Entry(state_words(cell), cell.state_bytes, link),

@@ -11,7 +11,7 @@ from remanence.report._inputs import Probed
 from remanence.report._parts import Page, Section
 from remanence.report._probe_figures import information_figure
 from remanence.report._records import record_curves
-from remanence.report._tables import Column, Entry, details, escape, facts, table
+from remanence.report._tables import Column, Entry, details, escape, facts, table, without_empty
 from remanence.report._words import ABSENT, as_number, count, number_of, plain
 
 SHORT = 12
@@ -28,7 +28,7 @@ def information_section(page: Page, curves: Sequence[Probed]) -> Section:
 def _curves(page: Page, curves: Sequence[Probed]) -> str:
     """Switches, picture and table of curves."""
     columns = (
-        Column("file", numeric=False),
+        Column("curve", numeric=False),
         Column("symbols"),
         Column("sequences"),
         Column("pairs", "at most"),
@@ -39,7 +39,8 @@ def _curves(page: Page, curves: Sequence[Probed]) -> str:
     rows = [_curve_row(page, curve) for curve in curves]
     labels = list(dict.fromkeys(curve.place for curve in curves))
     figure = information_figure(curves, page.styles)
-    return page.legend(labels) + page.plots([figure]) + table(columns, rows, "Mutual-information curves", "runs")
+    shown = table(*without_empty(columns, rows), "Mutual-information curves", "runs")
+    return page.legend(labels) + page.plots([figure]) + shown
 
 
 def _curve_row(page: Page, curve: Probed) -> list[Entry]:
@@ -67,15 +68,17 @@ def _curve_row(page: Page, curve: Probed) -> list[Entry]:
 
 def record_section(page: Page, place: str, record: Mapping[str, Any], number: int) -> Section:
     """A stored experiment: what was run, how and where, its information curves, and all its numbers."""
-    told = {name: _short(record.get(name)) or "nothing" for name in ("command", "scaled_down", "machine")}
+    names = ("command", "scaled_down", "machine")
+    told = {name.replace("_", " "): _short(record.get(name)) or "nothing" for name in names}
     what = str(record.get("what", ""))
     curves = list(record_curves(record.get("results")))
-    body = f"<p><bdi>{escape(what)}</bdi></p>{facts([(name.replace('_', ' '), text) for name, text in told.items()])}"
+    body = f"<p><bdi>{escape(what)}</bdi></p>{facts(list(told.items()), 'facts long')}"
     if curves:
         body += _curves(page, curves)
     numbers = [(name, text) for name, text in _flattened(record.get("results")) if text]
     body += details(f"All {number_of(len(numbers), 'entry').replace('entrys', 'entries')}", facts(numbers))
-    return Section(f"record-{number}", place, f"Stored: {place}", [(what, "")], body)
+    name = place.removesuffix(".json").replace("_", " ")
+    return Section(f"record-{number}", name, f"Stored: {name}", [(what, "")], body)
 
 
 def _flattened(value: Any, name: str = "") -> list[tuple[str, str]]:

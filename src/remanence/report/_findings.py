@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from remanence.report._comparison import Cell, Comparison, Transfer
+from remanence.report._comparison import Cell, Comparison, Spread, Transfer
 from remanence.report._inputs import Probed
 from remanence.report._runs import SOLVED
 from remanence.report._words import SPACE, at_length, count, enumerated, number_of, percent, plain, size
@@ -23,10 +23,23 @@ def with_range(cell: Cell) -> str:
         >>> with_range(Cell("LSTM", 5, ()))
         '–'
     """
-    found = cell.accuracy
+    return _ranged(cell.accuracy, percent)
+
+
+def in_unit(cell: Cell) -> str:
+    """The mean in the task's own unit over the seeds, and their range.
+
+    Example:
+        >>> in_unit(Cell("LSTM", 5, ()))
+        '–'
+    """
+    return _ranged(cell.in_unit, lambda value: plain(value, 4))
+
+
+def _ranged(found: Spread, words: Callable[[float | None], str]) -> str:
     if len(found.values) < 2 or found.least == found.most:
-        return percent(found.mean)
-    return f"{percent(found.mean)} ({percent(found.least)} to {percent(found.most)})"
+        return words(found.mean)
+    return f"{words(found.mean)} ({words(found.least)} to {words(found.most)})"
 
 
 def findings(found: Comparison) -> list[str]:
@@ -58,6 +71,8 @@ def headline(found: Comparison) -> str:
     if not cells:
         return found.title
     task = found.title + at_length(length)
+    if not any(cell.can_be_solved for cell in cells):
+        return f"{number_of(len(cells), 'model')} on {task}"
     solved = [cell.label for cell in cells if _all_solved(cell)]
     others = [cell.label for cell in cells if not _all_solved(cell)]
     so_far = " yet" if any(cell.unfinished for cell in cells) else ""
@@ -82,6 +97,10 @@ def finding(found: Comparison, cell: Cell) -> str:
     if not cell.accuracy.values:
         loss = f"a validation loss of {plain(cell.loss.mean)}"
         return f"{cell.label} on {task} reaches {loss} {_basis(cell)}{_ending(cell)}."
+    if not cell.can_be_solved:
+        reached = f"{in_unit(cell)} {cell.unit.replace('_', ' ')}" if cell.unit else with_range(cell)
+        words = f"{cell.label} on {task} reaches {reached} {_basis(cell)}{_within(cell)}{_ending(cell)}"
+        return f"{words}, by validation.{_state(cell)}"
     if _all_solved(cell):
         updates = statistics.median(update for update, _ in cell.solved)
         middle = " (median)" if len(cell.runs) > 1 else ""

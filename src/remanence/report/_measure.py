@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def measure_missing(paths: Sequence[str | Path], say: Callable[[str], None] = la
         try:
             table = measure_run(best)
             (best.folder / PROBES).write_text(json.dumps(table), encoding="utf-8")
-        except (OSError, ValueError, RuntimeError, KeyError) as error:
+        except Exception as error:  # whatever is wrong with one run, the page shows the others
             say(f"{best.folder} could not be measured: {error}")
             continue
         written.append(best.folder / PROBES)
@@ -87,10 +88,22 @@ def measure_run(record: RunRecord) -> dict[str, Any]:
     }
     for name, measure in measured.items():
         try:
-            table[name] = _rounded(measure())
+            with _threads(record):
+                table[name] = _rounded(measure())
         except (ValueError, TypeError, RuntimeError, NotImplementedError) as error:
             table["errors"][name] = str(error)
     return table
+
+
+@contextmanager
+def _threads(record: RunRecord) -> Iterator[None]:
+    """As many threads as the run was trained with, so that times can be compared."""
+    before, loop = torch.get_num_threads(), record.config.get("loop")
+    torch.set_num_threads(int(loop.get("threads", 1)) if isinstance(loop, dict) else 1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _attention(model: torch.nn.Module, inputs: torch.Tensor) -> dict[str, Any]:

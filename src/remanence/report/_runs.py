@@ -130,6 +130,17 @@ class RunRecord:
         return None if self.best is None else as_number(self.best.get("loss"))
 
     @property
+    def unit(self) -> str | None:
+        """The unit in which the task is usually reported beside loss and accuracy, as ``"bits_per_character"``."""
+        known = {"kind", "update", "loss", "accuracy", "best"}
+        return next((name for name, value in (self.best or {}).items() if name not in known and as_number(value)), None)
+
+    @property
+    def aims_at_accuracy(self) -> bool:
+        """Whether the settings say that an accuracy is the end of the task."""
+        return as_number(self._table("budget").get("accuracy")) is not None
+
+    @property
     def solved_at(self) -> tuple[int, float | None] | None:
         """Update, and seconds of training, at which a validation first reached 99 %; None if none did."""
         for line in self.validation:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from remanence.report._words import as_number
+from remanence.report._words import ABSENT, as_number
 
 SHORT = 24
 """Letters of a name that is not broken into lines."""
@@ -83,6 +83,18 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[Entry]], caption: s
         f'<table class="{escape(kind)}"><caption>{escape(caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def without_empty(columns: Sequence[Column], rows: Sequence[Sequence[Entry]]) -> tuple[list[Column], list[list[Entry]]]:
+    """Leaves out columns in which no row has anything.
+
+    Example:
+        >>> columns, rows = without_empty([Column("a"), Column("b")], [[Entry("1"), Entry(ABSENT)]])
+        >>> [column.name for column in columns]
+        ['a']
+    """
+    kept = [place for place in range(len(columns)) if any(row[place].text != ABSENT for row in rows)]
+    return [columns[place] for place in kept], [[row[place] for place in kept] for row in rows]
 
 
 def _heading(column: Column) -> str:
@@ -188,12 +200,12 @@ def details(summary: str, inside: str) -> str:
     return f"<details><summary>{escape(summary)}</summary>{inside}</details>"
 
 
-def facts(pairs: Sequence[tuple[str, str]]) -> str:
-    """Names and values.
+def facts(pairs: Sequence[tuple[str, str]], kind: str = "facts") -> str:
+    """Names and values; ``"facts long"`` gives each a line of its own.
 
     Example:
         >>> facts([("torch", "2")])
         '<dl class="facts"><div><dt>torch</dt><dd><bdi>2</bdi></dd></div></dl>'
     """
     inside = "".join(f"<div><dt>{escape(name)}</dt><dd><bdi>{escape(value)}</bdi></dd></div>" for name, value in pairs)
-    return f'<dl class="facts">{inside}</dl>'
+    return f'<dl class="{kind}">{inside}</dl>'
