@@ -48,7 +48,9 @@ class Entry:
         return f"{self.label.replace(' ', '-')}-seed-{self.seed}"
 
 
-def run_entries(entries: Sequence[Entry], recipe: dict[str, Any], measure: Measure, out: Path) -> list[dict[str, Any]]:
+def run_entries(
+    entries: Sequence[Entry], recipe: dict[str, Any], measure: Measure, out: Path, weights: str = "best"
+) -> list[dict[str, Any]]:
     """Trains and measures what has not been measured yet.
 
     Args:
@@ -56,29 +58,30 @@ def run_entries(entries: Sequence[Entry], recipe: dict[str, Any], measure: Measu
         recipe: settings that all share, as in a configuration file.
         measure: takes the trained model, its task and the seed; gives what is to be kept.
         out: folder of the runs and of one result a model, so that a stop loses nothing.
+        weights: measured are the ``"best"`` by validation, or the ``"last"``.
 
     Returns:
         What was kept of each model, in order.
     """
-    return [_result(entry, recipe, measure, out) for entry in entries]
+    return [_result(entry, recipe, measure, out, weights) for entry in entries]
 
 
-def _result(entry: Entry, recipe: dict[str, Any], measure: Measure, out: Path) -> dict[str, Any]:
+def _result(entry: Entry, recipe: dict[str, Any], measure: Measure, out: Path, weights: str) -> dict[str, Any]:
     kept = out / f"{entry.folder}.json"
     if not kept.exists():
         started = time.perf_counter()
-        result = _trained(entry, recipe, measure, out / "runs" / entry.folder)
+        result = _trained(entry, recipe, measure, out / "runs" / entry.folder, weights)
         minutes = round((time.perf_counter() - started) / 60, 2)
         kept.write_text(json.dumps(result | {"minutes": minutes}, indent=1), encoding="utf-8")
         print(f"{entry.folder}: {minutes} min, {result['validation']}", flush=True)
     return json.loads(kept.read_text(encoding="utf-8"))
 
 
-def _trained(entry: Entry, recipe: dict[str, Any], measure: Measure, folder: Path) -> dict[str, Any]:
+def _trained(entry: Entry, recipe: dict[str, Any], measure: Measure, folder: Path, weights: str) -> dict[str, Any]:
     outcome = train(configuration(entry, recipe), folder)
     if outcome.status != "done":
         raise KeyboardInterrupt(f"stopped at update {outcome.update} of {entry.label}; the same command goes on")
-    model, task = outcome.run.load("best")
+    model, task = outcome.run.load(weights)
     facts = {
         "label": entry.label,
         "model": entry.model,

@@ -12,7 +12,7 @@ from remanence.experiments._samples import Amount, as_texts, draw_sequences, sym
 from remanence.experiments._trained import Entry, keep, run_entries
 from remanence.nn import SequenceModel
 from remanence.probes import logarithmic_lags, text_quality
-from remanence.tasks import Task, WikiText2Char
+from remanence.tasks import WikiText2Char
 
 LENGTH = 256
 SAMPLES = Amount(400, 2500)
@@ -46,7 +46,7 @@ def run_wikitext2(out: Path, updates: int = 1200) -> None:
     recipe = RECIPE | {"budget": {"updates": updates}}
     data, results = _data(), []
     for entry in MODELS:
-        results += run_entries([entry], recipe, _measure, out)
+        results += run_entries([entry], recipe, _measure, out, weights="last")
         keep("information_wikitext2", _WHAT, _SCALED, {"recipe": recipe, "data": data, "models": results}, out)
 
 
@@ -58,9 +58,21 @@ _SCALED = (
 )
 
 
-def _measure(model: SequenceModel, task: Task, seed: int) -> dict[str, Any]:
+def _measure(model: SequenceModel, task: Any, seed: int) -> dict[str, Any]:
     tokens = draw_sequences(model, task, SAMPLES, seed)
-    return _found(tokens, task) | {"sample": as_texts(tokens[:1, :400], task.vocabulary)[0]}  # type: ignore[attr-defined]
+    sample = as_texts(tokens[:1, :400], task.vocabulary)[0]
+    return {"validation": fresh_loss(model, task), "sample": sample} | _found(tokens, task)
+
+
+@torch.no_grad()
+def fresh_loss(model: SequenceModel, task: Any, batches: int = 20) -> float:
+    """Nats per character of the validation text in chunks that start from an empty state, the same for all models.
+
+    A loss with the state carried on, as runs report it, asks a Transformer for positions that it never saw.
+    """
+    generator = torch.Generator().manual_seed(0)
+    drawn = [task.sample(16, generator, "validation") for _ in range(batches)]
+    return float(torch.stack([task.loss(model(batch.inputs)[0], batch) for batch in drawn]).mean())
 
 
 def _found(tokens: torch.Tensor, task: Any) -> dict[str, Any]:
