@@ -154,13 +154,14 @@ def test_a_switch_hides_a_model_in_all_pictures(page):
 
 def test_the_theme_switches_with_its_pictures(page):
     page.emulate_media(color_scheme="light")
-    colour = "document.querySelector('.plot').layout.xaxis.gridcolor"
-    before = page.evaluate(colour)
-    page.click("#theme")
-    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-    assert page.evaluate(colour) != before
-    page.click("#theme")
-    assert page.evaluate(colour) == before
+    # The pictures follow a moment later, each with the colour of rules in the theme.
+    follows = """(theme) => document.documentElement.dataset.theme === theme && [...document.querySelectorAll(".plot")]
+        .every((plot) => plot.layout.xaxis.gridcolor ===
+                         getComputedStyle(document.documentElement).getPropertyValue("--rule").trim())"""
+    page.wait_for_function(follows, arg="light")
+    for theme in ("dark", "light"):
+        page.click("#theme")
+        page.wait_for_function(follows, arg=theme)
 
 
 def test_one_model_has_one_colour(page):

@@ -281,3 +281,12 @@ def test_a_task_without_an_end_is_not_said_to_be_solved(write, make_run):
     assert "LSTM on Ptb-char at T = 100 reaches 1.55 (1.5 to 1.6) bits per character over 2 seeds" in page
     assert "solve" not in page
     assert "not reached" not in page
+
+
+def test_a_run_that_was_never_evaluated_counts_as_not_solved(write, make_run):
+    make_run("good", model="RelRNN", best=1.0)
+    bare = make_run("bare", model="RelRNN", seed=1, status="new")
+    (bare / "metrics.jsonl").unlink()
+    page = text_of(write(bare.parent))
+    assert "RelRNN solves Denoise at T = 100 in 1 of 2 runs" in page
+    assert "<h1><bdi>RelRNN solves Denoise at T = 100 in some runs</bdi></h1>" in page

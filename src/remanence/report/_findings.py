@@ -74,13 +74,21 @@ def headline(found: Comparison) -> str:
     if not any(cell.can_be_solved for cell in cells):
         return f"{number_of(len(cells), 'model')} on {task}"
     solved = [cell.short for cell in cells if _all_solved(cell)]
-    others = [cell.short for cell in cells if not _all_solved(cell)]
+    partly = [cell.short for cell in cells if cell.solved and not _all_solved(cell)]
+    others = [cell.short for cell in cells if not cell.solved and not _all_solved(cell)]
     so_far = " yet" if any(cell.unfinished for cell in cells) else ""
-    if not solved:
+    if not solved and not partly:
         return f"{_none_of(others)} {task}{so_far}"
-    verb = "solves" if len(solved) == 1 else "solve"
-    rest = f"; {enumerated(others)} {'does' if len(others) == 1 else 'do'} not{so_far}" if others else ""
-    return f"{enumerated(solved)} {verb} {task}{rest}"
+    clauses = [f"{_verb(solved, 'solves')} {task}"] if solved else []
+    clauses += [f"{_verb(partly, 'solves')} {'it' if solved else task} in some runs"] if partly else []
+    clauses += [f"{_verb(others, 'does')} not{so_far}"] if others else []
+    return "; ".join(clauses)
+
+
+def _verb(labels: Sequence[str], singular: str) -> str:
+    """Models and what they do: "A solves", "A and B solve"."""
+    plural = {"solves": "solve", "does": "do"}[singular]
+    return f"{enumerated(labels)} {singular if len(labels) == 1 else plural}"
 
 
 def _none_of(labels: Sequence[str]) -> str:
