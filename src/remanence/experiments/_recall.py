@@ -12,8 +12,8 @@ The stored result ``recall`` has, under ``results``:
     the ``reason`` why it ended;
   - ``final_accuracy`` and ``best_accuracy`` by validation; ``updates_to_99``, ``minutes_to_99`` and
     ``cpu_minutes_to_99``, None if 99 % was not reached;
-  - ``elsewhere``: by length, as text, the ``accuracy`` of the best weights on test sequences, and what else
-    :func:`elsewhere` says;
+  - ``elsewhere``: by length, as text, the ``accuracy`` on test sequences of the best weights by validation loss (of an
+    LSTM these may answer less than ``best_accuracy``, the fairer number), and what else :func:`elsewhere` says;
   - ``lengths``: when the curriculum went on, and to which length;
   - ``curve``: ``updates``, ``accuracy`` and ``loss``, validated at T = 100.
 """
