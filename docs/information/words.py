@@ -26,7 +26,7 @@ Transformers; one of them looks back on 32 steps only:
 
 ## What is found
 
-- **RNN**: exponential in every run, and width hardly helps: xi goes from {xi[RNN 8]:.0f} at 114 parameters to
+- **RNN**: exponential in every run, and width helps little: xi goes from {xi[RNN 8]:.0f} at 114 parameters to
   {xi[RNN 66]:.0f} at 4,754. A second layer helps more, a third and fourth do not. This is what the document says.
 - **LSTM**: at width 4, with 138 parameters, xi is longer than that of an RNN of width 32, as the document says, and as
   long as that of width 66. Up to width 8 the best law is an exponential; at width 32, and in some runs of more layers,
@@ -34,7 +34,7 @@ Transformers; one of them looks back on 32 steps only:
 - **Transformer**: a power law, even at width 4. One that looks back on 32 steps follows the power law up to lag 32 and
   falls exponentially from there on.
 - **Memories**: `MemLSTM`, which keeps all states, and `RelLSTM`, which keeps 20, follow the data's law over the whole
-  range, at least as closely as the Transformer of the same size after the same number of updates. `SABLSTM` is like
+  range, about as closely as the Transformer of the same size after the same number of updates. `SABLSTM` is like
   the LSTM of its size. It reads a mean of its ten states here; with the sum, as published, its state overflowed within
   twenty updates.
 - The validation losses lie within 0.005 nats of each other. Loss alone does not show which model carries the law.
