@@ -19,6 +19,7 @@ from remanence.train import (
     Run,
     RunLockedError,
     StorageError,
+    config_from,
     load_checkpoint,
     resume,
     train,
@@ -266,3 +267,14 @@ def test_training_leaves_the_callers_generators_and_threads_alone(faults, folder
     train(faults.tiny_config(), folder)
     assert torch.equal(state, torch.get_rng_state())
     assert torch.get_num_threads() == threads
+
+
+def test_a_bad_batch_is_kept_even_if_inputs_and_targets_share_their_memory(folder):
+    """Targets of a text are its inputs, one step on: two views of one tensor."""
+    config = {"task": {"name": "binary-power-law", "options": {"length": 9}}, "budget": {"updates": 3}}
+    config |= {"model": {"name": "RNN", "options": {"hidden_size": 2}}, "optimiser": {"name": "sgd"}}
+    config["optimiser"]["learning_rate"] = 1e38
+    with pytest.raises(NonFiniteError):
+        train(config_from({**config, "loop": {"clip_norm": "none"}}), folder)
+    kept = load_file(folder / "failure" / "batch.safetensors")
+    assert kept["inputs"][1:].tolist() == kept["targets"][:-1].tolist()
