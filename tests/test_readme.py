@@ -19,7 +19,8 @@ def python_blocks(page: Path) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=lambda page: page.stem)
-def test_python_blocks_run(page):
+def test_python_blocks_run(page, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # what a block writes stays out of the checkout
     names: dict[str, object] = {"__name__": "__readme__"}
     for line, block in python_blocks(page):
         # The blank lines make a failing line carry the number it has in the page.

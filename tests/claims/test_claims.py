@@ -217,7 +217,6 @@ NN, HERE = "remanence.nn", "remanence.claims."
 LINEAR = "remanence.theory:LinearGaussianRNN"
 
 # Claim -> module, attribute, what to put in its place.
-STORED = "remanence.experiments"
 
 MUTATIONS = {
     "000.lemma01": (PATHS, "partial_by_state", SCALED),
@@ -304,14 +303,14 @@ MUTATIONS = {
     "003.figure5": ("remanence.tasks:BinaryPowerLaw", "covariance", lambda o: lambda *a: o(*a) ** 1.5),
     "003.parameters": ("torch.nn", "Embedding", lambda o: lambda symbols, size: o(symbols + 1, size)),
     "003.generation": ("remanence.nn:Transformer", "__init__", with_options(context=8)),
-    "003.rnn": (STORED, "load_stored", exchanged("RNN 8", "Transformer 16")),
-    "003.lstm": (STORED, "load_stored", exchanged("LSTM 4", "RNN 8")),
-    "003.lstm-law": (STORED, "load_stored", exchanged("LSTM 32", "data")),
-    "003.depth": (STORED, "load_stored", exchanged("LSTM 8", "LSTM 8x2")),
-    "003.transformer": (STORED, "load_stored", exchanged("Transformer 16", "RNN 8")),
-    "003.context": (STORED, "load_stored", exchanged("Transformer 16 context 32", "Transformer 16")),
-    "003.held-out": (STORED, "load_stored", exchanged("WikiText-2, validation", "text8, validation")),
-    "003.held-out-more": (STORED, "load_stored", doubled_information),
+    "003.rnn": (*STORED, exchanged("RNN 8", "Transformer 16")),
+    "003.lstm": (*STORED, exchanged("LSTM 4", "RNN 8")),
+    "003.lstm-law": (*STORED, exchanged("LSTM 32", "data")),
+    "003.depth": (*STORED, exchanged("LSTM 8", "LSTM 8x2")),
+    "003.transformer": (*STORED, exchanged("Transformer 16", "RNN 8")),
+    "003.context": (*STORED, exchanged("Transformer 16 context 32", "Transformer 16")),
+    "003.held-out": (*STORED, exchanged("WikiText-2, validation", "text8, validation")),
+    "003.held-out-more": (*STORED, doubled_information),
     "004.1.1": (NN, "RNN", with_options(nonlinearity="relu")),
     "004.1.2": ("torch", "tanh", lambda o: lambda h: o(2 * h)),
     "004.1.3": (HERE + "_optimisation_004", "recurrence", lambda o: lambda w, h, *a: h + o(w, h, *a)),
