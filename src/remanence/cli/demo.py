@@ -37,7 +37,7 @@ class Plan:
 
     length: int = 100
     far: int = 5000
-    settings: tuple[str, ...] = ("budget.updates=6000", "budget.accuracy=0.998", "evaluation.every=250", _BY_ACCURACY)
+    settings: tuple[str, ...] = ("budget.updates=8000", "budget.accuracy=0.998", "evaluation.every=250", _BY_ACCURACY)
     rows: int = 200
     far_rows: int = 20
 
