@@ -245,6 +245,15 @@ def test_very_long_names_are_cut_in_sentences_and_whole_in_tables(write, make_ru
     assert f"<bdi>{name}</bdi>" in page
 
 
+def test_variants_that_fare_alike_have_one_name_in_the_headline(write, tmp_path):
+    runs = [stored_run("rel", "LSTM", 0, 0.2, curriculum=True), stored_run("fixed", "LSTM", 0, 0.3)]
+    runs += [stored_run("other", "RelRNN", 0, 1.0)]
+    record = {"what": "recall", "command": "run it", "scaled_down": "", "machine": "mine"}
+    path = tmp_path / "recall.json"
+    path.write_text(json.dumps({**record, "results": {"arms": {}, "runs": runs}}), encoding="utf-8")
+    assert "<h1><bdi>RelRNN solves Denoise at T = 100; LSTM does not</bdi></h1>" in text_of(write(path))
+
+
 def test_stored_runs_are_compared(write, tmp_path):
     runs = [stored_run("rel", "RelLSTM", seed, 1.0 - seed / 100, curriculum=True) for seed in (0, 1)]
     runs += [stored_run("fixed", "RelLSTM", 0, 0.3)]

@@ -94,6 +94,11 @@ class Cell:
         return self.short if self.length is None else f"{self.short}, T = {self.length:,}"
 
     @property
+    def model(self) -> str:
+        """The model without what tells it from others of its name."""
+        return shortened(self.runs[0].model if self.runs else self.label, LONGEST)
+
+    @property
     def short(self) -> str:
         """The model, for sentences."""
         return shortened(self.label, LONGEST)

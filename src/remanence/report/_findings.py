@@ -73,9 +73,9 @@ def headline(found: Comparison) -> str:
     task = found.title + at_length(length)
     if not any(cell.can_be_solved for cell in cells):
         return f"{number_of(len(cells), 'model')} on {task}"
-    solved = [cell.short for cell in cells if _all_solved(cell)]
-    partly = [cell.short for cell in cells if cell.solved and not _all_solved(cell)]
-    others = [cell.short for cell in cells if not cell.solved and not _all_solved(cell)]
+    solved = _called([cell for cell in cells if _all_solved(cell)], cells)
+    partly = _called([cell for cell in cells if cell.solved and not _all_solved(cell)], cells)
+    others = _called([cell for cell in cells if not cell.solved and not _all_solved(cell)], cells)
     so_far = " yet" if any(cell.unfinished for cell in cells) else ""
     if not solved and not partly:
         return f"{_none_of(others)} {task}{so_far}"
@@ -83,6 +83,12 @@ def headline(found: Comparison) -> str:
     clauses += [f"{_verb(partly, 'solves')} {'it' if solved else task} in some runs"] if partly else []
     clauses += [f"{_verb(others, 'does')} not{so_far}"] if others else []
     return "; ".join(clauses)
+
+
+def _called(group: Sequence[Cell], cells: Sequence[Cell]) -> list[str]:
+    """Names of a group's models; one name for all variants of a model where all of them are in the group."""
+    elsewhere = {cell.model for cell in cells if cell not in group}
+    return list(dict.fromkeys(cell.short if cell.model in elsewhere else cell.model for cell in group))
 
 
 def _verb(labels: Sequence[str], singular: str) -> str:
