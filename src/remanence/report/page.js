@@ -71,8 +71,10 @@
     recolour();
   });
   let beforePrint = null;
-  addEventListener("beforeprint", () => { beforePrint = root.dataset.theme; setTheme("light"); recolour(); });
-  addEventListener("afterprint", () => { setTheme(beforePrint); recolour(); });
+  // A picture drawn for a wide window would be cut off by the edge of the paper.
+  const fit = (width) => document.querySelectorAll(".js-plotly-plot").forEach((plot) => Plotly.relayout(plot, { width: width && Math.min(width, plot.clientWidth), autosize: !width }));
+  addEventListener("beforeprint", () => { beforePrint = root.dataset.theme; setTheme("light"); recolour(); fit(640); });
+  addEventListener("afterprint", () => { setTheme(beforePrint); recolour(); fit(null); });
 
   // ---- switches of models ----------------------------------------------------------------------------------------
   all(".legend button").forEach((button) => button.addEventListener("click", () => {
