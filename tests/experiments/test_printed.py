@@ -26,6 +26,8 @@ def test_cells_are_those_of_the_tables(cell, table, accuracy):
         ("adding", "LSTM", 100),
         ("copy", "LSTM", 200, 400),
         ("denoise", "LSTM", 100, 400),
+        ("copy", "LSTM", 1000),
+        ("copy", "MemRNN", 500),
     ],
 )
 def test_what_no_table_prints_has_no_cell(cell):

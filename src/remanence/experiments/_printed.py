@@ -29,12 +29,15 @@ class Printed:
         return f"document {self.document}, Table {self.table}"
 
 
+_UNREADABLE = -1
+"""A cell of Table 5 that the text at hand has lost, or runs together with the one below it."""
+
 # Percent; None is "OOM". Names of models are ours: orth-RNN, expRNN, h-detach and SAB in the document.
 _COPY = {
-    "LSTM": (100, 100, 100, 12, 12, 12),
+    "LSTM": (100, 100, 100, 12, _UNREADABLE, 12),
     "OrthRNN": (100, 100, 100, 100, 80, 11),
     "ExpRNN": (100, 100, 100, 100, 100, 100),
-    "MemRNN": (100, 100, 100, 100, 100, None),
+    "MemRNN": (100, 100, _UNREADABLE, _UNREADABLE, 100, None),
     "SABLSTM": (100, 100, 100, 100, 100, 100),
     "RelRNN": (100, 100, 100, 100, 100, 100),
     "RelLSTM": (100, 100, 100, 100, 100, 100),
@@ -98,4 +101,6 @@ def _cell(
     if model not in rows or length not in lengths:
         return None
     percent = rows[model][lengths.index(length)]
+    if percent == _UNREADABLE:
+        return None
     return Printed("000", table, None if percent is None else percent / 100)
