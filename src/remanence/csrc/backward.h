@@ -262,7 +262,7 @@ template <class T> static void finish_backward(const BackwardPass<T> &p) {
       if (p.g->relevant0) copy(p.g->relevant0 + ((p.first + row) * slots + j) * a.n, sums, a.n);
     }
   }
-  if (a.spec.memory == BUFFER) finish_reads(p);
+  if (a.spec.memory == BUFFER && !a.fresh) finish_reads(p);
 }
 
 template <class T>

@@ -74,7 +74,7 @@ template <class T> static void lay_reads(BackwardPass<T> &p, Arena &arena) {
   p.entries = a.capacity + slots;
   p.held_sums = arena.take<T>(rows * p.entries * 2 * np);
   p.ring_sum = arena.take<int32_t>(rows * a.capacity), p.set_sum = arena.take<int32_t>(rows * slots);
-  Index initial = rows * (a.held + slots);
+  Index initial = a.fresh ? 0 : rows * (a.held + slots);
   p.old_value = arena.take<T>(initial * np), p.old_key = arena.take<T>(initial * np);
   p.old_wide = arena.take<uint8_t>(initial);
   p.list_key = arena.take<const T *>(p.entries), p.list_value = arena.take<const T *>(p.entries);

@@ -18,7 +18,7 @@ template <class T> static void take_initial_reads(const BackwardPass<T> &p) {
 template <class T> static void start_reads(const BackwardPass<T> &p) {
   const Scan<T> &a = *p.a;
   Index slots = a.spec.relevant;
-  take_initial_reads(p);
+  if (!a.fresh) take_initial_reads(p);
   fill(p.held_sums, p.rows * p.entries * 2 * a.np, T(0));
   for (Index row = 0; row < p.rows; ++row) {
     for (Index i = 0; i < a.capacity; ++i) p.ring_sum[row * a.capacity + i] = int32_t(i);

@@ -60,8 +60,8 @@ template <class T> static Buffer<T> lay_buffer(const Scan<T> &a, Index first, In
     b.keys = {arena.take<T>(times * rows * np), times, rows * np, np};
     b.wide = arena.take<uint8_t>(times * rows), b.wide_stride = rows;
   }
-  b.old_value = arena.take<T>(rows * a.held * np), b.old_key = arena.take<T>(rows * a.held * np);
-  b.old_wide = arena.take<uint8_t>(rows * a.held);
+  Index old = a.fresh ? 0 : rows * a.held;
+  b.old_value = arena.take<T>(old * np), b.old_key = arena.take<T>(old * np), b.old_wide = arena.take<uint8_t>(old);
   b.set_value = arena.take<T>(rows * slots * np), b.set_key = arena.take<T>(rows * slots * np);
   b.set_wide = arena.take<uint8_t>(rows * slots);
   b.set_score = arena.take<T>(rows * slots), b.set_step = arena.take<int64_t>(rows * slots);
@@ -82,6 +82,7 @@ static void make_keys(const Scan<T> &a, const Plan<T> &plan, const T *values, In
 template <class T> static void load_initial(const Buffer<T> &b, const Plan<T> &plan) {
   const Scan<T> &a = *b.a;
   Index slots = a.spec.relevant;
+  if (a.fresh) return fill(b.set_value, b.rows * slots * a.np, T(0));
   auto widen_all = [&](T *to, const T *from, Index each) {
     for (Index i = 0; i < b.rows * each; ++i) widen(to + i * a.np, from + (b.first * each + i) * a.n, a.n, a.np);
   };

@@ -27,6 +27,7 @@ struct Spec {
   int every, top_k; // STRIDE
   bool normalise, raw_underfull, start_zero;
   int save;
+  bool screens;     // relevance is collected
 
   bool leaks_h() const { return memory != NONE && (cell == GRU || cell == GORU); }
   int planes() const { return cell == RNN ? 1 : 4; }       // blocks of n numbers that a step of the cell computes
@@ -40,6 +41,7 @@ struct Scan {
   Index steps, batch, inputs, n, np;
   Index held;      // ring entries of the initial state (its `recent` dimension)
   Index capacity;  // ring entries of the final state
+  bool fresh;      // nothing is held at the start: recent0 and relevant0 of a buffer are not read
 
   const T *x;                                              // (steps, batch, inputs)
   const T *w_ih, *w_hh, *b_ih, *b_hh;                      // (G, inputs) (G, n) (G) (G)

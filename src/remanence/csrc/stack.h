@@ -10,18 +10,6 @@ namespace remanence {
 constexpr int WEIGHTS = 8;  // tensors of one layer, an empty one where there is none: see `Weights` in ops/_types.py
 constexpr int FIELDS = 9;   // tensors of the state, without `chain`: see `State`
 using Fields = std::array<Tensor, FIELDS>;  // s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step
-using Shape = std::vector<int64_t>;
-
-// A new tensor on the CPU; without torch's dispatcher, which takes longer than a small step.
-inline Tensor fresh(const Shape &shape, ScalarType dtype) {
-  Shape strides(shape.size(), 1);
-  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * (shape[i] > 1 ? shape[i] : 1);
-  int32_t type = torch::stable::detail::to<int32_t>(torch::stable::detail::from(dtype));
-  AtenTensorHandle handle;
-  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(int64_t(shape.size()), shape.data(), strides.data(), type,
-                                                         aoti_torch_device_type_cpu(), 0, &handle));
-  return Tensor(handle);
-}
 
 struct Stack {  // contiguous tensors, kept alive
   std::vector<Tensor> weights;
@@ -73,8 +61,7 @@ inline void check_state(const Stack &s, ScalarType dtype) {
 
 inline void make_final(Stack &s) {
   for (int i = 0; i < FIELDS; ++i) {
-    Shape shape;
-    for (int64_t j = 0; j < s.state[i].dim(); ++j) shape.push_back(s.state[i].size(j));
+    Shape shape = shape_of(s.state[i]);
     if (i == 3 && s.spec.memory == BUFFER && s.spec.recent < 0) shape[1 + s.batched] += s.steps;
     s.final[i] = fresh(shape, s.state[i].scalar_type());
   }

@@ -19,6 +19,7 @@ using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 using Maybe = std::optional<Tensor>;
 using Config = std::vector<int64_t>;
+using Shape = std::vector<int64_t>;
 
 // Runs the parts on torch's threads; an exception in one of them is thrown again here.
 struct TorchParallel {
@@ -37,17 +38,35 @@ struct TorchParallel {
   }
 };
 
-constexpr std::size_t CONFIG = 15;  // numbers that describe a scan, see `encode` in ops/fused.py
+constexpr std::size_t CONFIG = 16;  // numbers that describe a scan, see `encode` in ops/fused.py
 
 inline Spec read_spec(const Config &c) {
-  STD_TORCH_CHECK(c.size() == CONFIG, "remanence: config must have 15 entries");
+  STD_TORCH_CHECK(c.size() == CONFIG, "remanence: config must have 16 entries");
   Spec spec{};
   spec.cell = int(c[0]), spec.nonlinearity = int(c[1]), spec.memory = int(c[2]), spec.score = int(c[3]);
   spec.output = int(c[4]), spec.recent = c[5], spec.relevant = c[6];
   spec.half = c[7], spec.cut_reads = c[8], spec.every = int(c[9]), spec.top_k = int(c[10]);
-  spec.normalise = c[11], spec.raw_underfull = c[12], spec.start_zero = c[13], spec.save = int(c[14]);
+  spec.normalise = c[11], spec.raw_underfull = c[12], spec.start_zero = c[13], spec.screens = c[14];
+  spec.save = int(c[15]);
   STD_TORCH_CHECK(spec.memory != STRIDE || spec.relevant <= 64, "remanence: the fused kernel stores at most 64 states");
   return spec;
+}
+
+// A new tensor on the CPU; without torch's dispatcher, which takes longer than a small step.
+inline Tensor fresh(const Shape &shape, ScalarType dtype) {
+  Shape strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * (shape[i] > 1 ? shape[i] : 1);
+  int32_t type = torch::stable::detail::to<int32_t>(torch::stable::detail::from(dtype));
+  AtenTensorHandle handle;
+  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(int64_t(shape.size()), shape.data(), strides.data(), type,
+                                                         aoti_torch_device_type_cpu(), 0, &handle));
+  return Tensor(handle);
+}
+
+inline Shape shape_of(const Tensor &t) {
+  Shape shape;
+  for (int64_t i = 0; i < t.dim(); ++i) shape.push_back(t.size(i));
+  return shape;
 }
 
 inline Tensor dense(const Tensor &t) { return t.is_contiguous() ? t : torch::stable::contiguous(t); }

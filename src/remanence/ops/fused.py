@@ -6,6 +6,8 @@ and the translation of a :class:`ScanSpec` into the numbers that the kernel take
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cache
 from typing import Any, NoReturn
 
 import torch
@@ -14,7 +16,6 @@ from torch.autograd import forward_ad
 
 from ._library import library
 from ._types import Full, Log, ScanSpec, Screened, State, Strided, Weights
-from .reference import initial_state
 
 CELLS = ("rnn", "lstm", "gru", "goru")
 NONLINEARITIES = ("tanh", "relu", "modrelu", "identity")
@@ -26,8 +27,8 @@ ALIGN = 16
 MOST_STORED = 64
 
 INPUTS = 24  # tensors of the forward operator
-STATE = 10  # outputs 1 to 10 are the final state without `chain`, then the log
-LOG = 12  # outputs before the history
+STATE_SIZE = 9  # of them the initial state, without `chain`
+MADE = 12  # outputs before the history: the output itself, the final state without `chain`, the log
 
 
 def unsupported(spec: ScanSpec, dtype: torch.dtype, device: torch.device) -> str | None:
@@ -89,24 +90,26 @@ def scan(
 
     With ``lean`` less is saved for the backward pass, see :func:`remanence.ops.saving`.
     """
-    if state is None:
-        state = initial_state(spec, weights, x.shape[1])
+    carried = NO_STATE if state is None else (*state[:3], *state[4:])
     forced = None if forced_log is None else forced_log.slot
-    carried = (state.s, state.c, state.h, state.recent, state.recent_score.detach(), state.relevant)
-    counted = (state.relevant_score.detach(), state.relevant_step, state.step)
-    tensors = (x, *weights, *carried, *counted, reset, lengths, cut_h, cut_c, h_offset, forced)
+    tensors = (x, *weights, *carried, reset, lengths, cut_h, cut_c, h_offset, forced)
     learns = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
     save = (SAVE_LEAN if lean else SAVE_ALL) if learns else SAVE_NOTHING
-    output, s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step, slot, displaced, *_ = (
-        torch.ops.remanence.scan_forward(*tensors, encode(spec, save))
-    )
-    scores = recent_score.detach(), relevant_score.detach()
-    final = State(s, c, h, state.chain, recent, scores[0], relevant, scores[1], relevant_step, step)
+    config = encode(spec, save)
+    if not learns or torch.compiler.is_compiling():
+        made = _FORWARD(*tensors, config)
+    else:
+        made = _Scan.apply(config, *tensors)
+    output, s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step, slot, displaced = made[:MADE]
+    chain = x.new_empty(x.shape[1], 0) if state is None else state.chain
+    final = State(s, c, h, chain, recent, recent_score, relevant, relevant_score, relevant_step, step)
     return output, final, Log(slot, displaced)
 
 
-def encode(spec: ScanSpec, save: int) -> list[int]:
-    """A specification as the numbers that the kernel reads; see ``read_spec`` in ``csrc/binding.cpp``."""
+NO_STATE = (None,) * STATE_SIZE
+
+
+def _numbers(spec: ScanSpec) -> tuple[int, ...]:
     memory = spec.memory if spec.has_memory else None
     kind, score, recent, relevant = NO_MEMORY, 0, 0, 0
     every, top_k, normalise, raw, zero = 1, 0, False, False, False
@@ -132,9 +135,18 @@ def encode(spec: ScanSpec, save: int) -> list[int]:
         normalise,
         raw,
         zero,
-        save,
+        spec.screens,
     )
-    return [int(number) for number in numbers]
+    return tuple(int(number) for number in numbers)
+
+
+def encode(spec: ScanSpec, save: int) -> list[int]:
+    """A specification as the numbers that the kernel reads; see ``read_spec`` in ``csrc/tensors.h``."""
+    numbers = _numbers(spec) if torch.compiler.is_compiling() else _kept_numbers(spec)
+    return [*numbers, save]
+
+
+_kept_numbers = cache(_numbers)
 
 
 class _Shapes:
@@ -142,47 +154,41 @@ class _Shapes:
 
     def __init__(self, inputs: tuple[Any, ...], config: list[int]) -> None:
         x, w_hh, recent = inputs[0], inputs[2], inputs[12]
-        self.config, self.inputs, self.x = config, inputs, x
-        self.steps, self.batch = x.shape[0], x.shape[1]
-        self.hidden = w_hh.shape[1]
+        self.steps, self.batch, self.hidden = x.shape[0], x.shape[1], w_hh.shape[1]
         self.padded = (self.hidden + ALIGN - 1) // ALIGN * ALIGN
         self.cell, self.kind, self.output = CELLS[config[0]], config[2], OUTPUTS[config[4]]
-        self.limit, self.relevant, self.save = config[5], config[6], config[14]
-        unbounded = recent.shape[1] + self.steps
+        self.limit, self.relevant, self.screens, self.save = config[5], config[6], config[14], config[15]
+        self.offset = inputs[22] is not None
+        unbounded = self.steps + (0 if recent is None else recent.shape[1])
         self.capacity = 0 if self.kind != BUFFER else unbounded if self.limit < 0 else self.limit
 
     def state(self) -> list[tuple[int, ...]]:
         batch, hidden = self.batch, self.hidden
-        wide = hidden * (2 if self.output == "summary" and self.kind != NO_MEMORY else 1)
+        leaks = self.kind != NO_MEMORY and self.cell in ("gru", "goru")
         return [
-            (self.steps, batch, wide),
+            (self.steps, batch, hidden * (2 if self.output == "summary" and self.kind != NO_MEMORY else 1)),
             (batch, hidden),
-            tuple(self.inputs[10].shape),
-            tuple(self.inputs[11].shape),
+            (batch, hidden * (self.cell == "lstm")),
+            (batch, hidden * leaks),
             (batch, self.capacity, hidden),
-            tuple(self.inputs[13].shape),
+            (batch, self.capacity * self.screens),
             (batch, self.relevant, hidden),
-            tuple(self.inputs[15].shape),
+            (batch, self.relevant * (self.kind == BUFFER)),
         ]
 
-    def history(self) -> list[tuple[int, ...]]:
-        saves, reads = self.save != SAVE_NOTHING, self.save != SAVE_NOTHING and self.kind == BUFFER
-        all_of, remembers = self.save == SAVE_ALL, self.kind != NO_MEMORY
+    def history_size(self) -> int:
+        """Numbers in the history; see ``point_history`` in the binding."""
+        if self.save == SAVE_NOTHING:
+            return 0
+        every, reads, remembers = self.save == SAVE_ALL, self.kind == BUFFER, self.kind != NO_MEMORY
         same = self.hidden == self.padded and self.output != "summary"
-        own_h = saves and not (same and (not remembers or self.output == "hidden"))
-        own_s = saves and remembers and not (same and self.output == "macro")
-        planes = int(saves and self.inputs[22] is not None) if self.cell == "rnn" else 4 * all_of
-        rows = [
-            (own_h, self.padded),
-            (own_s, self.padded),
-            (saves and self.cell == "lstm", self.padded),
-            (planes > 0, planes * self.padded),
-            (reads and all_of, self.padded),
-            (reads, self.padded),
-        ]
-        shapes: list[tuple[int, ...]] = [(self.steps if kept else 0, self.batch, size) for kept, size in rows]
-        weights = 2 if self.kind != BUFFER or self.limit < 0 else self.limit + self.relevant
-        return [*shapes, (self.steps if reads else 0, self.batch, weights)]
+        own_h = not (same and (not remembers or self.output == "hidden"))
+        own_s = remembers and not (same and self.output == "macro")
+        planes = int(self.offset) if self.cell == "rnn" else 4 * every
+        rows = own_h + own_s + (self.cell == "lstm") + planes + reads * (every + 1)
+        weights = 2 if self.limit < 0 else self.limit + self.relevant
+        all_steps = self.steps * self.batch
+        return all_steps * (rows * self.padded + reads * weights) + reads * ((all_steps + 3) // 4)
 
 
 def _fake_forward(*args: Any) -> tuple[Tensor, ...]:
@@ -192,43 +198,82 @@ def _fake_forward(*args: Any) -> tuple[Tensor, ...]:
     floats = [x.new_empty(shape) for shape in shapes.state()]
     counts = [(batch, shapes.relevant), (batch,), (steps, batch), (steps, batch)]
     whole = [x.new_empty(shape, dtype=torch.int64) for shape in counts]
-    history = [x.new_empty(shape) for shape in shapes.history()]
-    wide = x.new_empty(tuple(history[-1].shape[:2]), dtype=torch.uint8)
-    return (*floats, *whole, *history, wide)
+    return (*floats, *whole, x.new_empty(shapes.history_size()))
 
 
 GRADIENT_OF = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 22)
 """Inputs of the forward operator that get a gradient, in the order in which the backward operator returns them."""
+COTANGENTS = (0, 1, 2, 3, 4, 6)
+"""Outputs of the forward operator that have a gradient."""
+COUNTS = (5, 7, 8, 9, 10, 11)
+"""Outputs that have none: scores, steps and the log."""
+KEPT = (*range(13), 14, *range(16, 23))
+"""Inputs that the backward operator takes."""
 
 
 def _fake_backward(*args: Any) -> tuple[Tensor, ...]:
-    *tensors, _config, need_x = args
-    named = (*tensors[6:19], tensors[19], tensors[27])
-    nothing = tensors[6].new_empty(0)
-    given = [nothing if tensor is None else torch.empty_like(tensor) for tensor in named]
-    return (given[0] if need_x else nothing, *given[1:])
+    *tensors, _config, wanted = args
+    named, nothing = (*tensors[6:20], tensors[26]), tensors[6].new_empty(0)
+    return tuple(
+        torch.empty_like(tensor, memory_format=torch.contiguous_format)
+        if tensor is not None and wanted >> place & 1
+        else nothing.clone()
+        for place, tensor in enumerate(named)
+    )
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     *tensors, config = inputs
     ctx.config = config
     ctx.set_materialize_grads(False)
-    if config[-1] == SAVE_NOTHING:
-        return
-    kept = [tensors[i] for i in (*range(13), *range(14, 23))]
-    ctx.save_for_backward(*kept, output[0], output[10], *output[LOG:])
+    ctx.mark_non_differentiable(*(output[i] for i in COUNTS[:2]))
+    if config[-1] != SAVE_NOTHING:
+        ctx.save_for_backward(*(tensors[i] for i in KEPT), output[0], output[10], output[MADE])
 
 
 def _backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
     if ctx.config[-1] == SAVE_NOTHING:
         raise RuntimeError("this scan ran without saving anything for a backward pass")
-    cotangents = [grads[i] for i in (0, 1, 2, 3, 4, 6)]
-    given = torch.ops.remanence.scan_backward(*cotangents, *ctx.saved_tensors, ctx.config, ctx.needs_input_grad[0])
-    result: list[Tensor | None] = [None] * (INPUTS + 1)
+    cotangents = [grads[i] for i in COTANGENTS]
+    return (*_give(ctx, ctx.needs_input_grad, _BACKWARD, cotangents), None)
+
+
+def _give(ctx: Any, needs: tuple[bool, ...], backward: Any, cotangents: Iterable[Tensor | None]) -> list[Tensor | None]:
+    """The gradients of all inputs, ``None`` where there is or need be none."""
+    wanted = 0
+    for bit, place in enumerate(GRADIENT_OF):
+        wanted |= needs[place] << bit
+    given = backward(*cotangents, *ctx.saved_tensors, ctx.config, wanted)
+    result: list[Tensor | None] = [None] * INPUTS
     for place, gradient in zip(GRADIENT_OF, given, strict=True):
-        if ctx.needs_input_grad[place]:
+        if needs[place]:
             result[place] = gradient
-    return tuple(result)
+    return result
+
+
+class _Scan(torch.autograd.Function):
+    """What :func:`torch.library.register_autograd` makes of the two above, in fewer steps: it took half the time of a
+    short call. Inside a compiled graph the registered one serves.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, config: list[int], *tensors: Tensor | None) -> tuple[Tensor, ...]:
+        with torch._C._AutoDispatchBelowAutograd():
+            *made, history = _FORWARD(*tensors, config)
+        ctx.config = config
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(*[made[i] for i in COUNTS])
+        ctx.save_for_backward(*[tensors[i] for i in KEPT], made[0], made[10], history)
+        return tuple(made)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        cotangents = [grads[i] for i in COTANGENTS]
+        needs = ctx.needs_input_grad[1:]
+        if torch.is_grad_enabled():  # somebody wants a second derivative: the operator says what to do
+            return (None, *_give(ctx, needs, _BACKWARD, cotangents))
+        with torch._C._AutoDispatchBelowAutograd():
+            return (None, *_give(ctx, needs, _BACKWARD, cotangents))
 
 
 def _refuse_double(ctx: Any, *grads: Tensor | None) -> NoReturn:
@@ -242,5 +287,8 @@ def _register() -> None:
     torch.library.register_autograd("remanence::scan_backward", _refuse_double)
 
 
+_FORWARD: Any = None  # the operators, looked up once: by name it takes longer
+_BACKWARD: Any = None
 if library().problem is None:
+    _FORWARD, _BACKWARD = torch.ops.remanence.scan_forward.default, torch.ops.remanence.scan_backward.default
     _register()
