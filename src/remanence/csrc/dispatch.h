@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "pool.h"
@@ -58,23 +60,65 @@ template <class T, class Parallel> void run_forward(const Scan<T> &scan, Index t
   });
 }
 
-// Scans groups [group0, group1) backwards, small groups together and large ones in parts.
-template <class T>
-void backward_groups(const Scan<T> &scan, const Gradients<T> &g, const void *plan, Index each, Index group0,
-                     Index group1, void *const *sums) {
-  const Kernel<T> &k = kernel<T>();
-  Index most = block_rows(scan.np, scan.batch), together = each < most ? most / each : 1;
-  for (Index group = group0; group < group1; group += together) {
-    Index past = group + together < group1 ? group + together : group1;
-    Index end = past * each < scan.batch ? past * each : scan.batch;
-    for (Index first = group * each; first < end;) {
-      Index last = each > most && end - first > most ? first + most : end;
-      Index part = each > most ? last - first : each;
-      Block scratch(k.backward_scratch(scan, g, first, last, part));
-      k.backward(scan, g, plan, first, last, part, sums + group, scratch.get());
-      first = last;
+// Groups of rows that are scanned backwards at once: `count` of `each` rows, `together` in one pass.
+struct Groups {
+  Index each, count, together;
+  Groups(Index batch, Index np, Index threads) {
+    Index most = block_rows(np, batch);
+    each = group_rows(batch), count = (batch + each - 1) / each;
+    Index share = (count + threads - 1) / threads;
+    together = each >= most ? 1 : most / each < share ? most / each : share;
+  }
+  Index passes() const { return (count + together - 1) / together; }
+};
+
+// Adds the sums of the groups to the gradients in the order of the groups, whoever made them; early ones wait.
+template <class T> class InOrder {
+ public:
+  InOrder(const Scan<T> &scan, const Gradients<T> &g, Index passes) : scan(scan), g(g), waiting(passes) {}
+
+  void add(Index pass, std::vector<Block> sums) {
+    std::lock_guard<std::mutex> guard(lock);
+    waiting[pass] = std::move(sums);
+    for (; next < Index(waiting.size()) && !waiting[next].empty(); ++next) {
+      for (const Block &group : waiting[next]) kernel<T>().finish(scan, g, group.get(), first), first = false;
+      waiting[next].clear();
     }
   }
+
+ private:
+  const Scan<T> &scan;
+  const Gradients<T> &g;
+  std::vector<std::vector<Block>> waiting;
+  Index next = 0;
+  bool first = true;
+  std::mutex lock;
+};
+
+// Scans the groups of one pass backwards, small groups together and large ones in parts; returns their sums.
+template <class T>
+std::vector<Block> backward_pass(const Scan<T> &scan, const Gradients<T> &g, const void *plan, const Groups &groups,
+                                 Index pass) {
+  const Kernel<T> &k = kernel<T>();
+  Index group = pass * groups.together, past = group + groups.together;
+  if (past > groups.count) past = groups.count;
+  std::vector<Block> blocks;
+  std::vector<void *> sums;
+  for (Index i = group; i < past; ++i) {
+    blocks.emplace_back(k.sums_size(scan));
+    std::memset(blocks.back().get(), 0, k.sums_size(scan));
+    sums.push_back(blocks.back().get());
+  }
+  Index most = block_rows(scan.np, scan.batch), each = groups.each;
+  Index end = past * each < scan.batch ? past * each : scan.batch;
+  for (Index first = group * each; first < end;) {
+    Index last = each > most && end - first > most ? first + most : end;
+    Index part = each > most ? last - first : each;
+    Block scratch(k.backward_scratch(scan, g, first, last, part));
+    k.backward(scan, g, plan, first, last, part, sums.data(), scratch.get());
+    first = last;
+  }
+  return blocks;
 }
 
 template <class T, class Parallel>
@@ -82,20 +126,14 @@ void run_backward(const Scan<T> &scan, const Gradients<T> &g, Index threads, Par
   const Kernel<T> &k = kernel<T>();
   Block plan(k.plan_size(scan, true));
   k.make_plan(scan, true, plan.get());
-  Index each = group_rows(scan.batch), groups = (scan.batch + each - 1) / each;
-  std::vector<Block> blocks;
-  std::vector<void *> sums;
-  for (Index i = 0; i < groups; ++i) {
-    blocks.emplace_back(k.sums_size(scan));
-    std::memset(blocks.back().get(), 0, k.sums_size(scan));
-    sums.push_back(blocks.back().get());
-  }
-  Index parts = threads < groups ? threads : groups;
-  parallel(parts, [&](Index begin, Index end) {
+  Groups groups(scan.batch, scan.np, threads);
+  Index passes = groups.passes(), parts = threads < passes ? threads : passes;
+  InOrder<T> gradients(scan, g, passes);
+  parallel(parts, [&](Index begin, Index end) {  // in turns, so that few have to wait
     for (Index i = begin; i < end; ++i)
-      backward_groups(scan, g, plan.get(), each, i * groups / parts, (i + 1) * groups / parts, sums.data());
+      for (Index pass = i; pass < passes; pass += parts)
+        gradients.add(pass, backward_pass(scan, g, plan.get(), groups, pass));
   });
-  k.finish(scan, g, sums.data(), groups);
 }
 
 }  // namespace remanence

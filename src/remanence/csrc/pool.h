@@ -17,13 +17,13 @@ class Pool {
  public:
   static constexpr std::size_t LEAST = std::size_t(64) << 10, MOST = std::size_t(32) << 20;  // what is worth keeping
   static constexpr std::size_t KEPT_MOST = std::size_t(128) << 20;                            // in all
-  static constexpr std::size_t HUGE_FROM = std::size_t(4) << 20, HUGE = std::size_t(2) << 20;
+  static constexpr std::size_t PAGE = 4096, HUGE = std::size_t(2) << 20, HUGE_FROM = 2 * HUGE;
 
   // At least `bytes`, aligned to 64, with anything in it.
   void *take(std::size_t bytes) {
     std::size_t size = rounded(bytes);
     void *block = worth(size) ? take_kept(size) : nullptr;
-    if (!block) block = fresh(size, bytes);
+    if (!block) block = fresh(size);
     std::memcpy(block, &size, sizeof size);
     return static_cast<char *>(block) + HEADER;
   }
@@ -32,7 +32,7 @@ class Pool {
     void *block = static_cast<char *>(memory) - HEADER;
     std::size_t size;
     std::memcpy(&size, block, sizeof size);
-    if (!worth(size) || !keep(block, size)) std::free(block);
+    if (!worth(size) || !keep(block, size)) discard(block, size);
   }
 
   void release() {
@@ -59,7 +59,7 @@ class Pool {
 
   // A few sizes per power of two, so that nearly equal wishes meet.
   static std::size_t rounded(std::size_t bytes) {
-    std::size_t step = 64;
+    std::size_t step = bytes + HEADER < LEAST ? 64 : PAGE;
     bytes += HEADER;
     while (step * 16 < bytes) step *= 2;
     return (bytes + step - 1) / step * step;
@@ -87,19 +87,38 @@ class Pool {
   }
 
   void drop_oldest() {
-    std::free(kept[0].block);
+    discard(kept[0].block, kept[0].size);
     total -= kept[0].size;
     kept.erase(kept.begin());
   }
 
-  // Huge pages for whole ones of `bytes` only: the rest of the last one would be resident for nothing.
-  static void *fresh(std::size_t size, std::size_t bytes) {
-    bool huge = size >= HUGE_FROM;
-    void *memory = nullptr;
-    if (posix_memalign(&memory, huge ? HUGE : 64, size)) throw std::bad_alloc();
-#ifdef MADV_HUGEPAGE
-    if (huge) madvise(memory, bytes / HUGE * HUGE, MADV_HUGEPAGE);
+#if defined(__linux__) && !defined(REMANENCE_POISON)
+  // Large blocks are mapped one by one: from malloc's heap a freed one might stay resident, and the wish for huge pages
+  // with it. Huge pages for whole ones only: the rest of the last one would be resident for nothing.
+  static bool mapped(std::size_t size) { return size >= LEAST; }
+
+  static void *fresh(std::size_t size) {
+    if (!mapped(size)) return allocate(size);
+    std::size_t slack = size >= HUGE_FROM ? HUGE : 0;
+    void *memory = mmap(nullptr, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    if (!slack) return memory;
+    char *start = static_cast<char *>(memory), *block = start + (slack - reinterpret_cast<std::size_t>(start) % slack);
+    munmap(start, std::size_t(block - start));
+    if (std::size_t rest = std::size_t(start + slack - block)) munmap(block + size, rest);
+    madvise(block, size / HUGE * HUGE, MADV_HUGEPAGE);
+    return block;
+  }
+
+  static void discard(void *block, std::size_t size) { mapped(size) ? void(munmap(block, size)) : std::free(block); }
+#else
+  static void *fresh(std::size_t size) { return allocate(size); }
+  static void discard(void *block, std::size_t) { std::free(block); }
 #endif
+
+  static void *allocate(std::size_t size) {
+    void *memory = nullptr;
+    if (posix_memalign(&memory, 64, size)) throw std::bad_alloc();
     return memory;
   }
 };

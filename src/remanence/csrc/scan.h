@@ -98,7 +98,7 @@ struct Kernel {
   std::size_t (*backward_scratch)(const Scan<T> &, const Gradients<T> &, Index first, Index last, Index group_rows);
   void (*backward)(const Scan<T> &, const Gradients<T> &, const void *plan, Index first, Index last, Index group_rows,
                    void *const *sums, void *scratch);
-  void (*finish)(const Scan<T> &, const Gradients<T> &, void *const *sums, Index groups);
+  void (*finish)(const Scan<T> &, const Gradients<T> &, void *sums, bool first);  // adds a group's sums to the gradients
   // out (rows, width) = a (rows, depth) weights', width a multiple of ALIGN: the product of all scans, for measuring it.
   void (*product)(const T *a, Index rows, const T *weights, Index width, Index depth, void *packed, T *out);
   // Drawing tokens: packed head and encoder, shared by all rows, and the steps of some rows; see generation.h.

@@ -34,48 +34,38 @@ template <class T> static Sums<T> open_sums(const Scan<T> &a, void *memory) {
   return lay_sums(a, arena);
 }
 
-// to[i][j] = sum over groups of part(group)[i * stride + j], for a (rows, columns) gradient, or nothing if null.
-template <class T, class Part>
-static void add_groups(T *to, Index rows, Index columns, Index stride, Index groups, Part part) {
-  if (!to) return;
-  const T *first = part(0);
-  for (Index i = 0; i < rows; ++i) copy(to + i * columns, first + i * stride, columns);
-  for (Index g = 1; g < groups; ++g) {
-    const T *from = part(g);
-    for (Index i = 0; i < rows; ++i)
-      for (Index j = 0; j < columns; ++j) to[i * columns + j] += from[i * stride + j];
+// The sums of one group join a gradient: to[i][j] (+)= from[i * stride + j], (rows, columns); nothing if it is null.
+template <class T> static void join(T *to, bool first, Index rows, Index columns, Index stride, const T *from) {
+  for (Index i = 0; to && i < rows; ++i) {
+    if (first) copy(to + i * columns, from + i * stride, columns);
+    for (Index j = 0; !first && j < columns; ++j) to[i * columns + j] += from[i * stride + j];
   }
 }
 
-template <class T>
-static void finish(const Scan<T> &a, const Gradients<T> &g, void *const *memory, Index groups) {
+template <class T> static void finish(const Scan<T> &a, const Gradients<T> &g, void *memory, bool first) {
   Layout layout(a.spec);
   Index n = a.n, np = a.np, ip = round_up(a.inputs + 1);
-  auto group = [&](Index i) { return open_sums(a, memory[i]); };
+  Sums<T> sums = open_sums(a, memory);
   auto block = [&](T *to, Index which, Index size) { return to ? to + which * size : nullptr; };
-  auto bias_of = [&](Index p) { return [&, p](Index i) { return group(i).from_x + p * np * ip + a.inputs; }; };
+  auto bias_of = [&](Index p) { return sums.from_x + p * np * ip + a.inputs; };
   for (Index p = 0; p < layout.s_count; ++p)
-    add_groups(block(g.w_hh, layout.s_block(layout.s_first + p), n * n), n, n, np, groups,
-               [&](Index i) { return group(i).from_s + p * np * np; });
+    join(block(g.w_hh, layout.s_block(layout.s_first + p), n * n), first, n, n, np, sums.from_s + p * np * np);
   for (Index p = 0; p < layout.x_count; ++p) {
     Index to = layout.x_block(p);
-    add_groups(block(g.w_ih, to, n * a.inputs), n, a.inputs, ip, groups,
-               [&](Index i) { return group(i).from_x + p * np * ip; });
-    add_groups(block(g.b_ih, to, n), n, 1, ip, groups, bias_of(p));
-    if (a.spec.cell != GRU)
-      add_groups(block(g.b_hh, to, n), n, 1, ip, groups, bias_of(p));
+    join(block(g.w_ih, to, n * a.inputs), first, n, a.inputs, ip, sums.from_x + p * np * ip);
+    join(block(g.b_ih, to, n), first, n, 1, ip, bias_of(p));
+    if (a.spec.cell != GRU) join(block(g.b_hh, to, n), first, n, 1, ip, bias_of(p));
   }
   if (a.spec.cell == GRU)
-    for (Index p = 1; p < 4; ++p)
-      add_groups(block(g.b_hh, layout.s_block(p), n), n, 1, ip, groups, bias_of(p));
-  add_groups(g.modrelu, 1, n, np, groups, [&](Index i) { return group(i).modrelu; });
+    for (Index p = 1; p < 4; ++p) join(block(g.b_hh, layout.s_block(p), n), first, n, 1, ip, bias_of(p));
+  join(g.modrelu, first, 1, n, np, sums.modrelu);
   if (a.spec.memory == BUFFER) {
-    add_groups(g.query, n, n, np, groups, [&](Index i) { return group(i).from_s + layout.s_count * np * np; });
-    add_groups(g.key, n, n, np, groups, [&](Index i) { return group(i).key; });
-    add_groups(g.score, 1, n, np, groups, [&](Index i) { return group(i).score; });
+    join(g.query, first, n, n, np, sums.from_s + layout.s_count * np * np);
+    join(g.key, first, n, n, np, sums.key);
+    join(g.score, first, 1, n, np, sums.score);
   } else if (a.spec.memory == STRIDE) {
-    add_groups(g.query, 1, n, np, groups, [&](Index i) { return group(i).query_row; });
-    add_groups(g.key, 1, n, np, groups, [&](Index i) { return group(i).key_row; });
-    add_groups(g.score, 1, 1, 1, groups, [&](Index i) { return group(i).score_bias; });
+    join(g.query, first, 1, n, np, sums.query_row);
+    join(g.key, first, 1, n, np, sums.key_row);
+    join(g.score, first, 1, 1, 1, sums.score_bias);
   }
 }

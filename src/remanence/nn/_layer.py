@@ -21,7 +21,7 @@ from remanence.ops.reference import scan as reference_scan
 from . import _sequence
 from ._options import check_cuts, check_forget_bias, make_spec, read_shapes, refuse_unknown, spell_out_options
 from ._single_step import step_at_once
-from ._state_entry import check_field, state_of_hx
+from ._state_entry import check_field, stack_states, state_of_hx
 from .cuts import Cuts
 from .init import RECURRENT_INITS, RecurrentInit, fill_recurrent_
 
@@ -272,7 +272,7 @@ class RecurrentLayer(nn.Module):
             x = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=-1)
             if self.dropout and layer < self.num_layers - 1:
                 x = nn.functional.dropout(x, self.dropout, self.training)
-        final = State(*(torch.stack(fields) for fields in zip(*finals, strict=True)))
+        final = stack_states(finals)
         if not layout.batched:
             final = State(*(field.squeeze(1) for field in final))
         return x, final, layout

@@ -40,3 +40,10 @@ def check_field(name: str, have: Tensor, want: Tensor, grows: bool) -> None:
         raise ValueError(message(f"state.{name}", f"have dtype {want.dtype}", str(have.dtype), "Use state.to(...)"))
     if have.device != want.device:
         raise ValueError(message(f"state.{name}", f"be on {want.device}", str(have.device), "Use state.to(...)"))
+
+
+def stack_states(finals: list[State]) -> State:
+    """The states of all layers as one; that of a single layer without a copy."""
+    if len(finals) == 1:
+        return State(*(field.unsqueeze(0) for field in finals[0]))
+    return State(*(torch.stack(fields) for fields in zip(*finals, strict=True)))

@@ -96,10 +96,8 @@ def scan(
     learns = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
     save = (SAVE_LEAN if lean else SAVE_ALL) if learns else SAVE_NOTHING
     config = encode(spec, save)
-    if not learns or torch.compiler.is_compiling():
-        made = _FORWARD(*tensors, config)
-    else:
-        made = _Scan.apply(config, *tensors)
+    eagerly = learns and not torch.compiler.is_compiling()
+    made = _Scan.apply(config, *tensors) if eagerly else _FORWARD(*tensors, config)
     output, s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step, slot, displaced = made[:MADE]
     chain = x.new_empty(x.shape[1], 0) if state is None else state.chain
     final = State(s, c, h, chain, recent, recent_score, relevant, relevant_score, relevant_step, step)
@@ -252,8 +250,9 @@ def _give(ctx: Any, needs: tuple[bool, ...], backward: Any, cotangents: Iterable
 
 
 class _Scan(torch.autograd.Function):
-    """What :func:`torch.library.register_autograd` makes of the two above, in fewer steps: it took half the time of a
-    short call. Inside a compiled graph the registered one serves.
+    """What :func:`torch.library.register_autograd` makes of the two above, in fewer steps.
+
+    With those, torch's own bookkeeping took most of a short call. In a compiled graph the registered one serves.
     """
 
     @staticmethod
