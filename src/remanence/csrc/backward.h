@@ -230,7 +230,7 @@ template <class T> static void add_weights(const BackwardPass<T> &p, Index from,
   if (!reads) return;
   pack_right([&](Index t, Index row) { return a.h_hist + p.at(t, row) * np; }, np, np);
   add_outer(sums.key, np, np, p.left + (layout.planes + 1) * np * depth, p.right, depth);
-  for (Index j = 0; j < np; ++j) sums.score[j] += sums.recent_score[j], sums.recent_score[j] = T(0);
+  for (Index j = 0; j < np; ++j) sums.score[j] += T(-2) * sums.recent_score[j], sums.recent_score[j] = T(0);
 }
 
 template <class T> static void give_inputs(const BackwardPass<T> &p, Index from, Index to) {
