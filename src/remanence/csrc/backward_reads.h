@@ -107,10 +107,8 @@ template <class T> static void add_keys(const BackwardPass<T> &p, Index row, Ind
   Index np = p.a->np, most = p.chunk * p.group_rows;
   for (Index i = 0; i < count; i += most) {
     Index depth = count - i < most ? count - i : most;
-    for (Index k = 0; k < depth; ++k) p.left_rows[k] = p.list_sum[i + k] + np;
-    pack_rows(p.left, p.left_rows, np, depth);
     pack_columns(p.right, p.list_value + i, np, np, depth);
-    add_outer(p.sums_of(row).key, np, np, p.left, p.right, depth);
+    add_outer<T>(p.sums_of(row).key, np, np, p.list_sum + i, np, p.right, depth);
   }
 }
 
