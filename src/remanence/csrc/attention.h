@@ -4,59 +4,75 @@
 // the inner loop needs no tanh. This is exact to rounding if all |k| <= key_most: then q may be clamped to query_most,
 // because tanh(q + k) has rounded to +-1 there. A key with a larger entry is "wide": it is stored as k itself, and its
 // scores take the tanh. Four reciprocals cost one division: 1/a = bcd / abcd; 1 + exp(2 (q + k)) is clamped to
-// product_most first, where tanh has rounded to 1, so that the product of four stays finite.
+// product_most first, where tanh has rounded to 1, so that the product of four stays finite. Where neither query nor key
+// has an entry beyond narrow_most, as is usual, there is nothing to clamp.
 // All scores are less by sum(v), which softmax does not see.
 
-template <class T> struct Read {
-  Index count, np;
-  const T *const *keys, *const *values;  // count pointers to (np)
-  const uint8_t *wide;                   // (count)
-  const T *q, *eq, *v;                   // query, exp(2 q) clamped, score weights: (np)
-  int score;
-  T scale;                               // DOT
-};
+enum Width : uint8_t { NARROW, USUAL, WIDE };  // of a query or a key, by its largest entry
 
-template <class T> static void query_exponential(T *eq, const T *q, Index np) {
+template <class T> static Width width_of(const T *row, Index np) {
+  Vec<T> most{};
+  for (Index j = 0; j < np; j += WIDTH<T>) {
+    Vec<T> x = load(row + j);
+    most = higher<T>(most, x < 0 ? -x : x);
+  }
+  if (!any<T>(most > Simd<T>::narrow_most)) return NARROW;
+  return any<T>(most > Simd<T>::key_most) ? WIDE : USUAL;
+}
+
+template <class T> static Width query_exponential(T *eq, const T *q, Index np) {
   constexpr T most = Simd<T>::query_most;
   for (Index j = 0; j < np; j += WIDTH<T>) {
     Vec<T> x = lower<T>(higher<T>(load(q + j), all<T>(-most)), all<T>(most));
     store(eq + j, exp<T>(x + x));
   }
+  return width_of(q, np);
 }
 
-// Puts a key into its stored form, in place; tells whether it is wide.
-template <class T> static bool encode_key(T *key, Index np) {
-  constexpr T most = Simd<T>::key_most;
-  Vec<T> widest{};
-  for (Index j = 0; j < np; j += WIDTH<T>) {
-    Vec<T> k = load(key + j);
-    widest = higher<T>(widest, k < 0 ? -k : k);
+template <class T> struct Read {
+  Index count, np;
+  const T *const *keys, *const *values;  // count pointers to (np)
+  const uint8_t *wide;                   // (count): Width
+  const T *q, *eq, *v;                   // query, exp(2 q) clamped, score weights: (np)
+  int score, width;                      // width: of the query
+  T scale;                               // DOT
+
+  // The question; eq (np) takes the exponential of the query.
+  void ask(const Spec &spec, Index n, const T *query, T *exponential, const T *weights) {
+    q = query, eq = exponential, v = weights, score = spec.score, scale = T(1 / __builtin_sqrt(double(n)));
+    width = score == ADDITIVE ? query_exponential(exponential, query, np) : USUAL;
   }
-  for (Index lane = 0; lane < WIDTH<T>; ++lane)
-    if (widest[lane] > most) return true;
-  for (Index j = 0; j < np; j += WIDTH<T>) {
+};
+
+// Puts a key into its stored form, in place; tells how wide it is.
+template <class T> static Width encode_key(T *key, Index np) {
+  Width width = width_of(key, np);
+  for (Index j = 0; j < np && width != WIDE; j += WIDTH<T>) {
     Vec<T> k = load(key + j);
     store(key + j, exp<T>(k + k));
   }
-  return false;
+  return width;
 }
 
 // 1 / (1 + eq ek) for four keys at once.
-template <class T> static inline __attribute__((always_inline)) void reciprocals(Vec<T> eq, const T *const *key,
-                                                                                 Index j, Vec<T> (&r)[4]) {
+template <class T, int wide>
+static inline __attribute__((always_inline)) void reciprocals(Vec<T> eq, const T *const *key, Index j, Vec<T> (&r)[4]) {
   const Vec<T> most = all<T>(Simd<T>::product_most);
   Vec<T> d[4];
-  for (int i = 0; i < 4; ++i) d[i] = lower<T>(eq * load(key[i] + j) + T(1), most);
+  for (int i = 0; i < 4; ++i) {
+    d[i] = eq * load(key[i] + j) + T(1);
+    if (wide != NARROW) d[i] = lower<T>(d[i], most);
+  }
   Vec<T> d01 = d[0] * d[1], d23 = d[2] * d[3], one = T(1) / (d01 * d23);
   Vec<T> r01 = one * d23, r23 = one * d01;
   r[0] = r01 * d[1], r[1] = r01 * d[0], r[2] = r23 * d[3], r[3] = r23 * d[2];
 }
 
-template <class T> static void score_four(const Read<T> &read, const T *const *key, T *score) {
+template <class T, int wide> static void score_four(const Read<T> &read, const T *const *key, T *score) {
   Vec<T> total[4] = {};
   for (Index j = 0; j < read.np; j += WIDTH<T>) {
     Vec<T> r[4], v = load(read.v + j);
-    reciprocals<T>(load(read.eq + j), key, j, r);
+    reciprocals<T, wide>(load(read.eq + j), key, j, r);
     for (int i = 0; i < 4; ++i) total[i] += v * r[i];
   }
   sum_four<T>(total, score);
@@ -64,8 +80,8 @@ template <class T> static void score_four(const Read<T> &read, const T *const *k
 }
 
 // tanh(q + k) - 1 at j.
-template <class T> static inline Vec<T> bend(const Read<T> &read, const T *key, bool wide, Index j) {
-  if (wide) return tanh<T>(load(read.q + j) + load(key + j)) - T(1);
+template <class T> static inline Vec<T> bend(const Read<T> &read, const T *key, int wide, Index j) {
+  if (wide == WIDE) return tanh<T>(load(read.q + j) + load(key + j)) - T(1);
   return T(-2) / lower<T>(load(read.eq + j) * load(key + j) + T(1), all<T>(Simd<T>::product_most));
 }
 
@@ -80,11 +96,13 @@ template <class T> static T score_one(const Read<T> &read, Index slot) {
 // Up to four slots from i on; the last one stands in for those that are missing.
 template <class T> struct Group {
   const T *key[4], *value[4];
-  bool wide = false;
+  int wide;  // the widest of query and keys; a wide query was clamped
   Group(const Read<T> &read, Index i) {
+    wide = read.width == NARROW ? NARROW : USUAL;
     for (Index g = 0; g < 4; ++g) {
       Index slot = i + g < read.count ? i + g : read.count - 1;
-      key[g] = read.keys[slot], value[g] = read.values[slot], wide |= read.wide[slot] != 0;
+      key[g] = read.keys[slot], value[g] = read.values[slot];
+      wide = read.wide[slot] > wide ? read.wide[slot] : wide;
     }
   }
 };
@@ -94,8 +112,10 @@ template <class T> static void make_scores(const Read<T> &read, T *score) {
   for (Index i = 0; i < read.count && read.score == DOT; ++i) score[i] = read.scale * dot(read.q, read.keys[i], read.np);
   for (Index i = 0; i < read.count && read.score != DOT; i += 4) {
     Group<T> group(read, i);
-    if (!group.wide)
-      score_four<T>(read, group.key, score + i);
+    if (group.wide == NARROW)
+      score_four<T, NARROW>(read, group.key, score + i);
+    else if (group.wide == USUAL)
+      score_four<T, USUAL>(read, group.key, score + i);
     else
       for (Index g = i; g < i + 4 && g < read.count; ++g) score[g] = score_one(read, g);
   }
@@ -106,31 +126,18 @@ template <class T> struct Softmax {
   T most, total;
 };
 
-// The largest of z; four comparisons run side by side.
-template <class T> static T largest(const T *z, Index count) {
-  T most[4] = {z[0], z[0], z[0], z[0]};
-  Index i = 0;
-  for (; i + 4 <= count; i += 4)
-    for (Index g = 0; g < 4; ++g) most[g] = z[i + g] > most[g] ? z[i + g] : most[g];
-  for (; i < count; ++i) most[0] = z[i] > most[0] ? z[i] : most[0];
-  for (Index g = 1; g < 4; ++g) most[0] = most[g] > most[0] ? most[g] : most[0];
-  return most[0];
-}
-
-// z (count, room up to a multiple of the vector) holds scores and becomes weights.
+// z (count, room up to a multiple of the vector) holds scores and becomes weights; the rest becomes 0.
 template <class T> static Softmax<T> softmax(T *z, Index count) {
   constexpr Index W = WIDTH<T>;
-  T most = largest(z, count);
-  for (Index i = count; i % W; ++i) z[i] = most;
-  Vec<T> total{};
+  Vec<T> most_of = all<T>(z[0]), total{};
+  for (Index i = 0; i < count; i += W) most_of = higher<T>(most_of, first_lanes<T>(load(z + i), count - i, z[0]));
+  T most = largest<T>(most_of);
   for (Index i = 0; i < count; i += W) {
-    Vec<T> e = exp<T>(load(z + i) - most);
+    Vec<T> e = first_lanes<T>(exp<T>(load(z + i) - most), count - i, T(0));
     store(z + i, e);
-    if (i + W <= count) total += e;
+    total += e;
   }
-  T rest = 0;
-  for (Index i = count / W * W; i < count; ++i) rest += z[i];
-  T all_of = sum<T>(total) + rest;
+  T all_of = sum<T>(total);
   for (Index i = 0; i < count; i += W) store(z + i, load(z + i) / all_of);
   return {most, all_of};
 }
@@ -152,40 +159,41 @@ template <class T> static void weighted_sum(const Read<T> &read, const T *z, T *
   for (; j < read.np; j += W) weighted_columns<T, 1>(read, z, result, j);
 }
 
-template <class T> static Softmax<T> read_forward(const Read<T> &read, T *z, T *result) {
-  make_scores(read, z);
-  Softmax<T> norm = softmax(z, read.count);
-  weighted_sum(read, z, result);
-  return norm;
+// What sums of de r (1 - r) lack: see spread_slots.
+template <class T> static void finish_slopes(T *sums, const T *v, Index np) {
+  for (Index j = 0; j < np; j += WIDTH<T>) store(sums + j, load(sums + j) * load(v + j) * T(4));
 }
 
 template <class T> struct ReadBack {
   const T *dr;         // (np): gradient of the result
   const T *weights;    // (count) of the forward pass, or null: then they are computed again from its norm
   Softmax<T> norm;
-  T *const *sums;      // count pointers to (2, np): gradients of value and key, added to
-  T *dq, *dv;          // (np), added to
+  T *const *sums;      // count pointers to (2, np): gradients of value and key, added to; ADDITIVE: key without 4 v
+  T *dq;               // (np), set; zero before
+  T *dv;               // (np), added to; ADDITIVE: lacks the factor -2
   T *z, *de;           // scratch: count and room up to a multiple of the vector
 };
 
-// Local copies: a store through a vector might change anything else for all the compiler knows.
-template <class T, int M, bool wide>
+// With r = 1 / (1 + exp(2 (q + k))), tanh = 1 - 2 r and its derivative is 4 r (1 - r). Here only de r (1 - r) and de r are
+// summed; the factors 4 v and -2 come once, where a sum is complete. (The de of one read sum to zero, so the 1 in
+// tanh teaches v nothing.) Local copies: a store through a vector might change anything else for all the compiler knows.
+template <class T, int M, int wide>
 static void spread_slots(const Read<T> &read, const ReadBack<T> &back, const Group<T> &group, Index i) {
   const T *key[4] = {group.key[0], group.key[1], group.key[2], group.key[3]};
-  const T *eq = read.eq, *v_of = read.v, *dr_of = back.dr;
+  const T *eq = read.eq, *dr_of = back.dr;
   T *dq_of = back.dq, *dv_of = back.dv, *sums[M];
   Vec<T> z[M], de[M];
   for (int g = 0; g < M; ++g) sums[g] = back.sums[i + g], z[g] = all<T>(back.z[i + g]), de[g] = all<T>(back.de[i + g]);
   for (Index j = 0, np = read.np; j < np; j += WIDTH<T>) {
-    Vec<T> dr = load(dr_of + j), v = load(v_of + j), dq = load(dq_of + j), dv = load(dv_of + j), r[4];
-    if (!wide) reciprocals<T>(load(eq + j), key, j, r);
+    Vec<T> dr = load(dr_of + j), dq = load(dq_of + j), dv = load(dv_of + j), r[4];
+    if (wide < WIDE) reciprocals<T, wide>(load(eq + j), key, j, r);
 #pragma GCC unroll 4
     for (int g = 0; g < M; ++g) {
-      Vec<T> t = wide ? T(1) + bend(read, key[g], read.wide[i + g], j) : T(1) - T(2) * r[g];
-      Vec<T> dk = de[g] * (v - v * t * t);
-      dq += dk, dv += de[g] * t;
+      if (wide == WIDE) r[g] = bend(read, key[g], read.wide[i + g], j) * T(-0.5);
+      Vec<T> slope = r[g] - r[g] * r[g];
+      dq += de[g] * slope, dv += de[g] * r[g];
       store(sums[g] + j, load(sums[g] + j) + z[g] * dr);
-      store(sums[g] + np + j, load(sums[g] + np + j) + dk);
+      store(sums[g] + np + j, load(sums[g] + np + j) + de[g] * slope);
     }
     store(dq_of + j, dq), store(dv_of + j, dv);
   }
@@ -193,7 +201,8 @@ static void spread_slots(const Read<T> &read, const ReadBack<T> &back, const Gro
 
 template <class T, int M> static void spread_group(const Read<T> &read, const ReadBack<T> &back, Index i) {
   const Group<T> group(read, i);
-  group.wide ? spread_slots<T, M, true>(read, back, group, i) : spread_slots<T, M, false>(read, back, group, i);
+  if (group.wide == NARROW) return spread_slots<T, M, NARROW>(read, back, group, i);
+  group.wide == WIDE ? spread_slots<T, M, WIDE>(read, back, group, i) : spread_slots<T, M, USUAL>(read, back, group, i);
 }
 
 template <class T> static void spread_dot(const Read<T> &read, const ReadBack<T> &back, Index i) {
@@ -238,4 +247,5 @@ template <class T> static void read_backward(const Read<T> &read, const ReadBack
     for (; i < read.count; ++i) spread_dot(read, back, i);
   for (; i + 4 <= read.count; i += 4) spread_group<T, 4>(read, back, i);
   for (; i < read.count; ++i) spread_group<T, 1>(read, back, i);
+  if (read.score == ADDITIVE) finish_slopes(back.dq, read.v, read.np);
 }

@@ -220,17 +220,16 @@ template <class T> static void add_weights(const BackwardPass<T> &p, Index from,
     for (Index row = row0; row < row1; ++row)
       if (t < a.length(p.first + row)) p.left_rows[depth++] = p.d_row(t, row);
   if (!depth) return;  // all have ended
-  pack_rows(p.left, p.left_rows, p.pitch, depth);
   pack_right([&](Index t, Index row) { return p.s_before(t, row); }, np, np);
-  add_outer(sums.from_s, p.plan->s_back.depth, np, p.left + layout.s_first * np * depth, p.right, depth);
+  add_outer(sums.from_s, p.plan->s_back.depth, np, p.left_rows, layout.s_first * np, p.right, depth);
   pack_right([&](Index t, Index row) { return a.x + p.at(t, row) * a.inputs; }, a.inputs, ip);
   for (Index k = 0; k < depth; ++k)  // a column of ones sums the bias
     p.right[a.inputs / W * W * depth + k * W + a.inputs % W] = T(1);
-  add_outer(sums.from_x, layout.planes * np, ip, p.left, p.right, depth);
+  add_outer(sums.from_x, layout.planes * np, ip, p.left_rows, 0, p.right, depth);
   if (!reads) return;
   pack_right([&](Index t, Index row) { return a.h_hist + p.at(t, row) * np; }, np, np);
-  add_outer(sums.key, np, np, p.left + (layout.planes + 1) * np * depth, p.right, depth);
-  for (Index j = 0; j < np; ++j) sums.score[j] += sums.recent_score[j], sums.recent_score[j] = T(0);
+  add_outer(sums.key, np, np, p.left_rows, (layout.planes + 1) * np, p.right, depth);
+  for (Index j = 0; j < np; ++j) sums.score[j] += T(-2) * sums.recent_score[j], sums.recent_score[j] = T(0);
 }
 
 template <class T> static void give_inputs(const BackwardPass<T> &p, Index from, Index to) {

@@ -7,7 +7,8 @@ template <class T> struct BackwardPass {
   Index first, rows, group_rows;
   Sums<T> *sums;                        // one per group of this block
   Replay<T> replay;
-  Index chunk, pitch;                   // steps per chunk; numbers per row of d: planes, then dq and dk if it reads
+  Index chunk, pitch;                   // steps per chunk; numbers per row of d: planes, dq and dk if it reads, and
+                                        // some that keep rows from meeting in one set of the cache
   T *d;                                 // (chunk, rows, pitch)
   T *gates, *queries;                   // LEAN: (chunk, rows, planes, np) (chunk, rows, np)
   T *ds, *dc, *dleak, *dh, *through;    // (rows, np); through: result of a matrix product
@@ -28,7 +29,7 @@ template <class T> struct BackwardPass {
   int64_t *stored_steps;
   // Factors of the weight gradients of one chunk
   const T **left_rows, **right_rows;
-  T *left, *right, *dx;
+  T *right, *dx;
 
   Sums<T> &sums_of(Index row) const { return sums[row / group_rows]; }
   T *d_row(Index t, Index row) const { return d + (t % chunk * rows + row) * pitch; }
@@ -98,7 +99,7 @@ static BackwardPass<T> lay_backward(const Scan<T> &a, const Gradients<T> &g, Ind
   p.a = &a, p.g = &g, p.first = first, p.rows = rows, p.group_rows = group_rows;
   p.sums = arena.take<Sums<T>>((rows + group_rows - 1) / group_rows);
   p.replay = lay_replay(a, first, last, arena);
-  p.chunk = chunk_steps(group_rows, a.steps), p.pitch = (planes + 2 * reads) * np;
+  p.chunk = chunk_steps(group_rows, a.steps), p.pitch = (planes + 2 * reads) * np + ALIGN;
   p.d = arena.take<T>(p.chunk * rows * p.pitch);
   if (a.spec.save == SAVE_LEAN && a.spec.cell != RNN) p.gates = arena.take<T>(p.chunk * rows * planes * np);
   if (a.spec.save == SAVE_LEAN && reads) p.queries = arena.take<T>(p.chunk * rows * np);
@@ -109,7 +110,7 @@ static BackwardPass<T> lay_backward(const Scan<T> &a, const Gradients<T> &g, Ind
   if (a.spec.memory == STRIDE) lay_stored(p, arena);
   Index depth = p.chunk * group_rows, width = np > round_up(a.inputs + 1) ? np : round_up(a.inputs + 1);
   p.left_rows = arena.take<const T *>(depth), p.right_rows = arena.take<const T *>(depth);
-  p.left = arena.take<T>(depth * p.pitch), p.right = arena.take<T>(depth * width);
+  p.right = arena.take<T>(depth * width);
   p.dx = arena.take<T>(p.chunk * rows * round_up(a.inputs));
   return p;
 }

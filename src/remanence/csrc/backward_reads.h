@@ -71,14 +71,17 @@ template <class T> static void attend_back(const BackwardPass<T> &p, Index t, In
   const Scan<T> &a = *p.a;
   Index at = p.at(t, row), np = a.np;
   const T *q = p.query(t, row);
-  if (a.spec.score == ADDITIVE) query_exponential(p.eq, q, np);
   fill(dq, np, T(0));
   Index count = list_back(p, t, row, position);
-  Read<T> read{count, np, p.list_key, p.list_value, p.list_wide, q, p.eq, p.plan->score, a.spec.score,
-               T(1 / __builtin_sqrt(double(a.n)))};
+  Read<T> read{count, np, p.list_key, p.list_value, p.list_wide};
+  read.ask(a.spec, a.n, q, p.eq, p.plan->score);
   const T *kept = a.norm + at * a.norm_size(), *weights = a.keeps_weights() ? kept : nullptr;
   Softmax<T> norm = weights ? Softmax<T>{} : Softmax<T>{kept[0], kept[1]};
   read_backward<T>(read, {p.dr, weights, norm, p.list_sum, dq, p.sums_of(row).recent_score, p.z, p.de});
+}
+
+template <class T> static void finish_key_sum(const BackwardPass<T> &p, T *sums) {
+  if (p.a->spec.score == ADDITIVE) finish_slopes(sums + p.a->np, p.plan->score, p.a->np);
 }
 
 // The state made at step t: its sums are complete. Then the entry into the relevant set is taken back.
@@ -89,6 +92,7 @@ static void undo_entry(const BackwardPass<T> &p, Index t, Index row, int64_t pos
   int32_t &newest = p.ring_sum[row * a.capacity + position % a.capacity];
   T *sums = p.held_sum(row, newest);
   for (Index j = 0; j < np; j += WIDTH<T>) store(dh + j, load(dh + j) + load(sums + j));
+  finish_key_sum(p, sums);
   copy(dk, sums + np, np);
   fill(sums, 2 * np, T(0));
   Index j = Index(a.log_slot[p.at(t, row)]);
@@ -98,21 +102,20 @@ static void undo_entry(const BackwardPass<T> &p, Index t, Index row, int64_t pos
   p.replay.source[row * slots + j] = p.replay.displaced[t * p.rows + row];
 }
 
-// key sums of the row's group += outer products of key gradients and values.
+// key sums of the row's group += outer products of key gradients, which are complete, and values.
 template <class T> static void add_keys(const BackwardPass<T> &p, Index row, Index count) {
   Index np = p.a->np, most = p.chunk * p.group_rows;
   for (Index i = 0; i < count; i += most) {
     Index depth = count - i < most ? count - i : most;
-    for (Index k = 0; k < depth; ++k) p.left_rows[k] = p.list_sum[i + k] + np;
-    pack_rows(p.left, p.left_rows, np, depth);
     pack_columns(p.right, p.list_value + i, np, np, depth);
-    add_outer(p.sums_of(row).key, np, np, p.left, p.right, depth);
+    add_outer<T>(p.sums_of(row).key, np, np, p.list_sum + i, np, p.right, depth);
   }
 }
 
 // A cut of the reads before step t: what was held then gets no gradient; its keys still teach the key matrix.
 template <class T> static void cut_held(const BackwardPass<T> &p, Index t, Index row, int64_t position) {
   Index count = list_back(p, t - 1, row, position - 1);
+  for (Index i = 0; i < count; ++i) finish_key_sum(p, p.list_sum[i]);
   add_keys(p, row, count);
   for (Index i = 0; i < count; ++i) fill(p.list_sum[i], 2 * p.a->np, T(0));
 }
@@ -131,6 +134,7 @@ template <class T> static void finish_reads(const BackwardPass<T> &p) {
     Index b = p.first + row, count = 0;
     int64_t step = a.step0[b];
     auto give = [&](Index place, T *sums, T *out) {
+      finish_key_sum(p, sums);
       p.list_value[count] = p.old_value + (row * each + place) * a.np, p.list_sum[count++] = sums;
       if (out) give_initial(p, sums, out);
     };

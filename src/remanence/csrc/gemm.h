@@ -159,29 +159,22 @@ static void product(const T *a, Index rows, const T *weights, Index width, Index
 constexpr int OUTER_ROWS = REGISTERS >= 32 ? 8 : 4;  // divides ALIGN
 constexpr int OUTER_COLUMNS = 3;
 
+// The left factor is read where it is: 64 bytes of each row serve two tiles one after the other.
 template <class T, int C>
-static void outer_tile(T *sums, Index stride, const T *a, const T *b, Index panel, Index depth, int rows) {
+static void outer_tile(T *sums, Index stride, const T *const *a, Index at, const T *b, Index panel, Index depth) {
   constexpr Index W = WIDTH<T>;
   constexpr int R = OUTER_ROWS;
   Vec<T> total[R][C] = {};
 #pragma GCC unroll 2
   for (Index k = 0; k < depth; ++k) {
     Vec<T> column[C];
+    const T *left = a[k] + at;
     for (int c = 0; c < C; ++c) column[c] = load(b + c * panel + k * W);
     for (int r = 0; r < R; ++r)
-      for (int c = 0; c < C; ++c) total[r][c] += a[k * R + r] * column[c];
+      for (int c = 0; c < C; ++c) total[r][c] += left[r] * column[c];
   }
-  for (int r = 0; r < R && r < rows; ++r)
+  for (int r = 0; r < R; ++r)
     for (int c = 0; c < C; ++c) store(sums + r * stride + c * W, load(sums + r * stride + c * W) + total[r][c]);
-}
-
-// Row panels of the left factor, data[width / R][depth][R]; width is a multiple of ALIGN. A cache line at a time.
-template <class T> static void pack_rows(T *to, const T *const *rows, Index width, Index depth) {
-  constexpr Index R = OUTER_ROWS;
-  for (Index i = 0; i < width; i += ALIGN)
-    for (Index k = 0; k < depth; ++k)
-      for (Index part = 0; part < ALIGN; part += R)
-        __builtin_memcpy(to + (i + part) * depth + k * R, rows[k] + i + part, R * sizeof(T));
 }
 
 // Column panels of the right factor: data[width / W][depth][W]; entries from `count` on are zero.
@@ -198,20 +191,20 @@ template <class T> static void pack_columns(T *to, const T *const *rows, Index c
   }
 }
 
-// sums (height, width) += left' right, from packed factors of `depth` rows; width is a multiple of the vector.
+// sums (height, width) += left' right over `depth` rows: left columns `at` to at + height, a multiple of ALIGN; right in
+// panels, its width a multiple of the vector.
 template <class T>
-static void add_outer(T *sums, Index height, Index width, const T *left, const T *right, Index depth) {
+static void add_outer(T *sums, Index height, Index width, const T *const *left, Index at, const T *right, Index depth) {
   constexpr Index W = WIDTH<T>;
   Index vectors = width / W, columns;
-  for (Index i = 0; i < height; i += OUTER_ROWS) {
-    int rows = int(height - i < OUTER_ROWS ? height - i : OUTER_ROWS);
-    for (Index v = 0; v < vectors; v += columns) {
-      columns = even_share(vectors - v, OUTER_COLUMNS);
+  for (Index v = 0; v < vectors; v += columns) {
+    columns = even_share(vectors - v, OUTER_COLUMNS);
+    for (Index i = 0; i < height; i += OUTER_ROWS) {
       T *corner = sums + i * width + v * W;
-      const T *a = left + i * depth, *b = right + v * W * depth;
-      if (columns == 1) outer_tile<T, 1>(corner, width, a, b, depth * W, depth, rows);
-      if (columns == 2) outer_tile<T, 2>(corner, width, a, b, depth * W, depth, rows);
-      if (columns == 3) outer_tile<T, 3>(corner, width, a, b, depth * W, depth, rows);
+      const T *b = right + v * W * depth;
+      if (columns == 1) outer_tile<T, 1>(corner, width, left, at + i, b, depth * W, depth);
+      if (columns == 2) outer_tile<T, 2>(corner, width, left, at + i, b, depth * W, depth);
+      if (columns == 3) outer_tile<T, 3>(corner, width, left, at + i, b, depth * W, depth);
     }
   }
 }

@@ -14,6 +14,7 @@ template <> struct Simd<float> {
   static constexpr float tanh_most = 40.0f;                     // tanh(x) rounds to 1 from 2 x = 40 on
   static constexpr float key_most = 30.0f, query_most = 40.0f;  // see buffer.h
   static constexpr float product_most = 1073741824.0f;          // 2^30
+  static constexpr float narrow_most = 5.0f;                    // 1 + exp(2 (5 + 5)) < product_most
 };
 
 template <> struct Simd<double> {
@@ -29,6 +30,7 @@ template <> struct Simd<double> {
   static constexpr double tanh_most = 80.0;
   static constexpr double key_most = 100.0, query_most = 150.0;
   static constexpr double product_most = 1.0e60;
+  static constexpr double narrow_most = 30.0;
 };
 
 template <class T> using Vec = typename Simd<T>::V;
@@ -50,6 +52,13 @@ template <> inline Vec<float> higher<float>(Vec<float> a, Vec<float> b) {
 }
 #endif
 
+// Whether a comparison holds in any lane.
+template <class T, class M> static inline bool any(M mask) {
+  int found = 0;
+  for (Index lane = 0; lane < WIDTH<T>; ++lane) found |= mask[lane] != 0;
+  return found;
+}
+
 // Sum of the lanes, always in the same order: halves are added until 16 bytes are left.
 template <class T, int BYTES> static inline T sum_lanes(const T *lane) {
   typedef T Half __attribute__((vector_size(BYTES / 2)));
@@ -70,6 +79,36 @@ template <class T> static inline T sum(Vec<T> v) {
   T lane[WIDTH<T>];
   store(lane, v);
   return sum_lanes<T, VECTOR_BYTES>(lane);
+}
+
+// The largest lane; halves as in `sum`.
+template <class T, int BYTES> static inline T largest_lane(const T *lane) {
+  typedef T Half __attribute__((vector_size(BYTES / 2)));
+  Half low, high;
+  __builtin_memcpy(&low, lane, sizeof low);
+  __builtin_memcpy(&high, lane + BYTES / 2 / sizeof(T), sizeof high);
+  low = high > low ? high : low;
+  if constexpr (BYTES / 2 > sizeof(T)) {
+    T rest[BYTES / 2 / sizeof(T)];
+    __builtin_memcpy(rest, &low, sizeof low);
+    return largest_lane<T, BYTES / 2>(rest);
+  } else {
+    return low[0];
+  }
+}
+
+template <class T> static inline T largest(Vec<T> v) {
+  T lane[WIDTH<T>];
+  store(lane, v);
+  return largest_lane<T, VECTOR_BYTES>(lane);
+}
+
+// The first `count` lanes of v, and `rest` in the others.
+template <class T> static inline Vec<T> first_lanes(Vec<T> v, Index count, T rest) {
+  using I = typename Simd<T>::I;
+  I number;
+  for (int lane = 0; lane < WIDTH<T>; ++lane) number[lane] = lane;
+  return number < I{} + decltype(I{}[0] + 0)(count < WIDTH<T> ? count : WIDTH<T>) ? v : all<T>(rest);
 }
 
 // The sums of four vectors at once, each in the order of `sum`.
