@@ -83,24 +83,23 @@ template <class T> static void start_backward(BackwardPass<T> &p, void *const *s
   if (a.spec.memory == BUFFER) start_reads(p);
 }
 
-// LEAN: activations and queries of a chunk, computed again from the states.
+// LEAN: activations and queries of a chunk, computed again from the states, where their gradients will stand.
 template <class T> static void recompute(const BackwardPass<T> &p, Index from, Index to) {
   const Scan<T> &a = *p.a;
-  Index np = a.np, size = a.spec.planes() * np;
+  Index np = a.np, planes = a.spec.planes();
   for (Index t = from; t < to; ++t) {
     Index rows = a.alive(t, p.first, p.rows);
     for (Index row = 0; row < rows; ++row)
       copy(p.through + row * np, t < a.length(p.first + row) ? p.s_before(t, row) : p.zero, np);
-    T *gates = p.gates ? p.gates + t % p.chunk * p.rows * size : nullptr;
-    if (p.queries)
-      multiply<T>(p.queries + t % p.chunk * p.rows * np, np, rows, nullptr, {p.through, np, a.n}, {nullptr, 0, 0},
-                  p.plan->query);
-    if (!gates) continue;
-    make_planes(a, *p.plan, rows, a.x + p.at(t, 0) * a.inputs, p.through, gates);
+    T *d = p.d_row(t, 0);
+    if (a.spec.memory == BUFFER)
+      multiply<T>(d + (planes + 1) * np, p.pitch, rows, nullptr, {p.through, np, a.n}, {nullptr, 0, 0}, p.plan->query);
+    if (a.spec.cell == RNN) continue;
+    make_planes(a, *p.plan, rows, a.x + p.at(t, 0) * a.inputs, p.through, d, p.pitch);
     for (Index row = 0; row < rows; ++row) {
       if (t >= a.length(p.first + row)) continue;
       if (a.spec.cell == LSTM) copy(p.dr, p.before(a.c_hist, p.c_init, t, row), np);
-      cell_forward<T>(a.spec, p.plan->modrelu, np, {gates + row * size, p.dr, p.leak(t, row), p.eq});
+      cell_forward<T>(a.spec, p.plan->modrelu, np, {d + row * p.pitch, p.dr, p.leak(t, row), p.eq});
     }
   }
 }
@@ -280,7 +279,7 @@ static void backward(const Scan<T> &a, const Gradients<T> &g, const void *plan, 
   start_backward(p, sums);
   for (Index to = a.steps; to > 0;) {
     Index from = (to - 1) / p.chunk * p.chunk;
-    if (p.gates || p.queries) recompute(p, from, to);
+    if (a.spec.save == SAVE_LEAN) recompute(p, from, to);
     for (Index t = to - 1; t >= from; --t) step_back(p, t);
     for (Index group = 0; group * p.group_rows < p.rows; ++group) add_weights(p, from, to, group);
     give_inputs(p, from, to);

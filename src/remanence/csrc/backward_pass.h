@@ -9,8 +9,7 @@ template <class T> struct BackwardPass {
   Replay<T> replay;
   Index chunk, pitch;                   // steps per chunk; numbers per row of d: planes, dq and dk if it reads, and
                                         // some that keep rows from meeting in one set of the cache
-  T *d;                                 // (chunk, rows, pitch)
-  T *gates, *queries;                   // LEAN: (chunk, rows, planes, np) (chunk, rows, np)
+  T *d;                                 // (chunk, rows, pitch); LEAN: at first activations, and the query in the place of dk
   T *ds, *dc, *dleak, *dh, *through;    // (rows, np); through: result of a matrix product
   T *s_init, *c_init, *h_init, *zero;   // (rows, np) (np)
   T *eq, *dr;                           // (np)
@@ -44,11 +43,10 @@ template <class T> struct BackwardPass {
   }
   const T *planes(Index t, Index row) const {
     if (a->spec.cell == RNN && !a->gates) return a->h_hist + at(t, row) * a->np;
-    Index size = a->spec.planes() * a->np;
-    return gates ? gates + (t % chunk * rows + row) * size : a->gates + at(t, row) * size;
+    return a->gates ? a->gates + at(t, row) * a->spec.planes() * a->np : d_row(t, row);
   }
   const T *query(Index t, Index row) const {
-    return queries ? queries + (t % chunk * rows + row) * a->np : a->q_hist + at(t, row) * a->np;
+    return a->q_hist ? a->q_hist + at(t, row) * a->np : d_row(t, row) + (a->spec.planes() + 1) * a->np;
   }
   T *held_sum(Index row, Index number) const { return held_sums + (row * entries + number) * 2 * a->np; }
   Stored<T> stored(Index row) const {
@@ -101,8 +99,6 @@ static BackwardPass<T> lay_backward(const Scan<T> &a, const Gradients<T> &g, Ind
   p.replay = lay_replay(a, first, last, arena);
   p.chunk = chunk_steps(group_rows, a.steps), p.pitch = (planes + 2 * reads) * np + ALIGN;
   p.d = arena.take<T>(p.chunk * rows * p.pitch);
-  if (a.spec.save == SAVE_LEAN && a.spec.cell != RNN) p.gates = arena.take<T>(p.chunk * rows * planes * np);
-  if (a.spec.save == SAVE_LEAN && reads) p.queries = arena.take<T>(p.chunk * rows * np);
   for (T **row : {&p.ds, &p.dc, &p.dleak, &p.dh, &p.through, &p.s_init, &p.c_init, &p.h_init})
     *row = arena.take<T>(rows * np);
   p.zero = arena.take<T>(np), p.eq = arena.take<T>(np), p.dr = arena.take<T>(np);

@@ -100,8 +100,8 @@ template <class T> static void gated_backward(const Spec &spec, Index np, const 
     Vec<T> candidate = load(pn + j), r = load(pr + j), z = load(pz + j), dh = load(step.dh + j);
     Vec<T> d = activate_back<T>(nonlinearity, candidate, dh * (T(1) - z), step.dmodrelu + j);
     store(dn + j, d);
-    store(ds + j, d * r);
     store(dr + j, d * load(ps + j) * r * (T(1) - r));
+    store(ds + j, d * r);  // may stand in the place of the sum
     store(dz + j, dh * (load(step.leak + j) - candidate) * z * (T(1) - z));
     store(step.dleak + j, dh * z);
   }

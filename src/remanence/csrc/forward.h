@@ -55,11 +55,12 @@ template <class T> static void reset_row(const ForwardPass<T> &pass, Index row) 
   if (pass.a->spec.memory == STRIDE) empty_stored(*pass.a, pass.stored(row));
 }
 
-// The sums of all planes: planes (rows, planes, np) from x (rows, inputs) and s (rows, np).
+// The sums of all planes: planes (rows, planes, np), `stride` apart, from x (rows, inputs) and s (rows, np).
 template <class T>
-static void make_planes(const Scan<T> &a, const Plan<T> &plan, Index rows, const T *x, const T *s, T *planes) {
+static void make_planes(const Scan<T> &a, const Plan<T> &plan, Index rows, const T *x, const T *s, T *planes,
+                        Index stride) {
   Layout layout(a.spec);
-  Index stride = layout.planes * a.np, np = a.np;
+  Index np = a.np;
   Operand<T> from_x{x, a.inputs, a.inputs}, from_s{s, np, a.n}, none{nullptr, 0, 0};
   multiply<T>(planes + layout.both_first * np, stride, rows, plan.bias + layout.both_first * np, from_x, from_s,
               plan.both);
@@ -179,7 +180,7 @@ template <class T> static void step_all(const ForwardPass<T> &pass, Index t, T *
     if (a.at(a.reset, t, pass.first + row) && t < a.length(pass.first + row)) reset_row(pass, row);
   T *gates = a.gates ? a.gates + at * planes : pass.planes, *h = state_rows(pass, t);
   if (!h) h = h_spare;
-  make_planes(a, *pass.plan, rows, a.x + at * a.inputs, pass.s, gates);
+  make_planes(a, *pass.plan, rows, a.x + at * a.inputs, pass.s, gates, planes);
   if (a.spec.memory == BUFFER)
     multiply<T>(a.q_hist ? a.q_hist + at * np : pass.q, np, rows, nullptr, {pass.s, np, a.n}, {nullptr, 0, 0},
                 pass.plan->query);

@@ -156,7 +156,8 @@ template <class T> static void step_layers(const Drawer<T> &d, Index t) {
     const ForwardPass<T> &pass = d.passes[layer];
     const Scan<T> &a = *pass.a;
     if (layer)
-      make_planes(a, *pass.plan, d.rows, d.g->layers[layer - 1].output + d.first * a.inputs, pass.s, pass.planes);
+      make_planes(a, *pass.plan, d.rows, d.g->layers[layer - 1].output + d.first * a.inputs, pass.s, pass.planes,
+                  a.spec.planes() * a.np);
     else
       first_planes(d, t);
     step_from_planes(pass, t, d.h_spare);

@@ -53,7 +53,7 @@ template <class T> static Plan<T> lay_plan(const Scan<T> &a, bool backward, Aren
     }
     if (plan.reads) plan.query = take_panels<T>(arena, a.n, a.np);
   }
-  if (plan.reads) plan.key = take_panels<T>(arena, a.n, a.np);
+  if (plan.reads && !(backward && a.fresh)) plan.key = take_panels<T>(arena, a.n, a.np);
   if (backward) {
     plan.s_back = take_panels<T>(arena, (layout.s_count + plan.reads) * a.np, a.np);
     plan.x_back = take_panels<T>(arena, layout.x_count * a.np, round_up(a.inputs));
@@ -110,7 +110,7 @@ template <class T> static void pack_plan(const Scan<T> &a, bool backward, const 
   Layout layout(a.spec);
   if (plan.both.data) pack_forward(a, layout, plan);
   if (backward) pack_backward(a, layout, plan);
-  if (plan.reads) pack_transposed(plan.key, 0, 0, a.key, a.n, a.n);
+  if (plan.key.data) pack_transposed(plan.key, 0, 0, a.key, a.n, a.n);
   pack_bias(a, layout, plan.bias);
   auto pad = [&](T *to, const T *from) { from ? widen(to, from, a.n, a.np) : fill(to, a.np, T(0)); };
   pad(plan.score, plan.reads ? a.score : nullptr);
