@@ -46,7 +46,7 @@ def _cell(cell: str, gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def naive_scan(x: Tensor, weights: Weights, spec: ScanSpec) -> Tensor:
-    """The usual research loop: keys of the whole memory computed anew at each step, lists and concatenation."""
+    """The usual research loop: both maps of the score applied to the whole memory at each step, lists, concatenation."""
     batch, n = x.shape[1], weights.hh.shape[1]
     query, key, score = _memory_weights(weights)
     s = c = x.new_zeros(batch, n)
@@ -62,7 +62,8 @@ def naive_scan(x: Tensor, weights: Weights, spec: ScanSpec) -> Tensor:
         recent.append(h)
         received.append(x.new_zeros(batch))
         held = torch.cat([torch.stack(recent, dim=1), *relevant], dim=1)
-        z = (torch.tanh((s @ query.T)[:, None] + held @ key.T) @ score).softmax(dim=1)
+        asked = F.linear(s[:, None].expand_as(held), query)
+        z = (torch.tanh(asked + F.linear(held, key)) @ score).softmax(dim=1)
         received = [old + z[:, i].detach() for i, old in enumerate(received)]
         s = h + (z[..., None] * held).sum(dim=1)
         outputs.append(s)

@@ -60,9 +60,9 @@ template <class T> struct BackwardPass {
   }
 };
 
-// Steps per chunk: enough rows per product of weight gradients, a function of the batch alone.
-static inline Index chunk_steps(Index rows_of_group, Index steps) {
-  Index chunk = 128 / rows_of_group;
+// Steps per chunk: enough rows per product of weight gradients, and few enough for the cache; never of the threads.
+static inline Index chunk_steps(Index rows_of_group, Index np, Index steps) {
+  Index chunk = (np < 128 ? 128 : 64) / rows_of_group;
   chunk = chunk < 4 ? 4 : chunk;
   return chunk < steps ? chunk : steps;
 }
@@ -97,7 +97,7 @@ static BackwardPass<T> lay_backward(const Scan<T> &a, const Gradients<T> &g, Ind
   p.a = &a, p.g = &g, p.first = first, p.rows = rows, p.group_rows = group_rows;
   p.sums = arena.take<Sums<T>>((rows + group_rows - 1) / group_rows);
   p.replay = lay_replay(a, first, last, arena);
-  p.chunk = chunk_steps(group_rows, a.steps), p.pitch = (planes + 2 * reads) * np + ALIGN;
+  p.chunk = chunk_steps(group_rows, np, a.steps), p.pitch = (planes + 2 * reads) * np + ALIGN;
   p.d = arena.take<T>(p.chunk * rows * p.pitch);
   for (T **row : {&p.ds, &p.dc, &p.dleak, &p.dh, &p.through, &p.s_init, &p.c_init, &p.h_init})
     *row = arena.take<T>(rows * np);
