@@ -120,6 +120,14 @@ Tensor pooled(const Tensor &x, const Shape &shape) {
                                   [](void *p) { pool().give(p); });
 }
 
+// Like `dense`; a copy in memory of the pool. The cotangent of a sum is one number for all.
+Maybe dense_pooled(const Maybe &t) {
+  if (!t || t->is_contiguous() || !t->numel()) return t;
+  Tensor copy = pooled(*t, shape_of(*t));
+  torch::stable::copy_(copy, *t);
+  return copy;
+}
+
 // Points the scan to the parts of its history, one behind the other, and returns how many numbers that takes. The
 // output serves as history of s (or h) if its rows need no padding. Must agree with fused.py: history_size.
 template <class T> Index point_history(Scan<T> &a, T *output, T *history) {
@@ -224,7 +232,7 @@ BackwardOut scan_backward(Maybe d_output, Maybe d_s, Maybe d_c, Maybe d_h, Maybe
            dense(recent), std::nullopt, dense(relevant), std::nullopt, dense(relevant_step),
            dense(step), dense(reset), dense(lengths), dense(cut_h), dense(cut_c),
            dense(h_offset), std::nullopt};
-  Maybe d[6] = {dense(d_output), dense(d_s), dense(d_c), dense(d_h), dense(d_recent), dense(d_relevant)};
+  Maybe d[6] = {dense_pooled(d_output), dense(d_s), dense(d_c), dense(d_h), dense(d_recent), dense(d_relevant)};
   Saved saved{output, slot, history};
   Spec spec = read_spec(config);
   if (i.x.scalar_type() == ScalarType::Float) return backward_typed<float>(i, spec, d, saved, wanted);

@@ -9,14 +9,14 @@
 
 #ifdef __linux__
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 namespace remanence {
 
 class Pool {
  public:
-  static constexpr std::size_t LEAST = std::size_t(64) << 10, MOST = std::size_t(32) << 20;  // what is worth keeping
-  static constexpr std::size_t KEPT_MOST = std::size_t(128) << 20;                            // in all
+  static constexpr std::size_t LEAST = std::size_t(64) << 10;  // what is worth keeping
   static constexpr std::size_t PAGE = 4096, HUGE = std::size_t(2) << 20, HUGE_FROM = 2 * HUGE;
 
   // At least `bytes`, aligned to 64, with anything in it.
@@ -49,13 +49,21 @@ class Pool {
   };
   std::mutex lock;
   std::vector<Kept> kept;  // oldest first
-  std::size_t total = 0, takes = 0;
+  std::size_t total = 0, takes = 0, most = most_kept();
+
+  static std::size_t most_kept() {  // in all: a sixteenth of the machine's memory
+    std::size_t least = std::size_t(128) << 20, share = 0;
+#ifdef __linux__
+    share = std::size_t(sysconf(_SC_PHYS_PAGES)) / 16 * std::size_t(sysconf(_SC_PAGESIZE));
+#endif
+    return share > least ? share : least;
+  }
 
 #ifdef REMANENCE_POISON  // a sanitizer sees what runs over the end or comes too late
   static bool worth(std::size_t) { return false; }
   static std::size_t rounded(std::size_t bytes) { return bytes + HEADER; }
 #else
-  static bool worth(std::size_t size) { return size >= LEAST && size <= MOST; }
+  static bool worth(std::size_t size) { return size >= LEAST; }
 
   // A few sizes per power of two, so that nearly equal wishes meet.
   static std::size_t rounded(std::size_t bytes) {
@@ -81,7 +89,8 @@ class Pool {
 
   bool keep(void *block, std::size_t size) {
     std::lock_guard<std::mutex> guard(lock);
-    if (total + size > KEPT_MOST) return false;
+    if (size > most) return false;
+    while (total + size > most) drop_oldest();
     kept.push_back({block, size, takes}), total += size;
     return true;
   }
