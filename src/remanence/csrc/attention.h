@@ -159,6 +159,13 @@ template <class T> static void weighted_sum(const Read<T> &read, const T *z, T *
   for (; j < read.np; j += W) weighted_columns<T, 1>(read, z, result, j);
 }
 
+template <class T> static Softmax<T> read_forward(const Read<T> &read, T *z, T *result) {
+  make_scores(read, z);
+  Softmax<T> norm = softmax(z, read.count);
+  weighted_sum(read, z, result);
+  return norm;
+}
+
 // What sums of de r (1 - r) lack: see spread_slots.
 template <class T> static void finish_slopes(T *sums, const T *v, Index np) {
   for (Index j = 0; j < np; j += WIDTH<T>) store(sums + j, load(sums + j) * load(v + j) * T(4));
