@@ -39,7 +39,8 @@ template <class T> struct Read {
 
   // The question; eq (np) takes the exponential of the query.
   void ask(const Spec &spec, Index n, const T *query, T *exponential, const T *weights) {
-    q = query, eq = exponential, v = weights, score = spec.score, scale = T(1 / __builtin_sqrt(double(n)));
+    q = query, eq = exponential, v = weights, score = spec.score;
+    scale = score == DOT ? T(1 / __builtin_sqrt(double(n))) : T(1);
     width = score == ADDITIVE ? query_exponential(exponential, query, np) : USUAL;
   }
 };
