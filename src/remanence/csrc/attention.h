@@ -39,7 +39,8 @@ template <class T> struct Read {
 
   // The question; eq (np) takes the exponential of the query.
   void ask(const Spec &spec, Index n, const T *query, T *exponential, const T *weights) {
-    q = query, eq = exponential, v = weights, score = spec.score, scale = T(1 / __builtin_sqrt(double(n)));
+    q = query, eq = exponential, v = weights, score = spec.score;
+    scale = score == DOT ? T(1 / __builtin_sqrt(double(n))) : T(1);
     width = score == ADDITIVE ? query_exponential(exponential, query, np) : USUAL;
   }
 };
@@ -157,6 +158,13 @@ template <class T> static void weighted_sum(const Read<T> &read, const T *z, T *
   for (; j + 8 * W <= read.np; j += 8 * W) weighted_columns<T, 8>(read, z, result, j);
   for (; j + 4 * W <= read.np; j += 4 * W) weighted_columns<T, 4>(read, z, result, j);
   for (; j < read.np; j += W) weighted_columns<T, 1>(read, z, result, j);
+}
+
+template <class T> static Softmax<T> read_forward(const Read<T> &read, T *z, T *result) {
+  make_scores(read, z);
+  Softmax<T> norm = softmax(z, read.count);
+  weighted_sum(read, z, result);
+  return norm;
 }
 
 // What sums of de r (1 - r) lack: see spread_slots.

@@ -33,19 +33,9 @@ template <class T> struct Buffer {
   uint8_t *set_wide;            // (rows, relevant)
   T *set_score, *relevance;     // (rows, relevant) (rows, recent)
   int64_t *set_step;            // (rows, relevant)
-  // What each of `together` rows reads, oldest first, then the relevant set; their reads run side by side.
-  Index together, most;
-  Index *counts;                     // (together)
-  const T **list_key, **list_value;  // (together, most)
+  const T **list_key, **list_value;  // what one row reads, oldest first, then the relevant set
   uint8_t *list_wide;
-  T *z;                              // (together, z_pitch): scores, then weights
-
-  Index z_pitch() const { return round_up(most) + ALIGN; }
-  T *z_of(Index row) const { return z + row % together * z_pitch(); }
-  Read<T> read(Index row) const {
-    Index lane = row % together, list = lane * most;
-    return {counts[lane], a->np, list_key + list, list_value + list, list_wide + list};
-  }
+  T *z;
 
   uint8_t &wide_at(Index t, Index row) const { return wide[values.turn(t) * wide_stride + row]; }
 
@@ -55,9 +45,6 @@ template <class T> struct Buffer {
     return position + 1 < most ? Index(position + 1) : most;
   }
 };
-
-// Rows whose reads run side by side: all, unless their lists would crowd the cache.
-static inline Index side_by_side(Index entries, Index rows) { return entries <= 64 ? rows : 1; }
 
 template <class T> static Buffer<T> lay_buffer(const Scan<T> &a, Index first, Index rows, Arena &arena) {
   Buffer<T> b{};
@@ -79,11 +66,9 @@ template <class T> static Buffer<T> lay_buffer(const Scan<T> &a, Index first, In
   b.set_wide = arena.take<uint8_t>(rows * slots);
   b.set_score = arena.take<T>(rows * slots), b.set_step = arena.take<int64_t>(rows * slots);
   b.relevance = a.recent_score0 ? arena.take<T>(rows * a.held) : nullptr;
-  b.most = a.capacity + slots, b.together = side_by_side(b.most, rows);
-  Index entries = b.together * b.most;
-  b.counts = arena.take<Index>(b.together);
-  b.list_key = arena.take<const T *>(entries), b.list_value = arena.take<const T *>(entries);
-  b.list_wide = arena.take<uint8_t>(entries), b.z = arena.take<T>(b.together * b.z_pitch());
+  Index most = a.capacity + slots;
+  b.list_key = arena.take<const T *>(most), b.list_value = arena.take<const T *>(most);
+  b.list_wide = arena.take<uint8_t>(most), b.z = arena.take<T>(most + ALIGN);
   return b;
 }
 
@@ -146,53 +131,48 @@ template <class T> static void screen_oldest(const Buffer<T> &b, Index t, Index 
 
 // Lists the ring entries of a row, oldest first; `count` of them.
 template <class T> static void list_ring(const Buffer<T> &b, Index t, Index row, int64_t position, Index count) {
-  Index held = b.a->held, np = b.a->np, made = t - count + 1, i = row % b.together * b.most, end = i + count;
+  Index held = b.a->held, np = b.a->np, made = t - count + 1, i = 0;
   for (; made < 0; ++made, ++i) {
     Index place = row * held + (position - (t - made)) % held;
     b.list_key[i] = b.old_key + place * np, b.list_value[i] = b.old_value + place * np;
     b.list_wide[i] = b.old_wide[place];
   }
   Index turn = b.values.turn(made);
-  for (; i < end; ++i, turn = turn + 1 == b.values.times ? 0 : turn + 1) {
+  for (; i < count; ++i, turn = turn + 1 == b.values.times ? 0 : turn + 1) {
     b.list_key[i] = b.keys.data + turn * b.keys.time_stride + row * np;
     b.list_value[i] = b.values.data + turn * b.values.time_stride + row * np;
     b.list_wide[i] = b.wide[turn * b.wide_stride + row];
   }
 }
 
-template <class T> static void list_all(const Buffer<T> &b, Index t, Index row, int64_t position) {
-  Index count = b.count(t, position), slots = b.a->spec.relevant, np = b.a->np, lane = row % b.together;
+template <class T> static Index list_all(const Buffer<T> &b, Index t, Index row, int64_t position) {
+  Index count = b.count(t, position), slots = b.a->spec.relevant, np = b.a->np;
   list_ring(b, t, row, position, count);
   for (Index j = 0; j < slots; ++j) {
-    Index place = row * slots + j, i = lane * b.most + count;
+    Index place = row * slots + j;
     if (b.set_step[place] == EMPTY) continue;
-    b.list_key[i] = b.set_key + place * np, b.list_value[i] = b.set_value + place * np;
-    b.list_wide[i] = b.set_wide[place], ++count;
+    b.list_key[count] = b.set_key + place * np, b.list_value[count] = b.set_value + place * np;
+    b.list_wide[count++] = b.set_wide[place];
   }
-  b.counts[lane] = count;
+  return count;
 }
 
-// Scores of all that a row holds at step t, whose state and key are in place.
+// Reads the memory of a row for step t, whose state and key are in place.
 template <class T>
-static void score_memory(const Buffer<T> &b, const Plan<T> &plan, Index t, Index row, int64_t position, const T *q, T *eq) {
-  list_all(b, t, row, position);
-  Read<T> read = b.read(row);
-  read.ask(b.a->spec, b.a->n, q, eq, plan.score);
-  make_scores(read, b.z_of(row));
-}
-
-// Scores become weights, which the ring's entries add up. Oldest first, entries stand in consecutive slots of the ring.
-template <class T> static Softmax<T> weigh_memory(const Buffer<T> &b, Index t, Index row, int64_t position) {
+static Softmax<T> attend(const Buffer<T> &b, const Plan<T> &plan, Index t, Index row, int64_t position, const T *q, T *eq,
+                T *result) {
   const Scan<T> &a = *b.a;
-  T *z = b.z_of(row);
-  Softmax<T> norm = softmax(z, b.counts[row % b.together]);
-  if (!b.relevance) return norm;
-  T *relevance = b.relevance + row * a.held;
-  relevance[position % a.held] = T(0);
-  Index ring = b.count(t, position), oldest = (position - (ring - 1)) % a.held, turn = a.held - oldest;
-  if (turn > ring) turn = ring;
-  for (Index i = 0; i < turn; ++i) relevance[oldest + i] += z[i];
-  for (Index i = turn; i < ring; ++i) relevance[i - turn] += z[i];
+  Index count = list_all(b, t, row, position), ring = b.count(t, position);
+  Read<T> read{count, a.np, b.list_key, b.list_value, b.list_wide};
+  read.ask(a.spec, a.n, q, eq, plan.score);
+  Softmax<T> norm = read_forward(read, b.z, result);
+  if (b.relevance) {
+    T *relevance = b.relevance + row * a.held;
+    relevance[position % a.held] = T(0);
+    Index oldest = (position - (ring - 1)) % a.held, turn = a.held - oldest < ring ? a.held - oldest : ring;
+    for (Index i = 0; i < turn; ++i) relevance[oldest + i] += b.z[i];
+    for (Index i = turn; i < ring; ++i) relevance[i - turn] += b.z[i];
+  }
   return norm;
 }
 
@@ -203,11 +183,10 @@ template <class T> static void finish_buffer(const Buffer<T> &b, Index t, Index 
   fill(a.recent1 + out * a.capacity * a.n, a.capacity * a.n, T(0));
   if (b.relevance) fill(a.recent_score1 + out * a.capacity, a.capacity, T(0));
   list_ring(b, t, row, position, count);
-  Read<T> held = b.read(row);
   for (Index i = 0; i < count; ++i) {
     int64_t step = position - (count - 1 - i);
     Index place = out * a.capacity + step % a.capacity;
-    copy(a.recent1 + place * a.n, held.values[i], a.n);
+    copy(a.recent1 + place * a.n, b.list_value[i], a.n);
     if (b.relevance) a.recent_score1[place] = b.relevance[row * a.held + step % a.held];
   }
   for (Index j = 0; j < slots; ++j) {

@@ -93,22 +93,20 @@ template <class T> static void write_output(const ForwardPass<T> &pass, Index at
   if (wide > a.n) copy(a.output + at * wide + a.n, pass.result, a.n);
 }
 
-template <class T> static void weigh_row(const ForwardPass<T> &pass, Index t, Index row) {
-  const Scan<T> &a = *pass.a;
-  Softmax<T> norm = weigh_memory(pass.buffer, t, row, pass.position[row]);
-  if (!a.norm) return;
-  T *kept = a.norm + (t * a.batch + pass.first + row) * a.norm_size();
-  if (a.keeps_weights()) return copy(kept, pass.buffer.z_of(row), a.norm_size());
-  kept[0] = norm.most, kept[1] = norm.total;
-}
-
 template <class T> static void step_row(const ForwardPass<T> &pass, Index t, Index row, const T *h) {
   const Scan<T> &a = *pass.a;
   Index np = a.np, at = t * a.batch + pass.first + row;
   int64_t position = pass.position[row]++;
   T *s = pass.s + row * np;
-  if (a.spec.memory == BUFFER) weighted_sum(pass.buffer.read(row), pass.buffer.z_of(row), pass.result);
-  if (a.spec.memory == STRIDE) stride_read(a, *pass.plan, pass.stored(row), position, h, pass.result);
+  if (a.spec.memory == BUFFER) {
+    const T *q = (a.q_hist ? a.q_hist + at * np : pass.q + row * np);
+    Softmax<T> norm = attend(pass.buffer, *pass.plan, t, row, position, q, pass.eq, pass.result);
+    T *kept = a.norm ? a.norm + at * a.norm_size() : nullptr;
+    if (kept && a.keeps_weights()) copy(kept, pass.buffer.z, a.norm_size());
+    if (kept && !a.keeps_weights()) kept[0] = norm.most, kept[1] = norm.total;
+  } else if (a.spec.memory == STRIDE) {
+    stride_read(a, *pass.plan, pass.stored(row), position, h, pass.result);
+  }
   if (a.spec.memory == NONE)
     copy(s, h, np);
   else
@@ -117,25 +115,6 @@ template <class T> static void step_row(const ForwardPass<T> &pass, Index t, Ind
   if (a.s_hist && a.s_hist != a.h_hist) copy(a.s_hist + at * np, s, np);
   write_output(pass, at, h, s);
   if (a.spec.memory == STRIDE) stride_store(a, *pass.plan, pass.stored(row), at, position, s);
-}
-
-// The steps of the rows whose states h (rows, np) and keys are in place. The reads of several rows go on side by side, so
-// that no row waits for its sums.
-template <class T> static void step_rows(const ForwardPass<T> &pass, Index t, Index rows, const T *h) {
-  const Scan<T> &a = *pass.a;
-  Index np = a.np, together = a.spec.memory == BUFFER ? pass.buffer.together : rows;
-  auto live = [&](Index row) { return t < a.length(pass.first + row); };
-  for (Index from = 0; from < rows; from += together) {
-    Index to = from + together < rows ? from + together : rows;
-    for (Index row = from; row < to && a.spec.memory == BUFFER; ++row) {
-      const T *q = a.q_hist ? a.q_hist + (t * a.batch + pass.first + row) * np : pass.q + row * np;
-      if (live(row)) score_memory(pass.buffer, *pass.plan, t, row, pass.position[row], q, pass.eq);
-    }
-    for (Index row = from; row < to && a.spec.memory == BUFFER; ++row)
-      if (live(row)) weigh_row(pass, t, row);
-    for (Index row = from; row < to; ++row)
-      if (live(row)) step_row(pass, t, row, h + row * np);
-  }
 }
 
 // Where the states of step t go: (rows, np).
@@ -190,13 +169,13 @@ template <class T> static void step_all(const ForwardPass<T> &pass, Index t, T *
     if (live) step_cell(pass, t, row, gates + row * planes, h + row * np);
   }
   if (a.spec.memory == BUFFER) step_keys(pass, t, rows, h);
-  step_rows(pass, t, rows, h);
   for (Index row = 0; row < pass.rows; ++row) {
     Index length = a.length(pass.first + row);
     if (t >= length) {
       silent_row(pass, t, row);
       continue;
     }
+    step_row(pass, t, row, h + row * np);
     if (a.spec.memory == NONE) a.log_slot[at + row] = a.log_displaced[at + row] = EMPTY;
     if (t == length - 1) finish_row(pass, t, row);
   }

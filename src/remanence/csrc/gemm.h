@@ -165,6 +165,8 @@ static void outer_tile(T *sums, Index stride, const T *const *a, Index at, const
   constexpr Index W = WIDTH<T>;
   constexpr int R = OUTER_ROWS;
   Vec<T> total[R][C] = {};
+  for (int r = 0; r < R; ++r)  // called for early: they are wanted at the end, all at once
+    for (int c = 0; c < C; ++c) __builtin_prefetch(sums + r * stride + c * W, 1);
 #pragma GCC unroll 2
   for (Index k = 0; k < depth; ++k) {
     Vec<T> column[C];

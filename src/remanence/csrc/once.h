@@ -38,8 +38,10 @@ template <class T> static void step_from_sums(const ForwardPass<T> &pass, Index 
     step_cell(pass, t, row, pass.planes + row * planes, h + row * np);
   }
   if (reads) step_keys(pass, t, pass.rows, h);
-  step_rows(pass, t, pass.rows, h);
-  for (Index row = 0; row < pass.rows && t == a.steps - 1; ++row) finish_row(pass, t, row);
+  for (Index row = 0; row < pass.rows; ++row) {
+    step_row(pass, t, row, h + row * np);
+    if (t == a.steps - 1) finish_row(pass, t, row);
+  }
 }
 
 // The keys of all that is held are a product of many rows: theirs are the only weights that are packed.
