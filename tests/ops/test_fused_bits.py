@@ -6,6 +6,7 @@ import threading
 
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_padded_sequence
 
 from remanence.ops import Full, ScanSpec, Screened, State, Strided, Weights, fused
 
@@ -124,3 +125,36 @@ def test_every_instruction_set_agrees_with_the_specification(scans, spec, name, 
         pytest.skip(f"this processor has no {name}")
     scans.compare(scans.make_case(spec, steps=25, started=True, events=True))
     scans.compare(scans.make_case(ScanSpec("lstm", Screened(3, 4)), steps=20, hidden=24, sharp=4.0), torch.float32)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("lean", [False, True])
+def test_packed_rows_have_the_bits_of_padded_ones(scans, spec, dtype, lean, threads):
+    lengths = torch.tensor([45, 45, 30, 21, 9, 9, 4, *[1] * 22])
+    x, weights = draw(scans, spec, dtype, 20)
+    weights = Weights._make(None if weight is None else weight.requires_grad_() for weight in weights)
+    offset, cotangent = torch.randn(*x.shape[:2], 20, dtype=dtype), torch.randn(*x.shape[:2], 20, dtype=dtype)
+    reset = torch.rand(*x.shape[:2]) < 0.05
+    results = []
+    torch.set_num_threads(threads)
+    for by_time in (lambda tensor: tensor, lambda tensor: pack_padded_sequence(tensor, lengths).data):
+        learning, moved = by_time(x).clone().requires_grad_(), by_time(offset).clone().requires_grad_()
+        options = {"spec": spec, "lengths": lengths, "reset": by_time(reset), "h_offset": moved, "lean": lean}
+        output, state, log = fused.scan(learning, weights, None, **options)
+        value = (output * by_time(cotangent)).sum() + state.s.square().sum()
+        leaves = [learning, moved, *(weight for weight in weights if weight is not None)]
+        results.append((output, log.slot, *torch.autograd.grad(value, leaves, allow_unused=True), state))
+    torch.set_num_threads(1)
+    padded, packed = results
+    for wide, close in zip(padded[:4], packed[:4], strict=True):
+        assert torch.equal(pack_padded_sequence(wide, lengths).data, close)
+    for first, second in zip((*padded[4:-1], *padded[-1]), (*packed[4:-1], *packed[-1]), strict=True):
+        assert first is second if first is None or second is None else torch.equal(first, second)
+
+
+@pytest.mark.parametrize("lengths", [[3, 4], [4, 3, 3], [0, 7], [7, 0]], ids=str)
+def test_packed_rows_that_do_not_fit_are_refused(scans, lengths):
+    spec = ScanSpec("lstm", Screened(4, 5))
+    x, weights = draw(scans, spec, torch.float64, 5)
+    with pytest.raises(RuntimeError, match=r"lengths|sorted"):
+        fused.scan(x[:7, 0], weights, None, spec=spec, lengths=torch.tensor(lengths))

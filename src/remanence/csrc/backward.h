@@ -173,6 +173,14 @@ template <class T> static void row_before(const BackwardPass<T> &p, Index t, Ind
     }
 }
 
+// Rows from `alive` on have ended, and others may have: no gradient of the offset or, behind `alive`, of the input.
+template <class T> static void silence(const BackwardPass<T> &p, Index t, Index alive) {
+  const Scan<T> &a = *p.a;
+  if (p.g->x) fill(p.g->x + p.at(t, alive) * a.inputs, (p.rows - alive) * a.inputs, T(0));
+  for (Index row = 0; p.g->offset && row < p.rows; ++row)
+    if (t >= a.length(p.first + row)) fill(p.g->offset + p.at(t, row) * a.n, a.n, T(0));
+}
+
 template <class T> static void step_back(const BackwardPass<T> &p, Index t) {
   const Scan<T> &a = *p.a;
   Layout layout(a.spec);
@@ -189,15 +197,13 @@ template <class T> static void step_back(const BackwardPass<T> &p, Index t) {
   if (reads)
     multiply<T>(p.through, np, rows, nullptr, {d + (layout.planes + 1) * np, p.pitch, np}, {nullptr, 0, 0},
                 p.plan->key_back);
-  for (Index row = 0; row < p.rows; ++row)
-    if (live(row))
-      row_through_cell(p, t, row);
-    else if (p.g->offset)
-      fill(p.g->offset + p.at(t, row) * a.n, a.n, T(0));
+  for (Index row = 0; row < rows; ++row)
+    if (live(row)) row_through_cell(p, t, row);
   multiply<T>(p.through, np, rows, nullptr, {d + layout.s_first * np, p.pitch, p.plan->s_back.depth}, {nullptr, 0, 0},
               p.plan->s_back);
   for (Index row = 0; row < rows; ++row)
     if (live(row)) row_before(p, t, row);
+  if (!a.starts) silence(p, t, rows);
 }
 
 template <class T> static void add_weights(const BackwardPass<T> &p, Index from, Index to, Index group) {
@@ -242,7 +248,6 @@ template <class T> static void give_inputs(const BackwardPass<T> &p, Index from,
     T *out = p.g->x + p.at(t, 0) * a.inputs;
     Index rows = a.alive(t, p.first, p.rows);
     for (Index row = 0; row < rows; ++row) copy(out + row * a.inputs, p.dx + ((t - from) * p.rows + row) * ip, a.inputs);
-    fill(out + rows * a.inputs, (p.rows - rows) * a.inputs, T(0));
   }
 }
 
@@ -277,7 +282,9 @@ static void backward(const Scan<T> &a, const Gradients<T> &g, const void *plan, 
   BackwardPass<T> p = lay_backward(a, g, first, last, group_rows, arena);
   p.plan = &planned<T>(plan);
   start_backward(p, sums);
-  for (Index to = a.steps; to > 0;) {
+  Index longest = a.longest(first, last);
+  for (Index t = longest; t < a.steps && !a.starts; ++t) silence(p, t, 0);
+  for (Index to = longest; to > 0;) {
     Index from = (to - 1) / p.chunk * p.chunk;
     if (a.spec.save == SAVE_LEAN) recompute(p, from, to);
     for (Index t = to - 1; t >= from; --t) step_back(p, t);

@@ -32,7 +32,7 @@ template <class T> struct BackwardPass {
 
   Sums<T> &sums_of(Index row) const { return sums[row / group_rows]; }
   T *d_row(Index t, Index row) const { return d + (t % chunk * rows + row) * pitch; }
-  Index at(Index t, Index row) const { return t * a->batch + first + row; }
+  Index at(Index t, Index row) const { return a->place(t, first + row); }
   const T *before(const T *history, const T *init, Index t, Index row) const {  // state that step t started from
     if (a->at(a->reset, t, first + row)) return zero;
     return t ? history + at(t - 1, row) * a->np : init + row * a->np;

@@ -15,12 +15,20 @@ struct Inputs {  // contiguous tensors, kept alive; order of the schema
   Maybe b_ih, b_hh, query, key, score, modrelu;
   Maybe s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step;  // all of them, or none
   Maybe reset, lengths, cut_h, cut_c, h_offset, forced;
+
+  // x may be packed, (places, inputs): the real steps of rows of unequal length, longest first, time by time.
+  bool packed() const { return x.dim() == 2; }
+  int64_t inputs() const { return x.size(x.dim() - 1); }
+  int64_t batch() const { return packed() ? lengths->size(0) : x.size(1); }
+  int64_t steps() const { return packed() ? in<int64_t>(*lengths)[0] : x.size(0); }
+  Shape by_time() const { return packed() ? Shape{x.size(0)} : Shape{x.size(0), x.size(1)}; }
+  Shape by_time(int64_t width) const { return packed() ? Shape{x.size(0), width} : Shape{x.size(0), x.size(1), width}; }
 };
 
 void check_weights(const Inputs &i, const Spec &spec, Index n) {
   int64_t gates = spec.blocks() * n;
   ScalarType dtype = i.x.scalar_type();
-  expect(i.w_ih, "weight_ih", dtype, {gates, i.x.size(2)});
+  expect(i.w_ih, "weight_ih", dtype, {gates, i.inputs()});
   expect(i.w_hh, "weight_hh", dtype, {gates, n});
   expect(i.b_ih, "bias_ih", dtype, {gates}), expect(i.b_hh, "bias_hh", dtype, {gates});
   expect(i.modrelu, "bias_modrelu", dtype, {n});
@@ -33,7 +41,7 @@ void check_weights(const Inputs &i, const Spec &spec, Index n) {
 }
 
 void check_state(const Inputs &i, const Spec &spec, Index n, Index held) {
-  int64_t batch = i.x.size(1), slots = spec.relevant;
+  int64_t batch = i.batch(), slots = spec.relevant;
   ScalarType dtype = i.x.scalar_type();
   STD_TORCH_CHECK(i.c && i.h && i.recent && i.relevant && i.relevant_step && i.step, "remanence: half a state");
   expect(i.s, "state.s", dtype, {batch, n});
@@ -51,22 +59,40 @@ void check_state(const Inputs &i, const Spec &spec, Index n, Index held) {
 }
 
 void check_by_time(const Inputs &i, Index n) {
-  int64_t steps = i.x.size(0), batch = i.x.size(1);
   for (const auto &[mask, name] : {std::pair{&i.reset, "reset"}, {&i.cut_h, "cut_h"}, {&i.cut_c, "cut_c"}})
-    expect(*mask, name, ScalarType::Bool, {steps, batch});
+    expect(*mask, name, ScalarType::Bool, i.by_time());
+  expect(i.forced, "forced_log.slot", ScalarType::Long, i.by_time());
+  expect(i.h_offset, "h_offset", i.x.scalar_type(), i.by_time(n));
+}
+
+void check_lengths(const Inputs &i) {
+  STD_TORCH_CHECK(i.x.dim() == 3 || (i.packed() && i.lengths && i.lengths->numel()), "remanence: `x` has a wrong shape");
+  int64_t steps = i.packed() ? i.x.size(0) : i.steps(), batch = i.packed() ? i.lengths->size(0) : i.batch(), sum = 0;
   expect(i.lengths, "lengths", ScalarType::Long, {batch});
-  expect(i.forced, "forced_log.slot", ScalarType::Long, {steps, batch});
-  expect(i.h_offset, "h_offset", i.x.scalar_type(), {steps, batch, n});
   const int64_t *lengths = in<int64_t>(i.lengths);
-  for (int64_t row = 0; lengths && row < batch; ++row)
+  for (int64_t row = 0; lengths && row < batch; sum += lengths[row++]) {
     STD_TORCH_CHECK(lengths[row] >= 1 && lengths[row] <= steps, "`lengths` must be in 1..T");
+    STD_TORCH_CHECK(!i.packed() || !row || lengths[row] <= lengths[row - 1], "remanence: packed rows must be sorted");
+  }
+  STD_TORCH_CHECK(!i.packed() || sum == i.x.size(0), "remanence: packed rows do not fit their lengths");
 }
 
 template <class T> struct Reading {  // a scan, and what it points to where no state was given
   Scan<T> scan{};
   std::vector<T> zeros;
-  std::vector<int64_t> counts;
+  std::vector<int64_t> counts, starts;
 };
+
+// Where each time of packed rows begins.
+inline std::vector<int64_t> find_starts(const int64_t *lengths, Index batch, Index steps) {
+  std::vector<int64_t> starts(steps);
+  Index alive = batch;
+  for (Index t = 0, place = 0; t < steps; place += alive, ++t) {
+    while (alive && lengths[alive - 1] <= t) --alive;
+    starts[t] = place;
+  }
+  return starts;
+}
 
 template <class T> void read_state(const Inputs &i, Scan<T> &a) {
   a.s0 = in<T>(i.s), a.c0 = in<T>(i.c), a.h0 = in<T>(i.h), a.recent0 = in<T>(i.recent);
@@ -95,7 +121,10 @@ template <class T> Reading<T> read_inputs(const Inputs &i, const Spec &spec) {
   Reading<T> reading;
   Scan<T> &a = reading.scan;
   a.spec = spec;
-  a.steps = i.x.size(0), a.batch = i.x.size(1), a.inputs = i.x.size(2);
+  check_lengths(i);
+  a.steps = i.steps(), a.batch = i.batch(), a.inputs = i.inputs();
+  a.lengths = in<int64_t>(i.lengths);
+  if (i.packed()) reading.starts = find_starts(a.lengths, a.batch, a.steps), a.starts = reading.starts.data();
   a.n = i.w_hh.size(1), a.np = (a.n + ALIGN - 1) / ALIGN * ALIGN;
   bool buffer = spec.memory == BUFFER;
   a.held = !buffer ? 0 : spec.recent >= 0 ? spec.recent : i.recent ? i.recent->size(1) : 0;
@@ -106,7 +135,7 @@ template <class T> Reading<T> read_inputs(const Inputs &i, const Spec &spec) {
   a.x = in<T>(i.x), a.w_ih = in<T>(i.w_ih), a.w_hh = in<T>(i.w_hh), a.b_ih = in<T>(i.b_ih), a.b_hh = in<T>(i.b_hh);
   a.query = in<T>(i.query), a.key = in<T>(i.key), a.score = in<T>(i.score), a.modrelu = in<T>(i.modrelu);
   a.reset = in<bool>(i.reset), a.cut_h = in<bool>(i.cut_h), a.cut_c = in<bool>(i.cut_c);
-  a.lengths = in<int64_t>(i.lengths), a.forced = in<int64_t>(i.forced), a.offset = in<T>(i.h_offset);
+  a.forced = in<int64_t>(i.forced), a.offset = in<T>(i.h_offset);
   return reading;
 }
 
@@ -130,13 +159,13 @@ Maybe dense_pooled(const Maybe &t) {
 
 // Points the scan to the parts of its history, one behind the other, and returns how many numbers that takes. The
 // output serves as history of s (or h) if its rows need no padding. Must agree with fused.py: history_size.
-template <class T> Index point_history(Scan<T> &a, T *output, T *history) {
+template <class T> Index point_history(Scan<T> &a, Index places, T *output, T *history) {
   const Spec &spec = a.spec;
   if (spec.save == SAVE_NOTHING) return 0;
-  Index used = 0, all = a.steps * a.batch;
+  Index used = 0;
   auto take = [&](bool wanted, Index width) {
     T *part = wanted && history ? history + used : nullptr;
-    used += wanted ? all * width : 0;
+    used += wanted ? places * width : 0;
     return part;
   };
   bool same = a.n == a.np && spec.output != SUMMARY, remembers = spec.memory != NONE, reads = spec.memory == BUFFER;
@@ -149,7 +178,7 @@ template <class T> Index point_history(Scan<T> &a, T *output, T *history) {
   a.q_hist = take(reads && every, a.np), a.k_hist = take(reads, a.np);
   a.norm = take(reads, a.norm_size());
   a.wide = reinterpret_cast<uint8_t *>(history && reads ? history + used : nullptr);
-  return used + (reads ? (all + 3) / 4 : 0);
+  return used + (reads ? (places + 3) / 4 : 0);
 }
 
 using ForwardOut = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor,
@@ -159,22 +188,22 @@ template <class T> ForwardOut forward_typed(const Inputs &i, const Spec &spec) {
   Reading<T> reading = read_inputs<T>(i, spec);
   Scan<T> &a = reading.scan;
   ScalarType dtype = i.x.scalar_type();
-  int64_t S = a.steps, B = a.batch, wide = spec.output == SUMMARY && spec.memory != NONE ? 2 * a.n : a.n;
+  int64_t places = i.packed() ? i.x.size(0) : a.steps * a.batch, B = a.batch, wide = spec.output == SUMMARY && spec.memory != NONE ? 2 * a.n : a.n;
   int64_t slots = spec.relevant;
-  Tensor output = pooled(i.x, {S, B, wide}), s = fresh({B, a.n}, dtype);
+  Tensor output = pooled(i.x, i.by_time(wide)), s = fresh({B, a.n}, dtype);
   Tensor c = fresh({B, spec.cell == LSTM ? a.n : 0}, dtype), h = fresh({B, spec.leaks_h() ? a.n : 0}, dtype);
   Tensor recent = fresh({B, a.capacity, a.n}, dtype), recent_score = fresh({B, spec.screens ? a.capacity : 0}, dtype);
   Tensor relevant = fresh({B, slots, a.n}, dtype);
   Tensor relevant_score = fresh({B, spec.memory == BUFFER ? slots : 0}, dtype);
   Tensor relevant_step = fresh({B, slots}, ScalarType::Long), step = fresh({B}, ScalarType::Long);
-  Tensor slot = fresh({S, B}, ScalarType::Long), displaced = fresh({S, B}, ScalarType::Long);
+  Tensor slot = fresh(i.by_time(), ScalarType::Long), displaced = fresh(i.by_time(), ScalarType::Long);
   a.output = out<T>(output), a.s1 = out<T>(s), a.c1 = out<T>(c), a.h1 = out<T>(h), a.recent1 = out<T>(recent);
   a.recent_score1 = out<T>(recent_score), a.relevant1 = out<T>(relevant), a.relevant_score1 = out<T>(relevant_score);
   a.relevant_step1 = out<int64_t>(relevant_step), a.step1 = out<int64_t>(step);
   a.log_slot = out<int64_t>(slot), a.log_displaced = out<int64_t>(displaced);
-  Tensor history = pooled(i.x, {point_history<T>(a, a.output, nullptr)});
-  point_history(a, a.output, out<T>(history));
-  if (a.wide) std::memset(a.wide, 0, std::size_t((S * B + 3) / 4) * sizeof(T));  // so that no byte is left to chance
+  Tensor history = pooled(i.x, {point_history<T>(a, places, a.output, nullptr)});
+  point_history(a, places, a.output, out<T>(history));
+  if (a.wide) std::memset(a.wide, 0, std::size_t((places + 3) / 4) * sizeof(T));  // so that no byte is left to chance
   run_forward(a, torch::stable::get_num_threads(), TorchParallel());
   return {output, s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step, slot, displaced, history};
 }
@@ -208,7 +237,8 @@ BackwardOut backward_typed(const Inputs &i, const Spec &spec, const Maybe (&d)[6
   Reading<T> reading = read_inputs<T>(i, spec);
   Scan<T> &a = reading.scan;
   a.log_slot = out<int64_t>(saved.slot);
-  point_history(a, out<T>(saved.output), out<T>(saved.history));
+  Index places = i.packed() ? i.x.size(0) : a.steps * a.batch;
+  point_history(a, places, out<T>(saved.output), out<T>(saved.history));
   const Maybe of[GIVEN] = {i.x, i.w_ih, i.w_hh, i.b_ih, i.b_hh, i.query, i.key, i.score, i.modrelu,
                            i.s, i.c, i.h, i.recent, i.relevant, i.h_offset};
   Tensor g[GIVEN];

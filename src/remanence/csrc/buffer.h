@@ -14,19 +14,13 @@ static Index choose_slot(T candidate, const T *scores, const int64_t *steps, Ind
   return slots && candidate > scores[least] ? least : -1;
 }
 
-template <class T> struct Window {  // states or keys by time: (times, rows, np), used in turns if there are fewer than steps
-  T *data;
-  Index times, time_stride, np;
-  Index turn(Index t) const { return t < times ? t : t % times; }
-  T *at(Index t, Index row) const { return data + turn(t) * time_stride + row * np; }
-};
-
 template <class T> struct Buffer {
   const Scan<T> *a;
   Index first, rows;
-  Window<T> values, keys;       // rows counted from `first`
+  T *values, *keys;             // (times, rows, np), used in turns if there are fewer times than steps; or the history
   uint8_t *wide;                // (times, rows)
-  Index wide_stride;
+  Index times;
+  bool history;
   T *old_value, *old_key;       // (rows, held, np): the initial ring
   uint8_t *old_wide;            // (rows, held)
   T *set_value, *set_key;       // (rows, relevant, np)
@@ -37,7 +31,11 @@ template <class T> struct Buffer {
   uint8_t *list_wide;
   T *z;
 
-  uint8_t &wide_at(Index t, Index row) const { return wide[values.turn(t) * wide_stride + row]; }
+  Index turn(Index t) const { return t < times ? t : t % times; }
+  Index place(Index turn, Index row) const { return history ? a->place(turn, first + row) : turn * rows + row; }
+  T *value_at(Index t, Index row) const { return values + place(turn(t), row) * a->np; }
+  T *key_at(Index t, Index row) const { return keys + place(turn(t), row) * a->np; }
+  uint8_t &wide_at(Index t, Index row) const { return wide[place(turn(t), row)]; }
 
   // Ring entries that row holds once step t (its own step `position`) is in.
   Index count(Index t, int64_t position) const {
@@ -50,15 +48,13 @@ template <class T> static Buffer<T> lay_buffer(const Scan<T> &a, Index first, In
   Buffer<T> b{};
   Index slots = a.spec.relevant, np = a.np;
   b.a = &a, b.first = first, b.rows = rows;
-  if (a.spec.save != SAVE_NOTHING) {
-    b.values = {a.h_hist + first * np, a.steps, a.batch * np, np};
-    b.keys = {a.k_hist + first * np, a.steps, a.batch * np, np};
-    b.wide = a.wide + first, b.wide_stride = a.batch;
+  b.history = a.spec.save != SAVE_NOTHING;
+  if (b.history) {
+    b.values = a.h_hist, b.keys = a.k_hist, b.wide = a.wide, b.times = a.steps;
   } else {
-    Index times = a.spec.recent >= 0 && a.spec.recent < a.steps ? a.spec.recent : a.steps;
-    b.values = {arena.take<T>(times * rows * np), times, rows * np, np};
-    b.keys = {arena.take<T>(times * rows * np), times, rows * np, np};
-    b.wide = arena.take<uint8_t>(times * rows), b.wide_stride = rows;
+    b.times = a.spec.recent >= 0 && a.spec.recent < a.steps ? a.spec.recent : a.steps;
+    b.values = arena.take<T>(b.times * rows * np), b.keys = arena.take<T>(b.times * rows * np);
+    b.wide = arena.take<uint8_t>(b.times * rows);
   }
   Index old = a.fresh ? 0 : rows * a.held;
   b.old_value = arena.take<T>(old * np), b.old_key = arena.take<T>(old * np), b.old_wide = arena.take<uint8_t>(old);
@@ -112,7 +108,7 @@ template <class T> static void forget_row(const Buffer<T> &b, Index row) {
 // The oldest ring entry leaves and may enter the relevant set; writes the log. Before step t is in.
 template <class T> static void screen_oldest(const Buffer<T> &b, Index t, Index row, int64_t position) {
   const Scan<T> &a = *b.a;
-  Index slots = a.spec.relevant, np = a.np, log = t * a.batch + b.first + row;
+  Index slots = a.spec.relevant, np = a.np, log = a.place(t, b.first + row);
   a.log_slot[log] = a.log_displaced[log] = EMPTY;
   int64_t step = position - a.spec.recent;
   if (!slots || a.spec.recent < 0 || step < 0) return;
@@ -123,8 +119,8 @@ template <class T> static void screen_oldest(const Buffer<T> &b, Index t, Index 
   if (j < 0 || j >= slots) return;
   a.log_slot[log] = j, a.log_displaced[log] = steps[j];
   Index made = t - a.spec.recent, place = row * a.held + step % a.held, to = (row * slots + j) * np;
-  copy(b.set_value + to, made >= 0 ? b.values.at(made, row) : b.old_value + place * np, np);
-  copy(b.set_key + to, made >= 0 ? b.keys.at(made, row) : b.old_key + place * np, np);
+  copy(b.set_value + to, made >= 0 ? b.value_at(made, row) : b.old_value + place * np, np);
+  copy(b.set_key + to, made >= 0 ? b.key_at(made, row) : b.old_key + place * np, np);
   b.set_wide[row * slots + j] = made >= 0 ? b.wide_at(made, row) : b.old_wide[place];
   scores[j] = relevance, steps[j] = step;
 }
@@ -137,11 +133,10 @@ template <class T> static void list_ring(const Buffer<T> &b, Index t, Index row,
     b.list_key[i] = b.old_key + place * np, b.list_value[i] = b.old_value + place * np;
     b.list_wide[i] = b.old_wide[place];
   }
-  Index turn = b.values.turn(made);
-  for (; i < count; ++i, turn = turn + 1 == b.values.times ? 0 : turn + 1) {
-    b.list_key[i] = b.keys.data + turn * b.keys.time_stride + row * np;
-    b.list_value[i] = b.values.data + turn * b.values.time_stride + row * np;
-    b.list_wide[i] = b.wide[turn * b.wide_stride + row];
+  Index turn = b.turn(made);
+  for (; i < count; ++i, turn = turn + 1 == b.times ? 0 : turn + 1) {
+    Index at = b.place(turn, row);
+    b.list_key[i] = b.keys + at * np, b.list_value[i] = b.values + at * np, b.list_wide[i] = b.wide[at];
   }
 }
 

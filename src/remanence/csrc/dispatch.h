@@ -1,5 +1,6 @@
 // Chooses the instruction set and shares the rows out to threads. No torch here: `parallel` and `allocate` are given.
 #pragma once
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -43,28 +44,39 @@ struct Block {  // aligned memory that goes back to the pool by itself
   void *get() const { return memory.get(); }
 };
 
-// parallel(count, body): calls body(begin, end) over 0 .. count in parts.
+// Whoever is free takes the next pass. parallel(count, body): calls body(begin, end) over 0 .. count in parts.
+template <class Parallel, class Body> void in_turns(Index passes, Index threads, Parallel parallel, const Body &body) {
+  std::atomic<Index> next{0};
+  parallel(threads < passes ? threads : passes, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i)
+      for (Index pass; (pass = next++) < passes;) body(pass);
+  });
+}
+
+// Rows of unequal length, sorted, go in small blocks where threads share them: the first block has most of the steps.
+template <class T> Index rows_at_once(const Scan<T> &scan, Index threads) {
+  Index most = block_rows(scan.np, scan.batch);
+  return scan.lengths && threads > 1 ? 8 : most;
+}
+
 template <class T, class Parallel> void run_forward(const Scan<T> &scan, Index threads, Parallel parallel) {
   const Kernel<T> &k = kernel<T>();
   Block plan(k.plan_size(scan, false));
   k.make_plan(scan, false, plan.get());
-  Index most = block_rows(scan.np, scan.batch), passes = (scan.batch + most - 1) / most;
+  Index most = rows_at_once(scan, threads), passes = (scan.batch + most - 1) / most;
   if (passes < threads) passes = threads < scan.batch ? threads : scan.batch;
   Index rows = (scan.batch + passes - 1) / passes;
-  parallel(passes, [&](Index begin, Index end) {
+  in_turns(passes, threads, parallel, [&](Index pass) {
     Block scratch(k.forward_scratch(scan, rows));
-    for (Index i = begin; i < end; ++i) {
-      Index first = i * rows, last = first + rows < scan.batch ? first + rows : scan.batch;
-      if (first < last) k.forward(scan, plan.get(), first, last, scratch.get());
-    }
+    Index first = pass * rows, last = first + rows < scan.batch ? first + rows : scan.batch;
+    if (first < last) k.forward(scan, plan.get(), first, last, scratch.get());
   });
 }
 
 // Groups of rows that are scanned backwards at once: `count` of `each` rows, `together` in one pass.
 struct Groups {
   Index each, count, together;
-  Groups(Index batch, Index np, Index threads) {
-    Index most = block_rows(np, batch);
+  Groups(Index batch, Index most, Index threads) {
     each = group_rows(batch), count = (batch + each - 1) / each;
     Index share = (count + threads - 1) / threads;
     together = each >= most ? 1 : most / each < share ? most / each : share;
@@ -126,14 +138,10 @@ void run_backward(const Scan<T> &scan, const Gradients<T> &g, Index threads, Par
   const Kernel<T> &k = kernel<T>();
   Block plan(k.plan_size(scan, true));
   k.make_plan(scan, true, plan.get());
-  Groups groups(scan.batch, scan.np, threads);
-  Index passes = groups.passes(), parts = threads < passes ? threads : passes;
-  InOrder<T> gradients(scan, g, passes);
-  parallel(parts, [&](Index begin, Index end) {  // in turns, so that few have to wait
-    for (Index i = begin; i < end; ++i)
-      for (Index pass = i; pass < passes; pass += parts)
-        gradients.add(pass, backward_pass(scan, g, plan.get(), groups, pass));
-  });
+  Groups groups(scan.batch, rows_at_once(scan, threads), threads);
+  InOrder<T> gradients(scan, g, groups.passes());
+  in_turns(groups.passes(), threads, parallel,
+           [&](Index pass) { gradients.add(pass, backward_pass(scan, g, plan.get(), groups, pass)); });
 }
 
 }  // namespace remanence

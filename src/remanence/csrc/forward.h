@@ -72,7 +72,7 @@ static void make_planes(const Scan<T> &a, const Plan<T> &plan, Index rows, const
 // h of a row, in its place; `h` of the pass becomes the leak of the next step where there is one.
 template <class T> static void step_cell(const ForwardPass<T> &pass, Index t, Index row, T *planes, T *h) {
   const Scan<T> &a = *pass.a;
-  Index np = a.np, at = t * a.batch + pass.first + row;
+  Index np = a.np, at = a.place(t, pass.first + row);
   const T *leak = a.spec.leaks_h() ? pass.h + row * np : pass.s + row * np;
   cell_forward<T>(a.spec, pass.plan->modrelu, np, {planes, pass.c + row * np, leak, h});
   if (a.offset)
@@ -95,7 +95,7 @@ template <class T> static void write_output(const ForwardPass<T> &pass, Index at
 
 template <class T> static void step_row(const ForwardPass<T> &pass, Index t, Index row, const T *h) {
   const Scan<T> &a = *pass.a;
-  Index np = a.np, at = t * a.batch + pass.first + row;
+  Index np = a.np, at = a.place(t, pass.first + row);
   int64_t position = pass.position[row]++;
   T *s = pass.s + row * np;
   if (a.spec.memory == BUFFER) {
@@ -120,14 +120,13 @@ template <class T> static void step_row(const ForwardPass<T> &pass, Index t, Ind
 // Where the states of step t go: (rows, np).
 template <class T> static T *state_rows(const ForwardPass<T> &pass, Index t) {
   const Scan<T> &a = *pass.a;
-  if (a.h_hist) return a.h_hist + (t * a.batch + pass.first) * a.np;
-  return a.spec.memory == BUFFER ? pass.buffer.values.at(t, 0) : nullptr;
+  if (a.h_hist) return a.h_hist + a.place(t, pass.first) * a.np;
+  return a.spec.memory == BUFFER ? pass.buffer.value_at(t, 0) : nullptr;
 }
 
 template <class T> static void step_keys(const ForwardPass<T> &pass, Index t, Index rows, const T *h) {
   const Scan<T> &a = *pass.a;
-  T *keys = pass.buffer.keys.at(t, 0);
-  make_keys(a, *pass.plan, h, rows, keys, &pass.buffer.wide_at(t, 0));
+  make_keys(a, *pass.plan, h, rows, pass.buffer.key_at(t, 0), &pass.buffer.wide_at(t, 0));
 }
 
 template <class T> static void finish_row(const ForwardPass<T> &pass, Index t, Index row) {
@@ -144,16 +143,18 @@ template <class T> static void finish_row(const ForwardPass<T> &pass, Index t, I
   for (Index j = 0; j < slots; ++j) copy(a.relevant1 + (out * slots + j) * a.n, stored.values + j * a.np, a.n);
 }
 
+// A row that has ended; packed, it has no place.
 template <class T> static void silent_row(const ForwardPass<T> &pass, Index t, Index row) {
   const Scan<T> &a = *pass.a;
-  Index at = t * a.batch + pass.first + row, wide = a.spec.output == SUMMARY && a.spec.memory != NONE ? 2 * a.n : a.n;
+  if (a.starts) return;
+  Index at = a.place(t, pass.first + row), wide = a.spec.output == SUMMARY && a.spec.memory != NONE ? 2 * a.n : a.n;
   fill(a.output + at * wide, wide, T(0));
   a.log_slot[at] = a.log_displaced[at] = EMPTY;
 }
 
 template <class T> static void step_all(const ForwardPass<T> &pass, Index t, T *h_spare) {
   const Scan<T> &a = *pass.a;
-  Index np = a.np, at = t * a.batch + pass.first, planes = a.spec.planes() * np;
+  Index np = a.np, at = a.place(t, pass.first), planes = a.spec.planes() * np;
   Index rows = a.alive(t, pass.first, pass.rows);
   for (Index row = 0; row < rows; ++row)
     if (a.at(a.reset, t, pass.first + row) && t < a.length(pass.first + row)) reset_row(pass, row);
@@ -195,9 +196,8 @@ static void forward(const Scan<T> &a, const void *plan, Index first, Index last,
   T *h_spare = arena.take<T>(pass.rows * a.np);
   pass.plan = &planned<T>(plan);
   start_forward(pass);
-  Index longest = 0;
-  for (Index row = first; row < last; ++row) longest = a.length(row) > longest ? a.length(row) : longest;
+  Index longest = a.longest(first, last);
   for (Index t = 0; t < longest; ++t) step_all(pass, t, h_spare);
-  for (Index t = longest; t < a.steps; ++t)
+  for (Index t = longest; t < a.steps && !a.starts; ++t)
     for (Index row = 0; row < pass.rows; ++row) silent_row(pass, t, row);
 }

@@ -19,15 +19,16 @@ template <class T> struct Replay {
 template <class T> static Index count_resets(const Scan<T> &a, Index first, Index last) {
   Index count = 0;
   for (Index t = 0; a.reset && t < a.steps; ++t)
-    for (Index row = first; row < last; ++row) count += a.reset[t * a.batch + row];
+    for (Index row = first; row < last; ++row) count += t < a.length(row) && a.reset[a.place(t, row)];
   return count;
 }
 
 template <class T> static Replay<T> lay_replay(const Scan<T> &a, Index first, Index last, Arena &arena) {
   Index rows = last - first, slots = a.spec.relevant;
   Replay<T> r{&a, first, rows, nullptr, nullptr, nullptr, nullptr, nullptr};
-  r.position = arena.take<int64_t>(a.steps * rows);
-  r.displaced = arena.take<int32_t>(a.steps * rows);
+  Index longest = a.longest(first, last);
+  r.position = arena.take<int64_t>(longest * rows);
+  r.displaced = arena.take<int32_t>(longest * rows);
   r.source = arena.take<int32_t>(rows * slots);
   r.snapshots = arena.take<int32_t>(count_resets(a, first, last) * slots);
   r.top = arena.take<Index>(rows);
@@ -64,7 +65,7 @@ template <class T> static Index replay_row(const Replay<T> &r, Index row, Index 
       start_sources(a, batch_row, source, true);
       position = 0;
     }
-    Index j = a.spec.memory == NONE ? EMPTY : Index(a.log_slot[t * a.batch + batch_row]), at = t * r.rows + row;
+    Index j = a.spec.memory == NONE ? EMPTY : Index(a.log_slot[a.place(t, batch_row)]), at = t * r.rows + row;
     r.position[at] = position;
     if (j < 0) continue;
     r.displaced[at] = source[j];

@@ -34,7 +34,8 @@ struct Spec {
   int blocks() const { return cell == RNN ? 1 : cell == LSTM ? 4 : 3; } // blocks of rows in the weight matrices
 };
 
-// n: hidden size, np: n rounded up to ALIGN. Null pointers mark what is absent.
+// n: hidden size, np: n rounded up to ALIGN. Null pointers mark what is absent. Where rows are packed, (steps, batch)
+// stands for one place per real step: those of one time side by side, rows longest first.
 template <class T>
 struct Scan {
   Spec spec;
@@ -52,6 +53,7 @@ struct Scan {
   const int64_t *relevant_step0, *step0;                   // (batch, relevant) (batch)
   const bool *reset, *cut_h, *cut_c;                       // (steps, batch)
   const int64_t *lengths, *forced;                         // (batch) (steps, batch)
+  const int64_t *starts;                                   // (steps): first place of a time, of packed rows
   const T *offset;                                         // (steps, batch, n)
 
   T *output;                                               // (steps, batch, n or 2 n)
@@ -66,12 +68,18 @@ struct Scan {
   bool keeps_weights() const { return spec.memory == BUFFER && spec.recent >= 0; }
   Index norm_size() const { return keeps_weights() ? spec.recent + spec.relevant : 2; }
   Index length(Index row) const { return lengths ? lengths[row] : steps; }
+  Index longest(Index first, Index last) const {
+    Index most = 0;
+    for (Index row = first; row < last; ++row) most = length(row) > most ? length(row) : most;
+    return most;
+  }
   // Rows first .. first + alive that may be at work at step t. Those behind them have ended; sorted, nobody else has.
   Index alive(Index t, Index first, Index rows) const {
     while (lengths && rows && t >= lengths[first + rows - 1]) --rows;
     return rows;
   }
-  bool at(const bool *mask, Index t, Index row) const { return mask && mask[t * batch + row]; }
+  Index place(Index t, Index row) const { return (starts ? starts[t] : t * batch) + row; }
+  bool at(const bool *mask, Index t, Index row) const { return mask && mask[place(t, row)]; }
 };
 
 // Cotangents in, gradients out; shapes as in Scan. Null where there is none, or none is wanted.

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
 from remanence import ops
 from remanence._validate import boolean, message, one_of, positive_int, probability
@@ -20,6 +21,7 @@ from remanence.ops.reference import scan as reference_scan
 
 from . import _sequence
 from ._options import check_cuts, check_forget_bias, make_spec, read_shapes, refuse_unknown, spell_out_options
+from ._packed import run_packed
 from ._single_step import step_at_once
 from ._state_entry import check_field, stack_states, state_of_hx
 from .cuts import Cuts
@@ -208,6 +210,9 @@ class RecurrentLayer(nn.Module):
         Returns:
             The output in the input's layout, ``(T, B, output_size)``, and the final state.
         """
+        packed = run_packed(self, input, state) if isinstance(input, PackedSequence) and reset is None else None
+        if packed is not None:
+            return packed
         output, final, layout = self._run(input, state, reset, None)
         return _sequence.leave(output, layout), final
 

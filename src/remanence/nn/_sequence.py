@@ -50,7 +50,7 @@ def enter(
     """
     if isinstance(input, PackedSequence):
         padded, lengths = pad_packed_sequence(input)
-        _check(padded, input_size, like)
+        check(padded, input_size, like)
         return padded, lengths.to(padded.device), Layout(True, batch_first, input)
     if not isinstance(input, Tensor):
         raise TypeError(message("input", "be a tensor or a PackedSequence", type(input).__name__))
@@ -61,11 +61,12 @@ def enter(
         )
     layout = Layout(input.dim() == 3, batch_first)
     x = layout.inner(input)
-    _check(x, input_size, like)
+    check(x, input_size, like)
     return x, None, layout
 
 
-def _check(x: Tensor, input_size: int, like: Tensor) -> None:
+def check(x: Tensor, input_size: int, like: Tensor) -> None:
+    """Whether a layer can take ``x`` ``(T, B, input_size)``; says what is wrong if not."""
     if x.shape[-1] != input_size:
         expected = f"have {input_size} features (input_size) in its last dimension"
         raise ValueError(message("input", expected, f"{x.shape[-1]}"))

@@ -6,6 +6,7 @@ and the translation of a :class:`ScanSpec` into the numbers that the kernel take
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from functools import cache
 from typing import Any, NoReturn
@@ -88,6 +89,9 @@ def scan(
 ) -> tuple[Tensor, State, Log]:
     """One layer, one direction, all steps. Arguments as in :func:`remanence.ops.scan`.
 
+    ``x`` may also be packed, ``(N, input_size)``, with ``lengths`` longest first, and what is by time is so too: the
+    data of a ``PackedSequence``.
+
     With ``lean`` less is saved for the backward pass, see :func:`remanence.ops.saving`.
     """
     carried = NO_STATE if state is None else (*state[:3], *state[4:])
@@ -99,7 +103,7 @@ def scan(
     eagerly = learns and not torch.compiler.is_compiling()
     made = _Scan.apply(config, *tensors) if eagerly else _FORWARD(*tensors, config)
     output, s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step, slot, displaced = made[:MADE]
-    chain = x.new_empty(x.shape[1], 0) if state is None else state.chain
+    chain = x.new_empty(len(step), 0) if state is None else state.chain
     final = State(s, c, h, chain, recent, recent_score, relevant, relevant_score, relevant_step, step)
     return output, final, Log(slot, displaced)
 
@@ -152,19 +156,21 @@ class _Shapes:
 
     def __init__(self, inputs: tuple[Any, ...], config: list[int]) -> None:
         x, w_hh, recent = inputs[0], inputs[2], inputs[12]
-        self.steps, self.batch, self.hidden = x.shape[0], x.shape[1], w_hh.shape[1]
+        self.by_time, self.hidden = tuple(x.shape[:-1]), w_hh.shape[1]
+        self.places = math.prod(self.by_time)
+        self.batch = x.shape[1] if x.dim() == 3 else inputs[19].shape[0]
         self.padded = (self.hidden + ALIGN - 1) // ALIGN * ALIGN
         self.cell, self.kind, self.output = CELLS[config[0]], config[2], OUTPUTS[config[4]]
         self.limit, self.relevant, self.screens, self.save = config[5], config[6], config[14], config[15]
         self.offset = inputs[22] is not None
-        unbounded = self.steps + (0 if recent is None else recent.shape[1])
+        unbounded = x.shape[0] + (0 if recent is None else recent.shape[1])
         self.capacity = 0 if self.kind != BUFFER else unbounded if self.limit < 0 else self.limit
 
     def state(self) -> list[tuple[int, ...]]:
         batch, hidden = self.batch, self.hidden
         leaks = self.kind != NO_MEMORY and self.cell in ("gru", "goru")
         return [
-            (self.steps, batch, hidden * (2 if self.output == "summary" and self.kind != NO_MEMORY else 1)),
+            (*self.by_time, hidden * (2 if self.output == "summary" and self.kind != NO_MEMORY else 1)),
             (batch, hidden),
             (batch, hidden * (self.cell == "lstm")),
             (batch, hidden * leaks),
@@ -185,16 +191,14 @@ class _Shapes:
         planes = int(self.offset) if self.cell == "rnn" else 4 * every
         rows = own_h + own_s + (self.cell == "lstm") + planes + reads * (every + 1)
         weights = 2 if self.limit < 0 else self.limit + self.relevant
-        all_steps = self.steps * self.batch
-        return all_steps * (rows * self.padded + reads * weights) + reads * ((all_steps + 3) // 4)
+        return self.places * (rows * self.padded + reads * weights) + reads * ((self.places + 3) // 4)
 
 
 def _fake_forward(*args: Any) -> tuple[Tensor, ...]:
     *inputs, config = args
     shapes, x = _Shapes(tuple(inputs), config), inputs[0]
-    batch, steps = shapes.batch, shapes.steps
     floats = [x.new_empty(shape) for shape in shapes.state()]
-    counts = [(batch, shapes.relevant), (batch,), (steps, batch), (steps, batch)]
+    counts = [(shapes.batch, shapes.relevant), (shapes.batch,), shapes.by_time, shapes.by_time]
     whole = [x.new_empty(shape, dtype=torch.int64) for shape in counts]
     return (*floats, *whole, x.new_empty(shapes.history_size()))
 
