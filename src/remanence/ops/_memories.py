@@ -71,23 +71,32 @@ def choose_slot(score: Tensor, scores: Tensor, steps: Tensor, due: Tensor) -> Te
     """
     free = steps == EMPTY
     scores = scores.detach().masked_fill(free, -math.inf)
-    least = scores.amin(dim=1)
-    first_free = torch.iinfo(torch.int64).max - torch.arange(steps.shape[1], device=steps.device)
-    priority = torch.where(free, first_free, steps).masked_fill(scores > least[:, None], BEFORE_START - 1)
-    enters = due & (free.any(dim=1) | (score.detach() > least))
-    return torch.where(enters, priority.argmax(dim=1), EMPTY)
+    least = scores.amin(dim=1, keepdim=True)
+    priority = steps.masked_fill(free, torch.iinfo(torch.int64).max).masked_fill(scores > least, BEFORE_START - 1)
+    least = least[:, 0]
+    enters = due & ((score.detach() > least) | (least == -math.inf))
+    return torch.where(enters, priority.argmax(dim=1), EMPTY)  # the first of several equal ones
 
 
-def write_slot(held: Tensor, slot: Tensor, new: Tensor) -> Tensor:
-    """``held`` with ``new`` in its slot, out of place; rows whose slot is -1 are left alone.
+def mark_slot(slot: Tensor, slots: int) -> Tensor:
+    """Where a row writes: ``(B, slots)`` bool, nowhere in rows whose slot is -1.
+
+    Args:
+        slot: ``(B,)`` int64.
+        slots: how many there are.
+    """
+    return torch.arange(slots, device=slot.device) == slot[:, None]
+
+
+def write_slot(held: Tensor, place: Tensor, new: Tensor) -> Tensor:
+    """``held`` with ``new`` in its place, out of place.
 
     Args:
         held: ``(B, K, ...)``.
-        slot: ``(B,)`` int64.
+        place: ``(B, K)`` from :func:`mark_slot`.
         new: ``(B, ...)``.
     """
-    mask = torch.arange(held.shape[1], device=held.device) == slot[:, None]
-    return torch.where(mask.reshape(mask.shape + (1,) * (held.dim() - 2)), new[:, None], held)
+    return torch.where(place if held.dim() == 2 else place[..., None], new[:, None], held)
 
 
 def _displaced(steps: Tensor, slot: Tensor) -> Tensor:
@@ -107,7 +116,7 @@ def _empty_rows(rows: Tensor, tensor: Tensor, value: float = 0.0) -> Tensor:
 class Buffer:
     """Short-term buffer and relevant set: :class:`Screened` and :class:`Full`.
 
-    The buffer is kept oldest first, all rows aligned at their newest entry; ``valid`` masks what is older than the row.
+    The buffer is kept oldest first, all rows aligned at their newest entry; what is older than the row is masked.
     """
 
     def __init__(
@@ -122,7 +131,7 @@ class Buffer:
         if not fresh and self.recent_score.shape[1]:
             self.recent_score = _unroll(self.recent_score, state.step)
         self.recent_key, self.relevant_key = F.linear(self.recent, weights.key), F.linear(self.relevant, weights.key)
-        self.keep_clean = False
+        self.gaps, self.keep_clean, self.ragged = not fresh, False, lengths is not None
         self.capacity = self.size if self.size is not None else state.recent.shape[1]
         # Rows of unequal length end at different steps: only then must older entries be kept until the end.
         self.history = [self.recent] if lengths is not None else None
@@ -130,7 +139,7 @@ class Buffer:
         self.slot = self.displaced = torch.full_like(state.step, EMPTY)
 
     def forget(self, rows: Tensor) -> None:
-        self.keep_clean = True  # `valid` hides the old buffer entries; `attend` selects them away
+        self.gaps = self.keep_clean = True  # masks hide the old buffer entries; `attend` selects them away
         self.relevant, self.relevant_key = _empty_rows(rows, self.relevant), _empty_rows(rows, self.relevant_key)
         self.relevant_score = _empty_rows(rows, self.relevant_score)
         self.recent_score = _empty_rows(rows, self.recent_score)
@@ -158,16 +167,12 @@ class Buffer:
         self.recent_key = torch.cat([self.recent_key, F.linear(h, self.weights_of.key)[:, None]], dim=1)
         if self.history is not None:
             self.history.append(h[:, None])
-        valid = self._age() <= position[:, None]
-        if self.keep_clean:
-            self.recent = torch.where(valid[..., None], self.recent, 0.0)
-            self.recent_key = torch.where(valid[..., None], self.recent_key, 0.0)
+        empty = self._find_empty(position)
         keys = torch.cat([self.recent_key, self.relevant_key], dim=1)
-        held = torch.cat([valid, self.relevant_step != EMPTY], dim=1)
-        self.scores = self._score(keys, s).masked_fill(~held, -math.inf)
+        self.scores = self._score(keys, s).masked_fill(empty, -math.inf)
         self.weights = self.scores.softmax(dim=1)
         self._collect_relevance(active)
-        return torch.einsum("bk,bkn->bn", self.weights, torch.cat([self.recent, self.relevant], dim=1))
+        return torch.bmm(self.weights[:, None], torch.cat([self.recent, self.relevant], dim=1))[:, 0]
 
     def store(self, s: Tensor, position: Tensor, active: Tensor, forced: Tensor | None) -> None:
         """Nothing to do: this memory holds ``h``, which entered before the read."""
@@ -190,6 +195,17 @@ class Buffer:
             "relevant_step": self.relevant_step,
         }
 
+    def _find_empty(self, position: Tensor) -> Tensor:
+        """The slots that hold nothing, ``(B, slots)``."""
+        free = self.relevant_step == EMPTY
+        if not self.gaps:
+            return F.pad(free, (self.recent.shape[1], 0))
+        older = self._age() > position[:, None]
+        if self.keep_clean:
+            self.recent = torch.where(older[..., None], 0.0, self.recent)
+            self.recent_key = torch.where(older[..., None], 0.0, self.recent_key)
+        return torch.cat([older, free], dim=1)
+
     def _age(self) -> Tensor:
         """Steps since each buffer entry: ``(L,)``, oldest first, 0 for the newest."""
         return torch.arange(self.recent.shape[1] - 1, -1, -1, device=self.recent.device)
@@ -211,19 +227,22 @@ class Buffer:
         due = active & (step >= 0)
         self.slot = choose_slot(beta, self.relevant_score, self.relevant_step, due) if forced is None else forced
         self.displaced = _displaced(self.relevant_step, self.slot)
-        self.relevant = write_slot(self.relevant, self.slot, oldest)
-        self.relevant_key = write_slot(self.relevant_key, self.slot, oldest_key)
-        self.relevant_score = write_slot(self.relevant_score, self.slot, beta)
-        self.relevant_step = write_slot(self.relevant_step, self.slot, step)
+        place = mark_slot(self.slot, self.relevant.shape[1])
+        self.relevant = write_slot(self.relevant, place, oldest)
+        self.relevant_key = write_slot(self.relevant_key, place, oldest_key)
+        self.relevant_score = write_slot(self.relevant_score, place, beta)
+        self.relevant_step = write_slot(self.relevant_step, place, step)
 
     def _collect_relevance(self, active: Tensor) -> None:
         """Add this step's weights to the relevance of the buffer's entries, newest last."""
         if not self.recent_score.shape[1]:
             return
         received = self.weights[:, : self.recent.shape[1]].detach()
-        received = F.pad(received, (self.recent_score.shape[1] - received.shape[1], 0))
         moved = F.pad(self.recent_score[:, 1:], (0, 1))
-        self.recent_score = _where_rows(active, moved + received, self.recent_score)
+        if received.shape[1] < moved.shape[1]:
+            received = F.pad(received, (moved.shape[1] - received.shape[1], 0))
+        grown = moved + received
+        self.recent_score = _where_rows(active, grown, self.recent_score) if self.ragged else grown
 
 
 def _unroll(ring: Tensor, step: Tensor) -> Tensor:
@@ -291,16 +310,17 @@ class Stride:
             stored = position // self.memory.every + (self.memory.start == "zero")
             weights = _where_rows(stored <= self.memory.top_k, absolute.masked_fill(~held, 0.0), weights)
         self.scores, self.weights = absolute.masked_fill(~held, -math.inf), weights
-        return torch.einsum("bk,bkn->bn", weights, values)
+        return torch.bmm(weights[:, None], values)[:, 0]
 
     def store(self, s: Tensor, position: Tensor, active: Tensor, forced: Tensor | None) -> None:
         due = active & ((position + 1) % self.memory.every == 0)
         key = self._key(s)
         self.slot = self._choose(key, position, due) if forced is None else forced
         self.displaced = _displaced(self.steps, self.slot)
-        self.values = write_slot(self.values, self.slot, s)
-        self.keys = write_slot(self.keys, self.slot, key)
-        self.steps = write_slot(self.steps, self.slot, position)
+        place = mark_slot(self.slot, self.values.shape[1])
+        self.values = write_slot(self.values, place, s)
+        self.keys = write_slot(self.keys, place, key)
+        self.steps = write_slot(self.steps, place, position)
 
     def held_steps(self, position: Tensor) -> Tensor:
         return self.steps

@@ -53,9 +53,10 @@ def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
     readings: list[tuple[Tensor, Tensor, Tensor]] = []
     # `x[t]` inside the loop would make the backward pass quadratic in T: unbind once.
     inputs = cells.project_input(x, weights, spec.cell).unbind(0)
-    rows = _unbind(length, reset, cut_h, cut_c, h_offset, None if forced_log is None else forced_log.slot)
-    for t, (starts, no_h, no_c, offset, forced) in enumerate(rows):
-        position, live = positions[t], active[t]
+    forced_slots = None if forced_log is None else forced_log.slot
+    rows = _unbind(length, reset, cut_h, cut_c, h_offset, forced_slots)
+    for projected, position, live, masks in zip(inputs, positions.unbind(0), active.unbind(0), rows, strict=True):
+        starts, no_h, no_c, offset, forced = masks
         for part in (*chains, memory):
             if part is not None and starts is not None:
                 part.forget(starts)
@@ -64,7 +65,7 @@ def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
         if memory is not None and no_h is not None and spec.cut_reads:
             memory.cut(no_h)
         s_before = chains[0].s
-        proposals = [chain.propose(inputs[t], offset) for chain in chains]
+        proposals = [chain.propose(projected, offset) for chain in chains]
         h = proposals[0][0]
         read = None if memory is None else memory.attend(h, s_before, position, live, forced)
         frozen = None if lengths is None else ~live
