@@ -117,7 +117,8 @@ template <class T> static void fetch_before(const BackwardPass<T> &p, Index t, I
   if (a.spec.cell == LSTM && t > 1) fetch(a.c_hist + p.at(t - 2, row) * np, np);
   if (a.q_hist) fetch(a.q_hist + at * np, np);
   if (a.spec.memory != BUFFER || a.spec.recent < 0 || oldest < 0) return;
-  fetch(a.k_hist + p.at(oldest, row) * np, np), fetch(a.h_hist + p.at(oldest, row) * np, np);
+  if (a.k_hist) fetch(a.k_hist + p.at(oldest, row) * np, np);
+  fetch(a.h_hist + p.at(oldest, row) * np, np);
 }
 
 template <class T> static void row_through_memory(const BackwardPass<T> &p, Index t, Index row) {
@@ -171,6 +172,7 @@ template <class T> static void row_before(const BackwardPass<T> &p, Index t, Ind
       fill(p.stride_sums(row).values + j * np, np, T(0)), p.stride_sums(row).keys[j] = T(0);
       restore_stored(p, row, j, p.replay.source[row * slots + j]);
     }
+  if (a.spec.memory == BUFFER && t) key_row(p, t - 1, row);
 }
 
 // Rows from `alive` on have ended, and others may have: no gradient of the offset or, behind `alive`, of the input.
@@ -193,6 +195,7 @@ template <class T> static void step_back(const BackwardPass<T> &p, Index t) {
       row_through_memory(p, t, row);
     else
       fill(p.d_row(t, row), p.pitch, T(0));
+  key_came(p, t, rows);
   T *d = p.d_row(t, 0);
   if (reads)
     multiply<T>(p.through, np, rows, nullptr, {d + (layout.planes + 1) * np, p.pitch, np}, {nullptr, 0, 0},

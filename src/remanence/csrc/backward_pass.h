@@ -17,10 +17,15 @@ template <class T> struct BackwardPass {
   Index entries;                        // sums per row: capacity + relevant
   T *held_sums;                         // (rows, entries, 2, np)
   int32_t *ring_sum, *set_sum;          // (rows, capacity) (rows, relevant)
+  // Where keys were not kept: those of held states, by the numbers of their sums.
+  T *held_keys, *came, *came_keys;      // (rows, entries, np); work space (rows or entries, np)
+  uint8_t *held_wide, *came_wide;
+  int32_t *came_number;                 // (rows): number of the state that is held again before this step, or -1
   T *old_value, *old_key;               // (rows, held + relevant, np): initial state
   uint8_t *old_wide;
   const T **list_key, **list_value;
   T **list_sum;
+  int32_t *list_number;
   uint8_t *list_wide;
   T *z, *de;                            // scratch of one read: (entries)
   // STRIDE
@@ -73,10 +78,17 @@ template <class T> static void lay_reads(BackwardPass<T> &p, Arena &arena) {
   p.entries = a.capacity + slots;
   p.held_sums = arena.take<T>(rows * p.entries * 2 * np);
   p.ring_sum = arena.take<int32_t>(rows * a.capacity), p.set_sum = arena.take<int32_t>(rows * slots);
+  if (!a.keeps_keys()) {
+    Index most = rows > p.entries ? rows : p.entries;
+    p.held_keys = arena.take<T>(rows * p.entries * np), p.held_wide = arena.take<uint8_t>(rows * p.entries);
+    p.came = arena.take<T>(most * np), p.came_keys = arena.take<T>(most * np);
+    p.came_wide = arena.take<uint8_t>(most), p.came_number = arena.take<int32_t>(most);
+  }
   Index initial = a.fresh ? 0 : rows * (a.held + slots);
   p.old_value = arena.take<T>(initial * np), p.old_key = arena.take<T>(initial * np);
   p.old_wide = arena.take<uint8_t>(initial);
   p.list_key = arena.take<const T *>(p.entries), p.list_value = arena.take<const T *>(p.entries);
+  p.list_number = arena.take<int32_t>(p.entries);
   p.list_sum = arena.take<T *>(p.entries), p.list_wide = arena.take<uint8_t>(p.entries);
   p.z = arena.take<T>(p.entries + ALIGN), p.de = arena.take<T>(p.entries + ALIGN);
 }

@@ -14,6 +14,77 @@ template <class T> static void take_initial_reads(const BackwardPass<T> &p) {
   make_keys(a, *p.plan, p.old_value, p.rows * each, p.old_key, p.old_wide);
 }
 
+template <class T> static void list_held(const BackwardPass<T> &p, Index i, Index row, Index source, int32_t number) {
+  const Scan<T> &a = *p.a;
+  bool kept = a.keeps_keys();
+  if (source >= 0) {
+    Index at = p.at(source, row);
+    p.list_value[i] = a.h_hist + at * a.np;
+    if (kept) p.list_key[i] = a.k_hist + at * a.np, p.list_wide[i] = a.wide[at];
+  } else {
+    Index place = row * (a.held + a.spec.relevant) + initial_slot(source);
+    p.list_value[i] = p.old_value + place * a.np;
+    if (kept) p.list_key[i] = p.old_key + place * a.np, p.list_wide[i] = p.old_wide[place];
+  }
+  Index held = row * p.entries + number;
+  if (!kept) p.list_key[i] = p.held_keys + held * a.np, p.list_wide[i] = p.held_wide[held];
+  p.list_number[i] = number, p.list_sum[i] = p.held_sum(row, number);
+}
+
+// Computes keys of `count` states in `came` again; came_number says whose they are.
+template <class T> static void make_came_keys(const BackwardPass<T> &p, Index count) {
+  make_keys(*p.a, *p.plan, p.came, count, p.came_keys, p.came_wide);
+}
+
+template <class T> static void keep_came_key(const BackwardPass<T> &p, Index row, Index i, Index number) {
+  Index held = row * p.entries + number, np = p.a->np;
+  copy(p.held_keys + held * np, p.came_keys + i * np, np), p.held_wide[held] = p.came_wide[i];
+}
+
+// Lists what row holds after its step at time t, in the order of the forward pass.
+template <class T> static Index list_back(const BackwardPass<T> &p, Index t, Index row, int64_t position) {
+  const Scan<T> &a = *p.a;
+  Index most = a.spec.recent >= 0 ? a.spec.recent : a.held + t + 1;
+  Index ring = position + 1 < most ? Index(position + 1) : most, count = 0;
+  Index slot = (position - (ring - 1)) % a.capacity;
+  for (Index age = ring - 1; age >= 0; --age, slot = slot + 1 == a.capacity ? 0 : slot + 1) {
+    Index source = t >= age ? t - age : from_initial((position - age) % a.held);
+    list_held(p, count++, row, source, p.ring_sum[row * a.capacity + slot]);
+  }
+  for (Index j = 0; j < a.spec.relevant; ++j) {
+    Index source = p.replay.source[row * a.spec.relevant + j];
+    if (source != NOWHERE) list_held(p, count++, row, source, p.set_sum[row * a.spec.relevant + j]);
+  }
+  return count;
+}
+
+// Keys of everything that row holds after its step at time t.
+template <class T> static void key_row(const BackwardPass<T> &p, Index t, Index row) {
+  if (p.a->keeps_keys()) return;
+  Index count = list_back(p, t, row, p.replay.position[t * p.rows + row]);
+  for (Index i = 0; i < count; ++i) copy(p.came + i * p.a->np, p.list_value[i], p.a->np);
+  make_came_keys(p, count);
+  for (Index i = 0; i < count; ++i) keep_came_key(p, row, i, p.list_number[i]);
+}
+
+// The state that row holds before step t and no longer after it, or that an entry at this step displaced, is back.
+template <class T> static void come_back(const BackwardPass<T> &p, Index row, Index source, int32_t number) {
+  const Scan<T> &a = *p.a;
+  if (a.keeps_keys()) return;
+  Index place = row * (a.held + a.spec.relevant) + initial_slot(source);
+  const T *value = source >= 0 ? a.h_hist + p.at(source, row) * a.np : p.old_value + place * a.np;
+  copy(p.came + row * a.np, source == NOWHERE ? p.zero : value, a.np);
+  p.came_number[row] = source == NOWHERE ? -1 : number;
+}
+
+// Keys of what came back, all rows together.
+template <class T> static void key_came(const BackwardPass<T> &p, Index t, Index rows) {
+  if (p.a->spec.memory != BUFFER || p.a->keeps_keys() || !t) return;
+  make_came_keys(p, rows);
+  for (Index row = 0; row < rows; ++row)
+    if (t < p.a->length(p.first + row) && p.came_number[row] >= 0) keep_came_key(p, row, row, p.came_number[row]);
+}
+
 // The sums start from the gradients of the final state.
 template <class T> static void start_reads(const BackwardPass<T> &p) {
   const Scan<T> &a = *p.a;
@@ -33,37 +104,8 @@ template <class T> static void start_reads(const BackwardPass<T> &p) {
     }
     for (Index j = 0; p.g->relevant1 && j < slots; ++j)
       copy(p.held_sum(row, a.capacity + j), p.g->relevant1 + (b * slots + j) * a.n, a.n);
+    key_row(p, last, row);
   }
-}
-
-template <class T> static void list_held(const BackwardPass<T> &p, Index i, Index row, Index source, int32_t number) {
-  const Scan<T> &a = *p.a;
-  if (source >= 0) {
-    Index at = p.at(source, row);
-    p.list_key[i] = a.k_hist + at * a.np, p.list_value[i] = a.h_hist + at * a.np, p.list_wide[i] = a.wide[at];
-  } else {
-    Index place = row * (a.held + a.spec.relevant) + initial_slot(source);
-    p.list_key[i] = p.old_key + place * a.np, p.list_value[i] = p.old_value + place * a.np;
-    p.list_wide[i] = p.old_wide[place];
-  }
-  p.list_sum[i] = p.held_sum(row, number);
-}
-
-// Lists what row holds after its step at time t, in the order of the forward pass.
-template <class T> static Index list_back(const BackwardPass<T> &p, Index t, Index row, int64_t position) {
-  const Scan<T> &a = *p.a;
-  Index most = a.spec.recent >= 0 ? a.spec.recent : a.held + t + 1;
-  Index ring = position + 1 < most ? Index(position + 1) : most, count = 0;
-  Index slot = (position - (ring - 1)) % a.capacity;
-  for (Index age = ring - 1; age >= 0; --age, slot = slot + 1 == a.capacity ? 0 : slot + 1) {
-    Index source = t >= age ? t - age : from_initial((position - age) % a.held);
-    list_held(p, count++, row, source, p.ring_sum[row * a.capacity + slot]);
-  }
-  for (Index j = 0; j < a.spec.relevant; ++j) {
-    Index source = p.replay.source[row * a.spec.relevant + j];
-    if (source != NOWHERE) list_held(p, count++, row, source, p.set_sum[row * a.spec.relevant + j]);
-  }
-  return count;
 }
 
 // dr is the gradient of the read of step t; dq goes into the row's d.
@@ -96,10 +138,13 @@ static void undo_entry(const BackwardPass<T> &p, Index t, Index row, int64_t pos
   copy(dk, sums + np, np);
   fill(sums, 2 * np, T(0));
   Index j = Index(a.log_slot[p.at(t, row)]);
-  if (j < 0) return;
+  bool full = a.spec.recent >= 0 && position >= a.spec.recent;
+  if (j < 0) return come_back(p, row, full ? entering(a, t, position) : NOWHERE, newest);
   int32_t &taken = p.set_sum[row * slots + j], left = newest;
   newest = taken, taken = left;  // what entered is back in the ring, and its sums with it
-  p.replay.source[row * slots + j] = p.replay.displaced[t * p.rows + row];
+  Index displaced = p.replay.displaced[t * p.rows + row];
+  p.replay.source[row * slots + j] = int32_t(displaced);
+  come_back(p, row, displaced, left);
 }
 
 // key sums of the row's group += outer products of key gradients, which are complete, and values.

@@ -175,10 +175,10 @@ template <class T> Index point_history(Scan<T> &a, Index places, T *output, T *h
   a.s_hist = !remembers ? a.h_hist : is_s ? output : take(true, a.np);
   a.c_hist = take(spec.cell == LSTM, a.np);
   a.gates = take(gated ? every : a.offset != nullptr, spec.planes() * a.np);
-  a.q_hist = take(reads && every, a.np), a.k_hist = take(reads, a.np);
+  a.q_hist = take(reads && every, a.np), a.k_hist = take(a.keeps_keys(), a.np);
   a.norm = take(reads, a.norm_size());
-  a.wide = reinterpret_cast<uint8_t *>(history && reads ? history + used : nullptr);
-  return used + (reads ? (places + 3) / 4 : 0);
+  a.wide = reinterpret_cast<uint8_t *>(history && a.keeps_keys() ? history + used : nullptr);
+  return used + (a.keeps_keys() ? (places + 3) / 4 : 0);
 }
 
 using ForwardOut = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor,

@@ -17,10 +17,10 @@ static Index choose_slot(T candidate, const T *scores, const int64_t *steps, Ind
 template <class T> struct Buffer {
   const Scan<T> *a;
   Index first, rows;
-  T *values, *keys;             // (times, rows, np), used in turns if there are fewer times than steps; or the history
-  uint8_t *wide;                // (times, rows)
-  Index times;
-  bool history;
+  T *values, *keys;             // (times, rows, np), used in turns; or in the history
+  uint8_t *wide;                // as keys
+  Index times;                  // in use; as many as steps where they are in the history
+  bool values_kept, keys_kept;
   T *old_value, *old_key;       // (rows, held, np): the initial ring
   uint8_t *old_wide;            // (rows, held)
   T *set_value, *set_key;       // (rows, relevant, np)
@@ -32,10 +32,12 @@ template <class T> struct Buffer {
   T *z;
 
   Index turn(Index t) const { return t < times ? t : t % times; }
-  Index place(Index turn, Index row) const { return history ? a->place(turn, first + row) : turn * rows + row; }
-  T *value_at(Index t, Index row) const { return values + place(turn(t), row) * a->np; }
-  T *key_at(Index t, Index row) const { return keys + place(turn(t), row) * a->np; }
-  uint8_t &wide_at(Index t, Index row) const { return wide[place(turn(t), row)]; }
+  Index place(bool kept, Index t, Index turn, Index row) const {
+    return kept ? a->place(t, first + row) : turn * rows + row;
+  }
+  T *value_at(Index t, Index row) const { return values + place(values_kept, t, turn(t), row) * a->np; }
+  T *key_at(Index t, Index row) const { return keys + place(keys_kept, t, turn(t), row) * a->np; }
+  uint8_t &wide_at(Index t, Index row) const { return wide[place(keys_kept, t, turn(t), row)]; }
 
   // Ring entries that row holds once step t (its own step `position`) is in.
   Index count(Index t, int64_t position) const {
@@ -48,14 +50,11 @@ template <class T> static Buffer<T> lay_buffer(const Scan<T> &a, Index first, In
   Buffer<T> b{};
   Index slots = a.spec.relevant, np = a.np;
   b.a = &a, b.first = first, b.rows = rows;
-  b.history = a.spec.save != SAVE_NOTHING;
-  if (b.history) {
-    b.values = a.h_hist, b.keys = a.k_hist, b.wide = a.wide, b.times = a.steps;
-  } else {
-    b.times = a.spec.recent >= 0 && a.spec.recent < a.steps ? a.spec.recent : a.steps;
-    b.values = arena.take<T>(b.times * rows * np), b.keys = arena.take<T>(b.times * rows * np);
-    b.wide = arena.take<uint8_t>(b.times * rows);
-  }
+  b.values_kept = a.spec.save != SAVE_NOTHING, b.keys_kept = b.values_kept && a.keeps_keys();
+  b.times = !b.keys_kept && a.spec.recent >= 0 && a.spec.recent < a.steps ? a.spec.recent : a.steps;
+  b.values = b.values_kept ? a.h_hist : arena.take<T>(b.times * rows * np);
+  b.keys = b.keys_kept ? a.k_hist : arena.take<T>(b.times * rows * np);
+  b.wide = b.keys_kept ? a.wide : arena.take<uint8_t>(b.times * rows);
   Index old = a.fresh ? 0 : rows * a.held;
   b.old_value = arena.take<T>(old * np), b.old_key = arena.take<T>(old * np), b.old_wide = arena.take<uint8_t>(old);
   b.set_value = arena.take<T>(rows * slots * np), b.set_key = arena.take<T>(rows * slots * np);
@@ -134,9 +133,9 @@ template <class T> static void list_ring(const Buffer<T> &b, Index t, Index row,
     b.list_wide[i] = b.old_wide[place];
   }
   Index turn = b.turn(made);
-  for (; i < count; ++i, turn = turn + 1 == b.times ? 0 : turn + 1) {
-    Index at = b.place(turn, row);
-    b.list_key[i] = b.keys + at * np, b.list_value[i] = b.values + at * np, b.list_wide[i] = b.wide[at];
+  for (; i < count; ++i, ++made, turn = turn + 1 == b.times ? 0 : turn + 1) {
+    Index key = b.place(b.keys_kept, made, turn, row), value = b.place(b.values_kept, made, turn, row);
+    b.list_key[i] = b.keys + key * np, b.list_value[i] = b.values + value * np, b.list_wide[i] = b.wide[key];
   }
 }
 

@@ -53,7 +53,7 @@ template <class T> static Plan<T> lay_plan(const Scan<T> &a, bool backward, Aren
     }
     if (plan.reads) plan.query = take_panels<T>(arena, a.n, a.np);
   }
-  if (plan.reads && !(backward && a.fresh)) plan.key = take_panels<T>(arena, a.n, a.np);
+  if (plan.reads && !(backward && a.fresh && a.keeps_keys())) plan.key = take_panels<T>(arena, a.n, a.np);
   if (backward) {
     plan.s_back = take_panels<T>(arena, (layout.s_count + plan.reads) * a.np, a.np);
     plan.x_back = take_panels<T>(arena, layout.x_count * a.np, round_up(a.inputs));

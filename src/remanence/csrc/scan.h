@@ -65,6 +65,8 @@ struct Scan {
   uint8_t *wide;                                               // (steps, batch): this key is stored as it is
   // norm (steps, batch, norm_size): weights of the read; only their maximum and sum where a read has no bounded size.
 
+  // LEAN: a bounded buffer's keys are computed again, each when the walk back in time comes to hold it.
+  bool keeps_keys() const { return spec.memory == BUFFER && (spec.save == SAVE_ALL || spec.recent < 0); }
   bool keeps_weights() const { return spec.memory == BUFFER && spec.recent >= 0; }
   Index norm_size() const { return keeps_weights() ? spec.recent + spec.relevant : 2; }
   Index length(Index row) const { return lengths ? lengths[row] : steps; }

@@ -189,9 +189,10 @@ class _Shapes:
         own_h = not (same and (not remembers or self.output == "hidden"))
         own_s = remembers and not (same and self.output == "macro")
         planes = int(self.offset) if self.cell == "rnn" else 4 * every
-        rows = own_h + own_s + (self.cell == "lstm") + planes + reads * (every + 1)
+        keys = reads and (every or self.limit < 0)
+        rows = own_h + own_s + (self.cell == "lstm") + planes + (reads and every) + keys
         weights = 2 if self.limit < 0 else self.limit + self.relevant
-        return self.places * (rows * self.padded + reads * weights) + reads * ((self.places + 3) // 4)
+        return self.places * (rows * self.padded + reads * weights) + keys * ((self.places + 3) // 4)
 
 
 def _fake_forward(*args: Any) -> tuple[Tensor, ...]:
