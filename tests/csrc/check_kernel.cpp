@@ -34,6 +34,7 @@ struct Case {
   std::vector<std::vector<int64_t>> whole;
   std::vector<std::vector<uint8_t>> bytes;
   std::vector<double> cotangent;
+  Index places = 0;  // real steps of all rows
 
   double *room(Index count) { return floats.emplace_back(count, std::nan("")).data(); }
   double *random(Index count, double scale) { return floats.emplace_back(draw(count, scale)).data(); }
@@ -44,7 +45,7 @@ void give_inputs(Case &c) {
   Scan<double> &a = c.a;
   Index G = a.spec.blocks() * a.n, B = a.batch, slots = a.spec.relevant;
   double scale = 0.7 / std::sqrt(double(a.n));
-  a.x = c.random(a.steps * B * a.inputs, 1), a.w_ih = c.random(G * a.inputs, scale), a.w_hh = c.random(G * a.n, scale);
+  a.x = c.random(c.places * a.inputs, 1), a.w_ih = c.random(G * a.inputs, scale), a.w_hh = c.random(G * a.n, scale);
   a.b_ih = c.random(G, scale), a.b_hh = c.random(G, scale), a.modrelu = c.random(a.n, scale);
   Index wide = a.spec.memory == BUFFER ? a.n * a.n : a.n;
   a.query = c.random(wide, scale), a.key = c.random(wide, scale);
@@ -53,23 +54,37 @@ void give_inputs(Case &c) {
   a.recent0 = c.random(B * a.held * a.n, 0.3), a.relevant0 = c.random(B * slots * a.n, 0.3);
   a.recent_score0 = a.spec.memory == BUFFER && a.spec.recent >= 0 ? c.random(B * a.held, 0.1) : nullptr;
   a.relevant_score0 = c.random(B * slots, 0.1);
-  a.relevant_step0 = c.steps(B * slots, EMPTY), a.step0 = c.steps(B, a.spec.recent >= 0 ? 2 : a.held);
+  a.relevant_step0 = c.steps(B * slots, EMPTY), a.step0 = c.steps(B, a.fresh ? 0 : a.spec.recent >= 0 ? 2 : a.held);
+  if (a.fresh) a.recent0 = nullptr, a.relevant0 = a.spec.memory == BUFFER ? nullptr : a.relevant0;
+}
+
+// Rows of unequal length, time by time.
+void pack(Case &c) {
+  Scan<double> &a = c.a;
+  std::vector<int64_t> lengths{9, 9, 6, 4, 4, 1, 1}, starts(a.steps);
+  c.places = 0;
+  for (Index t = 0; t < a.steps; ++t) {
+    starts[t] = c.places;
+    for (int64_t length : lengths) c.places += t < length;
+  }
+  a.lengths = c.whole.emplace_back(lengths).data(), a.starts = c.whole.emplace_back(starts).data();
 }
 
 void give_room(Case &c) {
   Scan<double> &a = c.a;
-  Index T = a.steps, B = a.batch, np = a.np, slots = a.spec.relevant;
-  a.output = c.room(T * B * a.n), a.s1 = c.room(B * a.n), a.c1 = c.room(B * a.n), a.h1 = c.room(B * a.n);
+  Index P = c.places, B = a.batch, np = a.np, slots = a.spec.relevant;
+  a.output = c.room(P * a.n), a.s1 = c.room(B * a.n), a.c1 = c.room(B * a.n), a.h1 = c.room(B * a.n);
   a.recent1 = c.room(B * a.capacity * a.n), a.relevant1 = c.room(B * slots * a.n);
   a.recent_score1 = c.room(B * a.capacity), a.relevant_score1 = c.room(B * slots);
   a.relevant_step1 = c.steps(B * slots, 0), a.step1 = c.steps(B, 0);
-  a.log_slot = c.steps(T * B, 0), a.log_displaced = c.steps(T * B, 0);
-  a.h_hist = c.room(T * B * np), a.s_hist = a.spec.memory == NONE ? a.h_hist : c.room(T * B * np);
-  a.c_hist = c.room(T * B * np), a.k_hist = c.room(T * B * np), a.norm = c.room(a.norm_size() * T * B);
+  a.log_slot = c.steps(P, 0), a.log_displaced = c.steps(P, 0);
+  a.h_hist = c.room(P * np), a.s_hist = a.spec.memory == NONE ? a.h_hist : c.room(P * np);
+  a.c_hist = c.room(P * np), a.norm = c.room(a.norm_size() * P);
+  a.k_hist = a.keeps_keys() ? c.room(P * np) : nullptr;
   bool lean = a.spec.save == SAVE_LEAN;
-  a.q_hist = lean ? nullptr : c.room(T * B * np);
-  a.gates = lean || a.spec.cell == RNN ? nullptr : c.room(T * B * a.spec.planes() * np);
-  a.wide = c.bytes.emplace_back(T * B, 0).data();
+  a.q_hist = lean ? nullptr : c.room(P * np);
+  a.gates = lean || a.spec.cell == RNN ? nullptr : c.room(P * a.spec.planes() * np);
+  a.wide = a.keeps_keys() ? c.bytes.emplace_back(P, 0).data() : nullptr;
 }
 
 double loss(Case &c) {
@@ -98,26 +113,45 @@ double deviation(Case &c, const double *input, const double *gradient, Index cou
 double check(Case &c) {
   Scan<double> &a = c.a;
   Index G = a.spec.blocks() * a.n;
-  c.cotangent = draw(a.steps * a.batch * a.n, 1);
+  c.cotangent = draw(c.places * a.n, 1);
   loss(c);
-  std::vector<int64_t> log(a.log_slot, a.log_slot + a.steps * a.batch);
+  std::vector<int64_t> log(a.log_slot, a.log_slot + c.places);
   a.forced = log.data();
   Gradients<double> &g = c.g;
   g.output = c.cotangent.data();
-  g.x = c.room(a.steps * a.batch * a.inputs), g.w_ih = c.room(G * a.inputs), g.w_hh = c.room(G * a.n);
+  g.x = c.room(c.places * a.inputs), g.w_ih = c.room(G * a.inputs), g.w_hh = c.room(G * a.n);
   g.b_ih = c.room(G), g.b_hh = c.room(G), g.s0 = c.room(a.batch * a.n);
   Index wide = a.spec.memory == BUFFER ? a.n * a.n : a.n;
   g.key = c.room(wide), g.query = c.room(wide);
-  g.recent0 = c.room(a.batch * a.held * a.n), g.relevant0 = c.room(a.batch * a.spec.relevant * a.n);
+  if (!a.fresh) g.recent0 = c.room(a.batch * a.held * a.n), g.relevant0 = c.room(a.batch * a.spec.relevant * a.n);
   loss(c);
   run_backward(a, g, 2, Serial());
-  double worst = deviation(c, a.x, g.x, a.steps * a.batch * a.inputs);
+  double worst = deviation(c, a.x, g.x, c.places * a.inputs);
   worst = std::fmax(worst, deviation(c, a.w_hh, g.w_hh, G * a.n));
   worst = std::fmax(worst, deviation(c, a.b_hh, g.b_hh, G));
   worst = std::fmax(worst, deviation(c, a.s0, g.s0, a.batch * a.n));
   if (a.spec.memory != NONE) worst = std::fmax(worst, deviation(c, a.key, g.key, wide));
-  if (a.held) worst = std::fmax(worst, deviation(c, a.recent0, g.recent0, a.batch * a.held * a.n));
+  if (a.held && !a.fresh) worst = std::fmax(worst, deviation(c, a.recent0, g.recent0, a.batch * a.held * a.n));
   return worst;
+}
+
+enum Start { STARTED, FRESH, PACKED };
+
+double check_case(int cell, int memory, Index recent, int save, Index n, Start start) {
+  Case c;
+  Scan<double> &a = c.a;
+  a.spec = {cell, TANH, memory, memory == STRIDE ? AFFINE : ADDITIVE, MACRO, recent, 0, true, false, 2, 3,
+            false, true, false, save};
+  a.spec.relevant = memory == STRIDE ? 3 : memory == BUFFER && recent >= 0 ? 2 : 0;
+  a.steps = 9, a.batch = 7, a.inputs = 3, a.n = n, a.np = (n + ALIGN - 1) / ALIGN * ALIGN;
+  a.fresh = start != STARTED, a.held = memory != BUFFER || (a.fresh && recent < 0) ? 0 : 3;
+  a.capacity = memory != BUFFER ? 0 : recent >= 0 ? recent : a.held + a.steps;
+  c.floats.reserve(100), c.whole.reserve(20), c.bytes.reserve(4);
+  c.places = a.steps * a.batch;
+  if (start == PACKED) pack(c);
+  give_inputs(c);
+  give_room(c);
+  return check(c);
 }
 
 }  // namespace
@@ -128,24 +162,15 @@ int main() {
     for (int memory : {NONE, BUFFER, STRIDE})
       for (Index recent : {Index(3), Index(-1)})
         for (int save : {SAVE_ALL, SAVE_LEAN})
-          for (Index n : {1, 5, 16, 19}) {
-            if (memory != BUFFER && recent < 0) continue;
-            Case c;
-            Scan<double> &a = c.a;
-            a.spec = {cell, TANH, memory, memory == STRIDE ? AFFINE : ADDITIVE, MACRO, recent, 0, true, false, 2, 3,
-                      false, true, false, save};
-            a.spec.relevant = memory == STRIDE ? 3 : memory == BUFFER && recent >= 0 ? 2 : 0;
-            a.steps = 9, a.batch = 7, a.inputs = 3, a.n = n, a.np = (n + ALIGN - 1) / ALIGN * ALIGN;
-            a.held = memory == BUFFER ? 3 : 0;
-            a.capacity = memory != BUFFER ? 0 : recent >= 0 ? recent : a.held + a.steps;
-            c.floats.reserve(100), c.whole.reserve(20), c.bytes.reserve(4);
-            give_inputs(c);
-            give_room(c);
-            double worst = check(c);
-            if (worst < 1e-6) continue;
-            std::printf("cell %d memory %d recent %td save %d n %td: %g\n", cell, memory, recent, save, n, worst);
-            ++wrong;
-          }
+          for (Index n : {1, 5, 16, 19})
+            for (Start start : {STARTED, FRESH, PACKED}) {
+              if ((memory != BUFFER && recent < 0) || (start != STARTED && n != 5)) continue;
+              double worst = check_case(cell, memory, recent, save, n, start);
+              if (worst < 1e-6) continue;
+              std::printf("cell %d memory %d recent %td save %d n %td start %d: %g\n", cell, memory, recent, save, n,
+                          start, worst);
+              ++wrong;
+            }
   std::printf("%s kernels, %d wrong\n", kernels().name, wrong);
   return wrong;
 }
