@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from benchmarks.measure import exponent, geometric_mean, medians, peak_bytes
+from benchmarks.measure import Run, apart, exponent, geometric_mean, medians, peak_bytes
 from benchmarks.scans import INPUT, RECENT, RELEVANT, draw_weights, fast_runs, slow_runs
 from rich.console import Console
 from rich.table import Table
@@ -70,43 +70,32 @@ def measure_memory(n: int, batch: int, steps: int) -> Row:
 
 def measure_growth(spec: ScanSpec, n: int, batch: int, lengths: list[int]) -> dict[str, list[float] | float]:
     """Seconds and peak MB of training over growing lengths, and the exponents of both."""
-    weights, seconds, peaks = draw_weights(spec, n), [], []
+    weights, runs = draw_weights(spec, n), {}
     for steps in lengths:
-        x = torch.randn(steps, batch, INPUT)
+        x, cotangent = torch.randn(steps, batch, INPUT), torch.randn(steps, batch, n)
 
-        def run(x: torch.Tensor = x) -> None:
-            fused.scan(x, weights, None, spec=spec)[0].sum().backward()
+        def run(x: torch.Tensor = x, cotangent: torch.Tensor = cotangent) -> None:
+            fused.scan(x, weights, None, spec=spec)[0].backward(cotangent)
 
-        seconds.append(medians({"run": run}, 3)["run"])
-        peaks.append(peak_bytes(run) / 2**20)
+        runs[str(steps)] = run
+    seconds, peaks = list(medians(runs, 5).values()), [peak_bytes(run) / 2**20 for run in runs.values()]
     fits = {"time exponent": exponent(lengths, seconds), "memory exponent": exponent(lengths, peaks)}
     return {"T": [float(steps) for steps in lengths], "seconds": seconds, "peak MB": peaks, **fits}
 
 
 def measure_ragged(n: int = 128, batch: int = 64, steps: int = 520) -> Row:
-    """Cost per real step of a batch with very different lengths, relative to a padded batch of full length."""
+    """Cost per real step of a packed sequence with very different lengths, relative to a batch of full length."""
     lengths = torch.logspace(1, 0, batch, base=steps).long().clamp(1, steps)  # 520 ... 1, evenly in the logarithm
-    x, spec, layer = (
-        torch.randn(steps, batch, INPUT),
-        ScanSpec("lstm", Screened(RECENT, RELEVANT)),
-        torch.nn.LSTM(INPUT, n),
-    )
-    weights, packed = draw_weights(spec, n), pack_padded_sequence(x, lengths)
-    times = medians(
-        {
-            "rel full": lambda: fused.scan(x, weights, None, spec=spec)[0].sum().backward(),
-            "rel ragged": lambda: fused.scan(x, weights, None, spec=spec, lengths=lengths)[0].sum().backward(),
-            "nn full": lambda: layer(x)[0].sum().backward(),
-            "nn packed": lambda: layer(packed)[0].data.sum().backward(),
-        },
-        3,
-    )
-    share = float(lengths.sum()) / (steps * batch)
-    return {
-        "real share of all steps": share,
-        "rel ragged/full, per real step": times["rel ragged"] / times["rel full"] / share,
-        "nn packed/full, per real step": times["nn packed"] / times["nn full"] / share,
-    }
+    x, cotangent = torch.randn(steps, batch, INPUT), torch.randn(steps, batch, n)
+    packed, packed_cotangent = pack_padded_sequence(x, lengths), pack_padded_sequence(cotangent, lengths).data
+    layers = {"rel": nn.RelLSTM(INPUT, n, recent=RECENT, relevant=RELEVANT), "nn": torch.nn.LSTM(INPUT, n)}
+    runs: dict[str, Run] = {}
+    for name, layer in layers.items():
+        runs[f"{name} full"] = lambda layer=layer: layer(x)[0].backward(cotangent)
+        runs[f"{name} packed"] = lambda layer=layer: layer(packed)[0].data.backward(packed_cotangent)
+    times, share = medians(runs, 5), float(lengths.sum()) / (steps * batch)
+    result = {f"{name} packed/full, per real step": times[f"{name} packed"] / times[f"{name} full"] for name in layers}
+    return {"real share of all steps": share, **{name: ratio / share for name, ratio in result.items()}}
 
 
 def measure_step(n: int = 128) -> Row:
@@ -128,10 +117,14 @@ def measure_one_thread(quick: bool) -> dict[str, object]:
     lengths, full = LENGTHS[quick], [505, 1010, 2020]
     rel, sab = ScanSpec("lstm", Screened(RECENT, RELEVANT)), ScanSpec("lstm", Strided(top_k=5, every=2))
     memory = (
-        [(128, 10, 520)] if quick else [(128, 10, 520), (64, 64, 120), (64, 64, 520), (128, 64, 520), (256, 64, 120)]
+        [(128, 10, 520)]
+        if quick
+        else [(128, 10, 520), (256, 10, 520), (64, 64, 120), (64, 64, 520), (128, 64, 520), (256, 64, 120)]
     )
     return {
-        "peak MB": {f"n={n} batch={batch} T={steps}": measure_memory(n, batch, steps) for n, batch, steps in memory},
+        "peak MB": {
+            f"n={n} batch={batch} T={steps}": apart(measure_memory, n, batch, steps) for n, batch, steps in memory
+        },
         "RelLSTM, n=64 batch=10": measure_growth(rel, 64, 10, lengths),
         "SAB LSTM, n=64 batch=10": measure_growth(sab, 64, 10, lengths),
         "MemLSTM, n=128 batch=10": measure_growth(ScanSpec("lstm", Full()), 128, 10, full[:2] if quick else full),

@@ -5,14 +5,18 @@ from __future__ import annotations
 import ctypes
 import gc
 import math
+import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
 Run = Callable[[], object]
+Result = TypeVar("Result")
 
 
 def clock() -> float:
@@ -35,6 +39,22 @@ def medians(runs: dict[str, Run], repeats: int, warm: bool = True) -> dict[str, 
         for name, run in runs.items():
             times[name].append(timed(run))
     return {name: statistics.median(values) for name, values in times.items()}
+
+
+def apart(function: Callable[..., Result], *arguments: object) -> Result:
+    """What a function returns in a process of its own, where freed memory of torch's goes back to the system at once.
+
+    By itself malloc keeps large blocks as soon as it has seen some; then the peak of a run depends on those before it.
+    """
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_settle_malloc) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def _settle_malloc() -> None:
+    mmap_threshold, bytes_from = -3, 128 * 1024  # M_MMAP_THRESHOLD and its first value, from now on for good
+    ctypes.CDLL("libc.so.6").mallopt(mmap_threshold, bytes_from)
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
 
 
 def peak_bytes(run: Run) -> int:

@@ -46,7 +46,7 @@ def _cell(cell: str, gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def naive_scan(x: Tensor, weights: Weights, spec: ScanSpec) -> Tensor:
-    """The usual research loop: both maps of the score applied to the whole memory at each step, lists, concatenation."""
+    """The usual research loop: at each step both maps of the score for the whole memory, lists, concatenation."""
     batch, n = x.shape[1], weights.hh.shape[1]
     query, key, score = _memory_weights(weights)
     s = c = x.new_zeros(batch, n)
