@@ -39,8 +39,8 @@ def saving(*, lean: bool = False, segment: int | None = None) -> Iterator[None]:
     ``torch.utils.checkpoint`` the backward pass must be inside the block too.
 
     Args:
-        lean: the fused kernel saves neither gates nor queries and computes them again, chunk by chunk: about half the
-            memory for some 15 % more time. The reference ignores it.
+        lean: the fused kernel saves neither gates nor queries nor the keys of a bounded memory and computes them again:
+            less than half the memory for some 20 % more time. The reference ignores it.
         segment: keep the state at every ``segment``-th step only and run each segment forward again in the backward
             pass. For sequences of very many steps: memory grows with ``T / segment`` and ``segment``, time by a third.
             Scans over rows of unequal length are not cut into segments.
