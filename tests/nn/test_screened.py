@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remanence import nn
-from remanence.ops._memories import choose_slot
+from remanence.ops._slots import choose_slot
 from remanence.testing import assert_matches, sharpen_
 
 DOUBLE = torch.float64

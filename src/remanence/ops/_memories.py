@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ._slots import choose_slot, displaced_step, mark_slot, write_slot
 from ._types import BEFORE_START, EMPTY, Full, Screened, State, Strided, Weights
 
 
@@ -48,60 +49,6 @@ class MemoryMachine(Protocol):
     def fields(self, final: Tensor, lengths: Tensor | None) -> dict[str, Tensor]:
         """The memory's fields of the final state, given the rows' final step counts."""
         ...
-
-
-def choose_slot(score: Tensor, scores: Tensor, steps: Tensor, due: Tensor) -> Tensor:
-    """The slot that a candidate takes: the first free one, else that of the least score if it is strictly beaten.
-
-    Of several equal least scores the youngest goes, so that among equals the older state stays.
-
-    Args:
-        score: ``(B,)`` of the candidate.
-        scores: ``(B, K)`` of what is held.
-        steps: ``(B, K)`` int64, -1 where a slot is free.
-        due: ``(B,)`` whether there is a candidate.
-
-    Returns:
-        ``(B,)`` int64, -1 where nothing enters.
-
-    Example:
-        >>> held = torch.tensor([[0.5, 0.2, 0.2]])
-        >>> choose_slot(torch.tensor([0.3]), held, torch.tensor([[0, 1, 2]]), torch.tensor([True]))
-        tensor([2])
-    """
-    free = steps == EMPTY
-    scores = scores.detach().masked_fill(free, -math.inf)
-    least = scores.amin(dim=1, keepdim=True)
-    priority = steps.masked_fill(free, torch.iinfo(torch.int64).max).masked_fill(scores > least, BEFORE_START - 1)
-    least = least[:, 0]
-    enters = due & ((score.detach() > least) | (least == -math.inf))
-    return torch.where(enters, priority.argmax(dim=1), EMPTY)  # the first of several equal ones
-
-
-def mark_slot(slot: Tensor, slots: int) -> Tensor:
-    """Where a row writes: ``(B, slots)`` bool, nowhere in rows whose slot is -1.
-
-    Args:
-        slot: ``(B,)`` int64.
-        slots: how many there are.
-    """
-    return torch.arange(slots, device=slot.device) == slot[:, None]
-
-
-def write_slot(held: Tensor, place: Tensor, new: Tensor) -> Tensor:
-    """``held`` with ``new`` in its place, out of place.
-
-    Args:
-        held: ``(B, K, ...)``.
-        place: ``(B, K)`` from :func:`mark_slot`.
-        new: ``(B, ...)``.
-    """
-    return torch.where(place if held.dim() == 2 else place[..., None], new[:, None], held)
-
-
-def _displaced(steps: Tensor, slot: Tensor) -> Tensor:
-    """The step that stands in ``slot``, -1 where nothing enters."""
-    return torch.where(slot == EMPTY, EMPTY, steps.gather(1, slot.clamp(min=0)[:, None])[:, 0])
 
 
 def _where_rows(rows: Tensor, chosen: Tensor, other: Tensor) -> Tensor:
@@ -226,7 +173,7 @@ class Buffer:
         beta, step = self.recent_score[:, 0], position - self.recent_score.shape[1]
         due = active & (step >= 0)
         self.slot = choose_slot(beta, self.relevant_score, self.relevant_step, due) if forced is None else forced
-        self.displaced = _displaced(self.relevant_step, self.slot)
+        self.displaced = displaced_step(self.relevant_step, self.slot)
         place = mark_slot(self.slot, self.relevant.shape[1])
         self.relevant = write_slot(self.relevant, place, oldest)
         self.relevant_key = write_slot(self.relevant_key, place, oldest_key)
@@ -316,7 +263,7 @@ class Stride:
         due = active & ((position + 1) % self.memory.every == 0)
         key = self._key(s)
         self.slot = self._choose(key, position, due) if forced is None else forced
-        self.displaced = _displaced(self.steps, self.slot)
+        self.displaced = displaced_step(self.steps, self.slot)
         place = mark_slot(self.slot, self.values.shape[1])
         self.values = write_slot(self.values, place, s)
         self.keys = write_slot(self.keys, place, key)
