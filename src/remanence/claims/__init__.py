@@ -12,6 +12,7 @@ for _name in (
     "_gradients_000",
     "_information_003",
     "_linear_003",
+    "_memory_000",
     "_models_003",
     "_optimisation_004",
     "_parameters_000",

@@ -162,7 +162,7 @@ def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
         "command": "python -m remanence.experiments attention RUNS",
         "scaled_down": (
             "width 64, Copy and Denoise of figures 1, 10 and 11 at T = 40 with 5 items of 4 symbols, "
-            "200 updates on text and 150 on pictures, one seed; figure 3 of 001 at T = 50, not 200, batches of 10, not 64"
+            "200 updates on text and 150 on pictures, one seed; figure 3 of 001 at T = 50 in batches of 10"
         ),
         "machine": f"{platform.machine()}, one core",
         "results": {"arms": {arm.name: {**facts[arm.name], "command": arm.command} for arm in arms}, "runs": runs},
