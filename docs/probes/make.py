@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 import torch
+from maps import section
 
 HERE = Path(__file__).parent
 WIDTH, HEIGHT, MARGIN = 640, 320, 50
@@ -275,6 +276,7 @@ def main():
         (HERE / f"{name}.svg").write_text(draw(figure), encoding="utf-8")
         shown = f"{code}\nprint(result.verdict)\n# {scope['result'].verdict}"
         page = f"# {name}\n\n{question}\n\n```python\n{shown}\n```\n\n![{question}]({name}.svg)\n\n{words.strip()}\n"
+        page += f"\n{section()}\n" if name == "attention_map" else ""
         (HERE / f"{name}.md").write_text(page, encoding="utf-8")
 
 
