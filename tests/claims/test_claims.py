@@ -201,8 +201,30 @@ def reaching(slope, *models, **options):
 
 
 def looking_evenly(arm, run):
-    if "attention" in run:
-        run["attention"]["on_symbols"] = run["attention"]["even"]
+    found = run.get("attention", run)
+    found["on_symbols"] = found.get("even")
+
+
+def looking_everywhere(arm, run):
+    run["effective"] = run["available"]
+
+
+def looking_far(arm, run):
+    run["farthest"] += 1
+
+
+def growing(order, model):
+    """The stored memory of a model grows in another order."""
+
+    def mutate(original):
+        def load(name):
+            record = copy.deepcopy(original(name))
+            record["results"]["models"][model]["growth"]["order"] = order
+            return record
+
+        return load
+
+    return mutate
 
 
 def forgetting_with_length(arm, run):
@@ -267,11 +289,20 @@ MUTATIONS = {
     "000.table5-lstm": (*STORED, answering(1.0, "LSTM")),
     "000.denoise-lengths": (*STORED, answering(0.5, "RelRNN")),
     "000.figure1": (*STORED, stored_with(looking_evenly)),
-    "000.figure2-rnn": (*STORED, reaching(20.0, "OrthRNN")),
+    "000.figure1-denoise": (*STORED, stored_with(looking_evenly)),
+    "000.figure2-rnn": (*STORED, reaching(0.0, "OrthRNN")),
+    "000.figure2-recurrent": (*STORED, reaching(0.0, "OrthRNN")),
+    "000.figure2-tradeoff": (*STORED, reaching(-20.0, "LSTM")),
+    "000.figure2-memory-full": (*STORED, growing("linear", "MemRNN (plain)")),
+    "000.figure2-memory-sab": (*STORED, growing("linear", "SABLSTM (plain)")),
+    "000.figure2-memory-screened": (*STORED, growing("quadratic", "RelLSTM (plain)")),
     "000.figure2-lstm": (*STORED, reaching(0.0, "LSTM")),
     "000.figure2-attention": (*STORED, reaching(-20.0, "SABLSTM")),
     "000.figure3-relevant": (*STORED, reaching(-20.0, "RelLSTM", relevant=3)),
     "000.figure3-recent": (*STORED, reaching(-20.0, "RelLSTM", recent=3)),
+    "000.figure7-9": (*STORED, stored_with(looking_everywhere)),
+    "000.figure10-11": (*STORED, stored_with(looking_far)),
+    "001.figure3": (*STORED, stored_with(looking_evenly)),
     "001.receivers": (NN, "SABRNN", with_options(keep="k")),
     "001.windows": ("remanence.nn:SABRNN", "_cut_masks", always((None, None))),
     "001.query": (NN, "SABRNN", reading_with_the_query),

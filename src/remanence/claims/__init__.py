@@ -6,6 +6,7 @@ from ._framework import Claim, Evidence, Result, StoredRun, list_claims, verify
 
 for _name in (
     "_attention_004",
+    "_attention_maps",
     "_backtracking_001",
     "_chains_000",
     "_contraction_002",

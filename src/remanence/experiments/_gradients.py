@@ -113,8 +113,7 @@ GRID: tuple[Arm, ...] = (
     _screened(15, 15, "2"),
     Arm("copy", "MemRNN", "1"),
     *(_screened(15, relevant, "3 left") for relevant in (3, 8, 18, 25)),
-    *(_screened(recent, 15, "3 right") for recent in (3, 8, 18, 25)),
-    *(Arm("denoise", "RelLSTM", "3 left", {"relevant": relevant, "forget_bias": -4.0}) for relevant in (3, 15)),
+    *(_screened(recent, 15, "3 right") for recent in (3, 8)),
 )
 """All arms, the most telling first."""
 
