@@ -200,6 +200,21 @@ def reaching(slope, *models, **options):
     return stored_with(spoil)
 
 
+def answering_everywhere(share, *models):
+    """Runs of some models among the others answer so much at all lengths."""
+
+    def spoil(arm, run):
+        if arm["model"] in models:
+            run["best_accuracy"] = share
+            run["elsewhere"] = dict.fromkeys(run["elsewhere"], share)
+
+    return stored_with(spoil)
+
+
+def focused(arm, run):
+    run["on_symbols"] = min(1.0, run["updates"] / 3000)
+
+
 def looking_evenly(arm, run):
     found = run.get("attention", run)
     found["on_symbols"] = found.get("even")
@@ -282,6 +297,10 @@ MUTATIONS = {
     "000.state-memory": ("remanence.nn", "RelLSTM", lambda o: lambda *a, **k: nn.MemLSTM(*a)),
     "000.table1": (*STORED, answering(0.5, "RelLSTM")),
     "000.table1-recurrent": (*STORED, stored_with(forgetting_with_length)),
+    "000.table1-orthogonal": (*STORED, answering_everywhere(1.0, "OrthRNN")),
+    "000.table1-full": (*STORED, answering_everywhere(1.0, "MemRNN")),
+    "000.table2-full": (*STORED, answering_everywhere(0.5, "MemRNN")),
+    "000.table5-others": (*STORED, answering_everywhere(0.5, "OrthRNN")),
     "000.table2": (*STORED, answering(0.5, "RelRNN")),
     "000.table2-same": (*STORED, answering(0.5, "RelLSTM")),
     "000.table2-recurrent": (*STORED, answering(1.0, "LSTM")),
@@ -302,7 +321,7 @@ MUTATIONS = {
     "000.figure3-recent": (*STORED, reaching(-20.0, "RelLSTM", recent=3)),
     "000.figure7-9": (*STORED, stored_with(looking_everywhere)),
     "000.figure10-11": (*STORED, stored_with(looking_far)),
-    "001.figure3": (*STORED, stored_with(looking_evenly)),
+    "001.figure3": (*STORED, stored_with(focused)),
     "001.receivers": (NN, "SABRNN", with_options(keep="k")),
     "001.windows": ("remanence.nn:SABRNN", "_cut_masks", always((None, None))),
     "001.query": (NN, "SABRNN", reading_with_the_query),

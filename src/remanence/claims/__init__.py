@@ -16,6 +16,7 @@ for _name in (
     "_memory_000",
     "_models_003",
     "_optimisation_004",
+    "_others_000",
     "_parameters_000",
     "_paths_000",
     "_recall_000",
