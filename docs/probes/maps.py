@@ -8,7 +8,7 @@ from pathlib import Path
 from remanence.experiments import load_stored
 
 HERE = Path(__file__).parent
-SIDE, GAP, TOP, SHADES = 4, 24, 22, 8
+SIDE, GAP, TOP, SHADES = 6, 24, 22, 8
 
 FIGURES = {
     "figure_1": ("Figure 1 of 000: full attention on Copy and Denoise", ("copy-MemRNN", "denoise-MemRNN")),
@@ -68,11 +68,12 @@ def picture(runs, names):
 
 def table(results):
     """What every map says in numbers, with the command that trains its model."""
-    rows = ["| figure | run | accuracy | states read, of those there | on symbols, evenly |", "|---|---|---|---|---|"]
+    rows = ["| figure | run | accuracy | states read (untrained), of those there | on symbols, evenly |"]
+    rows.append("|---|---|---|---|---|")
     for run in results["runs"]:
         arm = results["arms"][run["arm"]]
         symbols = f"{run['on_symbols']:.2f}, {run['even']:.2f}" if "on_symbols" in run else ""
-        read = f"{run['effective']:.1f} of {run['available']:.0f}"
+        read = f"{run['effective']:.1f} ({run['untrained']:.1f}) of {run['available']:.0f}"
         rows.append(f"| {arm['figure']} | {run['arm']} | {100 * run['accuracy']:.0f} % | {read} | {symbols} |")
     return "\n".join(rows)
 

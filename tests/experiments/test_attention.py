@@ -21,7 +21,8 @@ def test_a_run_is_mapped(tmp_path):
     (found,) = attention.collect(tmp_path, [ARM])["results"]["runs"]
     assert (found["arm"], found["updates"], found["steps"], found["farthest"]) == ("copy-RelRNN", 2, 10, 2)
     assert np.shape(found["map"]) == (10, 10)
-    assert_agrees(np.sum(found["map"], axis=1), 1, torch.bfloat16)  # rounded to four digits
+    assert 1 <= found["untrained"] <= 3
+    assert_agrees(np.sum(found["map"], axis=1), 1, torch.bfloat16)  # rounded to three digits
 
 
 @pytest.fixture

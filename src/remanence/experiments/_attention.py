@@ -7,9 +7,9 @@ The stored result ``attention`` has, under ``results``:
 - ``runs``: a list, one entry an arm: ``arm``, ``updates`` made, best validation ``accuracy``, ``steps``, and from the
   maps of single test sequences, averaged:
 
-  - ``map``: attention over blocks of (reader, read) steps, at most 48 each way;
+  - ``map``: attention over blocks of (reader, read) steps, at most 32 each way;
   - ``effective``: how many states an answering step reads, as the exponential of the entropy of its weights, and
-    ``available``, how many it could read;
+    ``available``, how many it could read; ``untrained``: the former before training;
   - ``farthest``: the greatest distance over which any step reads;
   - ``on_symbols``: of Copy and Denoise, the share of the answering steps' attention on the steps that show a symbol,
     and ``even``, the share that these are of all steps that could be read.
@@ -31,9 +31,10 @@ from remanence.experiments._gradients import blocks
 from remanence.experiments._stored import save_stored
 from remanence.tasks import Batch
 from remanence.train import Cell, Run, carry_out, list_runs, plan_grid, recipe, with_settings
+from remanence.train._building import build_model
 
 ROWS = 8
-BLOCKS = 48
+BLOCKS = 32
 
 _SHORT = ("task.options.length=40", "task.options.items=5", "task.options.symbols=4", "budget.accuracy=0.99")
 _LEARNING = ("optimiser.name='adam'", "optimiser.learning_rate=3e-3", "curriculum.start=10", "curriculum.accuracy=0.9")
@@ -178,8 +179,12 @@ def summary(arm: Arm, run: Run) -> dict[str, Any]:
     """
     judged = [line["accuracy"] for line in run.metrics.read() if line["kind"] == "validation"]
     model, task = run.load("last")
+    batch = task.batch(0, ROWS, split="test")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(run.config.seed)
+        fresh = build_model(run.config, task)
     facts = {"arm": arm.name, "updates": run.status["update"], "accuracy": max(judged)}
-    return {**facts, **attended(model, task.batch(0, ROWS, split="test"))}
+    return {**facts, "untrained": attended(fresh, batch)["effective"], **attended(model, batch)}
 
 
 def attended(model: torch.nn.Module, batch: Batch) -> dict[str, Any]:
@@ -198,7 +203,7 @@ def attended(model: torch.nn.Module, batch: Batch) -> dict[str, Any]:
     names = [name for name in found[0] if name != "farthest"]
     facts = {name: round(float(np.mean([one[name] for one in found])), 4) for name in names}
     facts["farthest"] = int(max(one["farthest"] for one in found))
-    mean = blocks(np.mean(maps, axis=0), min(BLOCKS, steps)).round(4)
+    mean = blocks(np.mean(maps, axis=0), min(BLOCKS, steps)).round(3)
     return {"steps": steps, **facts, "map": mean.tolist()}
 
 
