@@ -93,6 +93,7 @@ def section():
 Readers go down, the steps they read to the right, in blocks. Each command trains one model and prints the folder of its
 run; `remanence probe FOLDER --output page.html` then draws its map with all other probes. All of them at once:
 `{record["command"]}`. Scaled down: {record["scaled_down"]}.
+Figure 3 of 001 shows the rows that answer alone; here are all.
 
 {table(results)}
 

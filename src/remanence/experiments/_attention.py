@@ -27,7 +27,6 @@ import numpy as np
 import torch
 
 from remanence import probes
-from remanence.experiments._gradients import blocks
 from remanence.experiments._stored import save_stored
 from remanence.tasks import Batch
 from remanence.train import Cell, Run, carry_out, list_runs, plan_grid, recipe, with_settings
@@ -203,8 +202,24 @@ def attended(model: torch.nn.Module, batch: Batch) -> dict[str, Any]:
     names = [name for name in found[0] if name != "farthest"]
     facts = {name: round(float(np.mean([one[name] for one in found])), 4) for name in names}
     facts["farthest"] = int(max(one["farthest"] for one in found))
-    mean = blocks(np.mean(maps, axis=0), min(BLOCKS, steps)).round(3)
-    return {"steps": steps, **facts, "map": mean.tolist()}
+    mean = in_blocks(np.mean(maps, axis=0), -(-steps // BLOCKS))
+    return {"steps": steps, **facts, "map": mean.round(3).tolist()}
+
+
+def in_blocks(weights: np.ndarray, size: int) -> np.ndarray:
+    """Means over blocks of readers of sums over blocks of read steps; the last blocks may be smaller.
+
+    Args:
+        weights: ``(T, T)``, rows are readers.
+        size: of a block each way.
+
+    Example:
+        >>> in_blocks(np.eye(3), 2).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    starts = np.arange(0, len(weights), size)
+    rows = np.add.reduceat(weights, starts, axis=0) / np.diff([*starts, len(weights)])[:, None]
+    return np.add.reduceat(rows, starts, axis=1)
 
 
 def _read(weights: np.ndarray, batch: Batch, row: int, readable: np.ndarray) -> dict[str, float]:
