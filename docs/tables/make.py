@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from remanence.experiments import load_stored
+from remanence.experiments import load_stored, stored_names
 from remanence.experiments._printed import printed_accuracy
 
 HERE = Path(__file__).parent
@@ -138,13 +138,37 @@ def recall():
                 rows.append([facts["task"].title(), facts["model"], way, listed(best), solved or "none", said])
     rows.sort(key=lambda row: (row[0], row[1]))
     head = ["task", "model", "trained", "best accuracy by seed, %", "updates to 99 %", "printed, %"]
-    return f"""## Copy and Denoise at T = 100 (Tables 2 and 5)
+    return f"""## Copy and Denoise at T = 100 (Tables 1, 2 and 5)
 
 {table(head, rows)}
 
-Again: `{load_stored("recall")["command"]}` and `{load_stored("others")["command"]}`. A guess gets 12.5 %. Scaled down:
+{transfer()}
+
+A guess gets 12.5 %; in brackets what is printed. Again: `{load_stored("recall")["command"]}` and
+`{load_stored("others")["command"]}`. Scaled down:
 {load_stored("others")["scaled_down"]}.
 """
+
+
+def transfer():
+    """Table 1: weights learnt at T = 100 at other lengths."""
+    rows = []
+    for name in ("recall", "others"):
+        results = load_stored(name)["results"]
+        for arm, runs in by_arm(results).items():
+            facts = results["arms"][arm]
+            if facts["task"] == "copy" and median([run["best_accuracy"] for run in runs] or [0]) >= 0.99:
+                way = "short ones first" if facts["curriculum"] else "one length"
+                rows.append([facts["model"], way, *(_beside(facts["model"], runs, t) for t in ("200", "400", "2000"))])
+    return table(["Copy, learnt at T = 100", "trained", "T = 200", "T = 400", "T = 2000"], sorted(rows))
+
+
+def _beside(model, runs, length):
+    """Median over seeds, and what is printed."""
+    found = [run["elsewhere"][length] for run in runs]
+    share = median(one["accuracy"] if isinstance(one, dict) else one for one in found)
+    printed = printed_accuracy("copy", model, 100, int(length))
+    return f"{100 * share:.0f} %" + (f" ({100 * printed.accuracy:.0f})" if printed and printed.accuracy else "")
 
 
 def dense():
@@ -184,7 +208,8 @@ def main():
 What was trained and measured here beside what document 000 prints. Everything is smaller than there, as each part says;
 what the numbers say about the document's statements is in [](../papers.md) and in `remanence verify --document 000`.
 """
-    (HERE / "index.md").write_text("\n".join([words, gradients(), memory(), recall(), dense()]), encoding="utf-8")
+    parts = [gradients(), memory(), recall(), *([dense()] if "dense" in stored_names() else [])]
+    (HERE / "index.md").write_text("\n".join([words, *parts]), encoding="utf-8")
 
 
 if __name__ == "__main__":
