@@ -218,7 +218,8 @@ def in_blocks(weights: np.ndarray, size: int) -> np.ndarray:
         [[1.0, 0.0], [0.0, 1.0]]
     """
     starts = np.arange(0, len(weights), size)
-    rows = np.add.reduceat(weights, starts, axis=0) / np.diff([*starts, len(weights)])[:, None]
+    readers = np.minimum(size, len(weights) - starts)
+    rows = np.add.reduceat(weights, starts, axis=0) / readers[:, None]
     return np.add.reduceat(rows, starts, axis=1)
 
 
