@@ -108,7 +108,9 @@ result = probes.tradeoff(models, [50, 100, 150], torch.randn(50, 2, 4))
 """,
         """
 Mean log gradient norm against peak memory for several models and lengths, as figure 2 (right) of document 000.
-Norms that are exactly zero are left out of the mean, not counted as one.
+Norms that are exactly zero are left out of the mean, not counted as one. A task whose sequences may not be cut gives a
+batch of every length: `tradeoff(models, lengths, lambda length: task.with_length(length).batch(0, 8), loss)`. What
+trained models come to is in [](../tables/index.md).
 """,
     ),
     "stability": (
