@@ -12,15 +12,16 @@ from remanence.experiments import load_stored, stored_names
 from remanence.experiments._printed import printed_accuracy
 
 HERE = Path(__file__).parent
+LEAST = -35.0  # of the logarithms drawn
 sys.path.insert(0, str(HERE.parent / "information"))
 
 from picture import draw  # noqa: E402
 
 MODELS = {
-    "OrthRNN-fixed": "RNN (orthogonal start, modReLU)",
+    "OrthRNN-fixed": "RNN (modReLU)",
     "RNN": "RNN (tanh)",
     "LSTM-fixed": "LSTM, one length",
-    "LSTM": "LSTM, short sequences first",
+    "LSTM": "LSTM, short ones first",
     "MemRNN": "MemRNN",
     "SABLSTM": "SABLSTM",
     "RelLSTM-recent15-relevant15": "RelLSTM",
@@ -55,18 +56,22 @@ def gradients():
     """Figures 2 and 3: gradients of trained models, and what they cost."""
     record = load_stored("gradients")
     arms = by_arm(record["results"])
-    rows, curves = [], {}
+    rows, curves, points_of = [], {}, {}
     for key, name in MODELS.items():
         runs = arms[f"denoise-{key}"]
         first = runs[0]["reach"]["1000"]
-        points = [(d + 1, n) for d, n in zip(first["distance"], first["log_norm"], strict=True) if n is not None]
-        curves[name] = ([d for d, _ in points], [math.exp(max(n, -60)) for _, n in points])
+        points = [
+            (d + 1, n) for d, n in zip(first["distance"], first["log_norm"], strict=True) if n is not None and n > LEAST
+        ]
+        curves[name] = ([d for d, _ in points], [math.exp(n) for _, n in points])
         traded = [median(run["tradeoff"][t]["peak_bytes"] for run in runs) / 1e6 for t in ("400", "600", "800")]
         means = [median(run["tradeoff"][t]["mean_log_norm"] for run in runs) for t in ("400", "600", "800")]
+        points_of[name] = (traded, means)
         accuracies = listed([100 * run["accuracy"] for run in runs])
         changes = [listed([change(run, t) for run in runs]) for t in ("200", "1000")]
         rows.append([name, accuracies, *changes, listed(traded), listed(means)])
     draw(HERE / "figure_2_left.svg", curves, "distance from the end + 1", "|dL/dh|", log_x=False)
+    draw(HERE / "figure_2_right.svg", points_of, "peak MB at T = 400, 600, 800", "mean ln |dL/dh|", log_y=False)
     screened = []
     for key in ("recent15-relevant3", "recent15-relevant8", "recent15-relevant18", "recent15-relevant25"):
         screened.append(["left", key, *_changes(arms[f"denoise-RelLSTM-{key}"])])
@@ -89,6 +94,8 @@ step.
 {table(head, rows)}
 
 ![Gradients after training](figure_2_left.svg)
+
+![Gradient against memory](figure_2_right.svg)
 
 {table(["figure 3", "RelLSTM", "change at T = 200", "at T = 1000"], screened)}
 
