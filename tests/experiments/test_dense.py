@@ -2,6 +2,7 @@ import pytest
 
 from remanence.data import is_available
 from remanence.experiments import _dense as dense
+from remanence.experiments import load_stored
 from remanence.experiments.__main__ import EXPERIMENTS
 from remanence.tasks import PtbChar
 from remanence.train import train
@@ -48,3 +49,9 @@ def test_every_arm_has_a_name_of_its_own():
     names = [arm.name for arm in dense.GRID]
     assert len(set(names)) == len(names)
     assert "dense" in EXPERIMENTS
+
+
+def test_the_stored_result_belongs_to_the_arms():
+    stored = load_stored("dense")["results"]
+    assert set(stored["arms"]) == {arm.name for arm in dense.GRID}
+    assert {run["arm"] for run in stored["runs"]} <= set(stored["arms"])

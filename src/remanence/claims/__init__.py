@@ -10,6 +10,7 @@ for _name in (
     "_backtracking_001",
     "_chains_000",
     "_contraction_002",
+    "_dense_000",
     "_gradients_000",
     "_information_003",
     "_linear_003",

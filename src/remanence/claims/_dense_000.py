@@ -28,7 +28,10 @@ def tested(results: Mapping[str, Any], task: str, model: str, what: str) -> floa
     printed="RelRNN needs fewer bits a letter than RNN and orth-RNN (1.43; 1.56, 1.53), RelLSTM as many as LSTM (1.36)",
     measures="bits a letter on the test split",
     tolerance=f"fewer by any amount; as many within {BITS} bits",
+    corrected="not after 1,000 updates, where plain cells of the same number of parameters lead, being the widest: the "
+    "runs are too short to show it, or to speak against it",
     assumptions=_EQUAL,
+    expected="fails as printed",
 )
 def screened_layers_on_letters(results: Mapping[str, Any]) -> Evidence:
     models = ("RNN", "OrthRNN", "RelRNN", "LSTM", "RelLSTM")
@@ -41,14 +44,16 @@ def screened_layers_on_letters(results: Mapping[str, Any]) -> Evidence:
     "000.table3-pmnist",
     stored="dense",
     place="Table 3, pMNIST, and figure 8",
-    printed="RelRNN beats RNN (92.8; 90.4 %), RelLSTM beats LSTM (94.3; 91.1 %), and expRNN beats them all (96.6 %)",
+    printed="RelRNN beats RNN (92.8; 90.4 %) and RelLSTM beats LSTM (94.3; 91.1 %)",
     measures="accuracy on the test split",
     tolerance=f"ahead by {SHARE:.0%} of the pictures",
+    corrected="not after one pass, where plain cells of the same number of parameters, being wider, lead: runs are too "
+    "short to show it, or to speak against it",
     assumptions=_EQUAL,
+    expected="fails as printed",
 )
 def screened_layers_on_pixels(results: Mapping[str, Any]) -> Evidence:
-    models = ("RNN", "RelRNN", "LSTM", "RelLSTM", "ExpRNN")
+    models = ("RNN", "RelRNN", "LSTM", "RelLSTM")
     found: dict[str, Number] = {model: tested(results, "pixel-mnist", model, "accuracy") for model in models}
-    rnn, rel, lstm, rel_lstm, exponential = map(float, found.values())
-    ahead = rel >= rnn + SHARE and rel_lstm >= lstm + SHARE and exponential >= max(rel, rel_lstm) + SHARE
-    return Evidence(ahead, numbers=found)
+    rnn, rel, lstm, rel_lstm = map(float, found.values())
+    return Evidence(rel >= rnn + SHARE and rel_lstm >= lstm + SHARE, numbers=found)
