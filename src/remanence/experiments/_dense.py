@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from remanence.experiments._others import untrained
 from remanence.experiments._recall import learning_curve
 from remanence.experiments._stored import save_stored
 from remanence.nn import SequenceModel
@@ -190,7 +191,8 @@ def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
         []
     """
     ended = ("done", "failed")
-    runs = [(arm, run) for arm in arms for run in list_runs(Path(folder) / arm.name) if run.status["status"] in ended]
+    found = [(arm, run) for arm in arms for run in list_runs(Path(folder) / arm.name) if run.status["status"] in ended]
+    runs = [summary(arm, run) for arm, run in found]
     return {
         "what": "letters of the Penn Treebank and permuted MNIST, learnt by models of equal numbers of parameters",
         "command": "python -m remanence.experiments dense RUNS",
@@ -198,11 +200,12 @@ def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
             f"{PARAMETERS['ptb-char']:,} and {PARAMETERS['pixel-mnist']:,} parameters, 1,000 updates on text (two "
             f"thirds of a pass) and one pass over the pictures, {PIXELS} pixels a step, one rate for all models; the "
             "document's have hundreds of units, one pixel a step, rates of their own and about a hundred passes"
+            + untrained(arms, runs)
         ),
         "machine": f"{platform.machine()}, one core",
         "results": {
             "arms": {arm.name: _description(arm) for arm in arms},
-            "runs": [summary(arm, run) for arm, run in runs],
+            "runs": runs,
         },
     }
 

@@ -80,10 +80,25 @@ def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
         "what": "Copy and Denoise at T = 100, learnt by orthogonal models, GORU, MemRNN and SAB, then asked elsewhere",
         "command": "python -m remanence.experiments others RUNS",
         "scaled_down": f"at most {UPDATES:,} updates of 10 sequences, where document 000's code makes 200,000; "
-        f"other lengths on {SEQUENCES} sequences, where it takes 10,000",
+        f"other lengths on {SEQUENCES} sequences, where it takes 10,000{untrained(arms, runs)}",
         "machine": f"{platform.machine()}, one core",
         "results": {"arms": {arm.name: _description(arm) for arm in arms}, "runs": runs},
     }
+
+
+def untrained(arms: Sequence[Any], runs: Sequence[dict[str, Any]]) -> str:
+    """Names the arms of which there is no run, to be added to what is scaled down.
+
+    Args:
+        arms: with a ``name``.
+        runs: with the name of their ``arm``.
+
+    Example:
+        >>> untrained([Arm("copy", "GORU", 10), Arm("copy", "LSTM", 10)], [{"arm": "copy-LSTM-fixed"}])
+        '; not trained yet: copy-GORU-fixed'
+    """
+    missing = [arm.name for arm in arms if arm.name not in {run["arm"] for run in runs}]
+    return f"; not trained yet: {', '.join(missing)}" if missing else ""
 
 
 def _description(arm: Arm) -> dict[str, Any]:
