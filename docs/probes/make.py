@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 import torch
+from maps import section
 
 HERE = Path(__file__).parent
 WIDTH, HEIGHT, MARGIN = 640, 320, 50
@@ -107,7 +108,9 @@ result = probes.tradeoff(models, [50, 100, 150], torch.randn(50, 2, 4))
 """,
         """
 Mean log gradient norm against peak memory for several models and lengths, as figure 2 (right) of document 000.
-Norms that are exactly zero are left out of the mean, not counted as one.
+Norms that are exactly zero are left out of the mean, not counted as one. A task whose sequences may not be cut gives a
+batch of every length: `tradeoff(models, lengths, lambda length: task.with_length(length).batch(0, 8), loss)`. What
+trained models come to is in [](../tables/index.md).
 """,
     ),
     "stability": (
@@ -275,6 +278,7 @@ def main():
         (HERE / f"{name}.svg").write_text(draw(figure), encoding="utf-8")
         shown = f"{code}\nprint(result.verdict)\n# {scope['result'].verdict}"
         page = f"# {name}\n\n{question}\n\n```python\n{shown}\n```\n\n![{question}]({name}.svg)\n\n{words.strip()}\n"
+        page += f"\n{section()}\n" if name == "attention_map" else ""
         (HERE / f"{name}.md").write_text(page, encoding="utf-8")
 
 

@@ -200,9 +200,56 @@ def reaching(slope, *models, **options):
     return stored_with(spoil)
 
 
+def answering_everywhere(share, *models):
+    """Runs of some models among the others answer so much at all lengths."""
+
+    def spoil(arm, run):
+        if arm["model"] in models:
+            run["best_accuracy"] = share
+            run["elsewhere"] = dict.fromkeys(run["elsewhere"], share)
+
+    return stored_with(spoil)
+
+
+def tested(what, **found):
+    """Runs of some models come to so much on the test split."""
+
+    def spoil(arm, run):
+        if what in run:
+            run[what] = found.get(arm["model"], run[what])
+
+    return stored_with(spoil)
+
+
+def focused(arm, run):
+    run["on_symbols"] = min(1.0, run["updates"] / 3000)
+
+
 def looking_evenly(arm, run):
-    if "attention" in run:
-        run["attention"]["on_symbols"] = run["attention"]["even"]
+    found = run.get("attention", run)
+    found["on_symbols"] = found.get("even")
+
+
+def looking_everywhere(arm, run):
+    run["effective"] = run["available"]
+
+
+def looking_far(arm, run):
+    run["farthest"] += 1
+
+
+def growing(order, model):
+    """The stored memory of a model grows in another order."""
+
+    def mutate(original):
+        def load(name):
+            record = copy.deepcopy(original(name))
+            record["results"]["models"][model]["growth"]["order"] = order
+            return record
+
+        return load
+
+    return mutate
 
 
 def forgetting_with_length(arm, run):
@@ -260,18 +307,33 @@ MUTATIONS = {
     "000.state-memory": ("remanence.nn", "RelLSTM", lambda o: lambda *a, **k: nn.MemLSTM(*a)),
     "000.table1": (*STORED, answering(0.5, "RelLSTM")),
     "000.table1-recurrent": (*STORED, stored_with(forgetting_with_length)),
+    "000.table1-orthogonal": (*STORED, answering_everywhere(1.0, "OrthRNN")),
+    "000.table1-full": (*STORED, answering_everywhere(1.0, "MemRNN")),
+    "000.table2-full": (*STORED, answering_everywhere(0.5, "MemRNN")),
+    "000.table5-others": (*STORED, answering_everywhere(0.5, "OrthRNN")),
     "000.table2": (*STORED, answering(0.5, "RelRNN")),
     "000.table2-same": (*STORED, answering(0.5, "RelLSTM")),
     "000.table2-recurrent": (*STORED, answering(1.0, "LSTM")),
+    "000.table3-ptb": (*STORED, tested("bits", RNN=1.56, OrthRNN=1.53, RelRNN=1.43, LSTM=1.36, RelLSTM=1.36)),
+    "000.table3-pmnist": (*STORED, tested("accuracy", RNN=0.904, RelRNN=0.928, LSTM=0.911, RelLSTM=0.943)),
     "000.table5": (*STORED, answering(0.5, "RelLSTM")),
     "000.table5-lstm": (*STORED, answering(1.0, "LSTM")),
     "000.denoise-lengths": (*STORED, answering(0.5, "RelRNN")),
     "000.figure1": (*STORED, stored_with(looking_evenly)),
-    "000.figure2-rnn": (*STORED, reaching(20.0, "OrthRNN")),
+    "000.figure1-denoise": (*STORED, stored_with(looking_evenly)),
+    "000.figure2-rnn": (*STORED, reaching(0.0, "OrthRNN")),
+    "000.figure2-recurrent": (*STORED, reaching(0.0, "OrthRNN")),
+    "000.figure2-tradeoff": (*STORED, reaching(-20.0, "LSTM")),
+    "000.figure2-memory-full": (*STORED, growing("linear", "MemRNN (plain)")),
+    "000.figure2-memory-sab": (*STORED, growing("linear", "SABLSTM (plain)")),
+    "000.figure2-memory-screened": (*STORED, growing("quadratic", "RelLSTM (plain)")),
     "000.figure2-lstm": (*STORED, reaching(0.0, "LSTM")),
     "000.figure2-attention": (*STORED, reaching(-20.0, "SABLSTM")),
     "000.figure3-relevant": (*STORED, reaching(-20.0, "RelLSTM", relevant=3)),
     "000.figure3-recent": (*STORED, reaching(-20.0, "RelLSTM", recent=3)),
+    "000.figure7-9": (*STORED, stored_with(looking_everywhere)),
+    "000.figure10-11": (*STORED, stored_with(looking_far)),
+    "001.figure3": (*STORED, stored_with(focused)),
     "001.receivers": (NN, "SABRNN", with_options(keep="k")),
     "001.windows": ("remanence.nn:SABRNN", "_cut_masks", always((None, None))),
     "001.query": (NN, "SABRNN", reading_with_the_query),

@@ -36,6 +36,11 @@ def test_verdicts_of_a_model_from_anywhere(here):
         assert f"{name}: " in result.output
 
 
+def test_a_few_steps_do_not_make_an_lstm_quadratic(here):
+    result = runner.invoke(app, ["probe", "some_models:make", "--shape", "60,2,3"])
+    assert "memory linear" in result.output
+
+
 def test_json_has_the_curves(here):
     result = runner.invoke(app, ["probe", "some_models:make", "--shape", "12,2,3", "--json"])
     assert len(json.loads(result.output)["gradient_reach"]["log_norm"]) == 12

@@ -94,6 +94,15 @@ class Throwing(nn.Module):
         raise RuntimeError("no")
 
 
+class Broken(remanence.nn.MemRNN):
+    """One of our layers, whose kind is known, and which throws once it runs."""
+
+    def weights(self, *arguments):
+        torch.rand(3)
+        self.eval()
+        raise RuntimeError("no")
+
+
 MODELS = {
     "LSTM": lambda: nn.LSTM(4, 4),
     "two GRUs": lambda: nn.GRU(4, 4, 2),
@@ -118,5 +127,5 @@ def model(request):
 @pytest.fixture
 def zoo():
     """The classes above, for tests that build their own."""
-    kinds = (LinearRNN, DelayLine, Causal, CellLoop, Stacked, Throwing)
+    kinds = (LinearRNN, DelayLine, Causal, CellLoop, Stacked, Throwing, Broken)
     return SimpleNamespace(MODELS=MODELS, **{kind.__name__: kind for kind in kinds})

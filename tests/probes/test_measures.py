@@ -143,6 +143,19 @@ def test_tradeoff_has_a_point_a_length():
     assert "least memory: LSTM" in made.verdict
 
 
+def test_tradeoff_takes_a_batch_of_every_length():
+    def batch(length):
+        return tasks.Denoise(length, items=2).batch(0, 3)
+
+    def loss(output, given):
+        return nn.functional.cross_entropy(output[given.mask][:, :8], given.targets[given.mask])
+
+    model = remanence.nn.LSTM(10, 9)
+    made = probes.tradeoff({"LSTM": model}, [8, 16], batch, loss)
+    expected = [probes.gradient_reach(model, batch(length), loss).log_norm.mean() for length in (8, 16)]
+    assert_agrees([norm for _, norm in made.points["LSTM"]], expected)
+
+
 @pytest.mark.parametrize("lengths", [[8], [8, 8], [8, 4]])
 def test_lengths_must_rise(lengths):
     with pytest.raises(ValueError, match="`lengths` must be two lengths or more, rising"):

@@ -65,6 +65,16 @@ def test_a_linear_map_of_the_input_shifts_the_profile_only(zoo):
     assert_agrees(np.diff(reach.log_norm), math.log(0.7), torch.float32)
 
 
+@given(value=st.floats(0.4, 1.3), length=st.integers(3, 30), rows=st.integers(1, 3), width=st.integers(1, 4))
+@settings(max_examples=15, deadline=None)
+def test_a_black_box_and_its_states_decay_alike_whatever_the_shape_and_the_seed(value, length, rows, width):
+    layer = linear_layer([value] * width)
+    x = torch.randn(length, rows, width, dtype=torch.float64)
+    by_states, by_inputs = (probes.gradient_reach(layer, x, through=way) for way in ("states", "inputs"))
+    assert_agrees(by_inputs.log_norm, by_states.log_norm)
+    assert_agrees(np.exp(by_states.log_norm) / np.exp(by_states.log_norm[0]), value ** np.arange(length))
+
+
 def test_a_delay_line_is_reached_at_its_delay_alone(zoo):
     reach = probes.gradient_reach(zoo.DelayLine(5), torch.randn(20, 1, 1))
     assert np.flatnonzero(np.isfinite(reach.log_norm)).tolist() == [5]

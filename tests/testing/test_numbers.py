@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from remanence.testing import assert_agrees, assert_estimates
+from remanence.testing import assert_agrees, assert_estimates, assert_frequency, assert_sampled
 
 EPS = torch.finfo(torch.float64).eps
 
@@ -39,3 +39,18 @@ def test_estimates_may_be_off_a_little_each():
         assert_estimates([0.94, 100.0], [1.0, 100.0])
     with pytest.raises(AssertionError):
         assert_estimates(math.nan, 1.0)
+
+
+def test_a_sample_may_be_off_by_its_own_error():
+    assert_sampled([1.4, 90.0], [1.0, 100.0], [0.1, 10.0])
+    with pytest.raises(AssertionError, match=r"off by 6\.0 standard errors"):
+        assert_sampled([1.0, 160.0], [1.0, 100.0], [0.1, 10.0])
+    with pytest.raises(AssertionError):
+        assert_sampled(math.nan, 1.0, 0.1)
+
+
+def test_how_often_something_happens():
+    assert_frequency(190, 200, 0.95)
+    for count in (0, 170):
+        with pytest.raises(AssertionError, match="standard errors"):
+            assert_frequency(count, 200, 0.95)

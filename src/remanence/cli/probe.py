@@ -18,6 +18,8 @@ from remanence._validate import message, positive_int
 
 RUN_ROWS = 8
 """Rows of the batch on which a run is probed."""
+LONG = 256
+"""Steps on which what a layer keeps outweighs the buffers of its weights."""
 
 
 def run_probe(target: str, shape: str | None, tokens: int | None, output: Path | None, as_json: bool) -> None:
@@ -122,12 +124,25 @@ def measure_all(model: Callable[..., Any], inputs: torch.Tensor) -> dict[str, An
         "attention_map": probes.attention_map(model, inputs),
         "stability": probes.stability(model, inputs),
         "truncation_gap": probes.truncation_gap(model, inputs, sorted({max(1, length // d) for d in (16, 8, 4, 2, 1)})),
-        "cost": probes.cost(model, sorted({max(1, length // 4), max(2, length // 2), max(3, length)}), inputs),
+        "cost": probes.cost(model, cost_lengths(length), inputs),
     }
     maps = results["attention_map"].maps
     if maps and maps[0].shape[0] == maps[0].shape[1]:
         results["dependency_depth"] = probes.dependency_depth(results["attention_map"])
     return results
+
+
+def cost_lengths(length: int) -> list[int]:
+    """Three lengths to measure the cost at: up to that of the input, or beyond a short one.
+
+    On a few steps the buffers of a layer's weights outweigh what grows with T, and growth looks steeper than it is.
+
+    Example:
+        >>> cost_lengths(1000), cost_lengths(60)
+        ([250, 500, 1000], [30, 60, 120])
+    """
+    longest = length if length >= LONG else 2 * length
+    return sorted({max(1, longest // 4), max(2, longest // 2), max(3, longest)})
 
 
 def _modules(model: Any) -> list[torch.nn.Module]:

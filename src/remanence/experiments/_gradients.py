@@ -5,13 +5,17 @@ The stored result ``gradients`` has, under ``results``:
 - ``arms``: by name: the ``task``, the ``model``, its ``options``, and the ``figure`` of the document it belongs to.
 - ``runs``: a list, one entry a seed: ``arm``, ``seed``, ``updates`` made, best validation ``accuracy`` at the trained
   length, and, for arms of figures 2 and 3, ``reach``: by length, as text, ``distance`` from the last step and
-  ``log_norm`` of dL/dh there (None where nothing arrives), L being the cross entropy of the answers; for the others
+  ``log_norm`` of dL/dh there (None where nothing arrives), L being the cross entropy of the answers; for figure 2 also
+  ``tradeoff``: by length the ``mean_log_norm`` over all steps, as far as anything arrives, and ``peak_bytes`` of a
+  forward and a backward pass over one sequence in plain torch, as the document's code runs; for the others
   ``attention``: how much of what the answering steps read lies on steps that show a symbol (``on_symbols``), what an
   even read of the same steps would give (``even``), and the mean ``map`` over blocks of (reader, read) steps.
 """
 
 from __future__ import annotations
 
+import copy
+import json
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,14 +27,18 @@ import torch
 from torch import Tensor
 
 from remanence import probes
+from remanence.experiments._memory import training_bytes
 from remanence.experiments._stored import save_stored
+from remanence.nn import SABLSTM, RecurrentLayer
+from remanence.ops import Strided
 from remanence.tasks import Batch
 from remanence.train import Cell, Run, carry_out, list_runs, plan_grid, recipe, with_settings
 
 LENGTH = 200
 LONGER = 1000
+TRADED = (400, 600, 800)
 UPDATES = 6000
-SEEDS = 1
+SEEDS = 3
 ROWS = 10
 POINTS = 200
 BLOCKS = 20
@@ -41,6 +49,7 @@ SETTINGS = (
     "model.options.hidden_size=64",
 )
 CURRICULUM = ("curriculum.start=10", "curriculum.accuracy=0.9")
+_OPTIONS = {"RelLSTM": {"forget_bias": 0.0}}  # as the document's; the recipe has a cell that forgets
 ADAM = ("optimiser.name='adam'", "optimiser.learning_rate=0.003")
 
 
@@ -82,7 +91,8 @@ class Arm:
         Args:
             folder: of all arms.
         """
-        chosen = [f"model.options.{name}={value!r}" for name, value in self.options.items()]
+        options = {**_OPTIONS.get(self.model, {}), **self.options}
+        chosen = [f"model.options.{name}={value!r}" for name, value in options.items()]
         lengths = CURRICULUM if self.curriculum else ()
         settings = [f"budget.updates={self.updates}", *SETTINGS, *lengths, *self.optimiser, *chosen]
         config = with_settings(recipe(self.task, self.model), settings)
@@ -138,13 +148,15 @@ def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
         []
     """
     runs = [summary(arm, run) for arm in arms for run in list_runs(Path(folder) / arm.name) if run.is_done]
+    seeds = [sum(run["arm"] == arm.name for run in runs) for arm in arms]
     described = {arm.name: {"task": arm.task, "model": arm.model, "options": arm.options} for arm in arms}
     return {
         "what": f"gradients and attention of models trained on Denoise and Copy at T = {LENGTH}",
         "command": "python -m remanence.experiments gradients RUNS",
         "scaled_down": (
-            f"T = {LENGTH}, 5 items of 4 symbols, width 64 and {UPDATES:,} updates at most, {SEEDS} seed, short "
-            "sequences first but in the arms called fixed; document 000 has T = 1000, 10 items of 8, width 128"
+            f"T = {LENGTH}, 5 items of 4 symbols, width 64 and {UPDATES:,} updates at most, {min(seeds)} to "
+            f"{max(seeds)} seeds, short sequences first but in the arms called fixed; document 000 has "
+            "T = 1000, 10 items of 8, width 128"
         ),
         "machine": f"{platform.machine()}, one core",
         "results": {
@@ -163,11 +175,29 @@ def summary(arm: Arm, run: Run) -> dict[str, Any]:
     """
     judged = [line["accuracy"] for line in run.metrics.read() if line["kind"] == "validation"]
     facts = {"arm": arm.name, "seed": run.config.seed, "updates": run.status["update"], "accuracy": max(judged)}
-    model, task = run.load()
+    return {**facts, **looked_into(arm, run)}
+
+
+def looked_into(arm: Arm, run: Run) -> dict[str, Any]:
+    """What a run's best weights do; kept in its folder, as it takes time.
+
+    Args:
+        arm: that it belongs to.
+        run: that is done.
+    """
+    path = run.folder / "gradients.json"
+    if not path.is_file():
+        run.write("gradients.json", json.dumps(_measured(arm, *run.load())))
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _measured(arm: Arm, model: Any, task: Any) -> dict[str, Any]:
     if arm.figure == "1":
-        return {**facts, "attention": attention(model, task.with_length(LENGTH))}
-    reaches = {str(length): reach(model, task.with_length(length)) for length in (LENGTH, LONGER)}
-    return {**facts, "reach": reaches}
+        return {"attention": attention(model, task.with_length(LENGTH))}
+    found: dict[str, Any] = {"reach": {str(t): reach(model, task.with_length(t)) for t in (LENGTH, LONGER)}}
+    if arm.figure == "2":
+        found["tradeoff"] = {str(t): traded(model, task.with_length(t)) for t in TRADED}
+    return found
 
 
 def _batch(task: Any) -> Batch:
@@ -195,6 +225,33 @@ def reach(model: torch.nn.Module, task: Any) -> dict[str, list[float | None]]:
     chosen = np.unique(np.linspace(0, len(found.distance) - 1, POINTS).round().astype(int))
     norms = [round(float(value), 4) if np.isfinite(value) else None for value in found.log_norm[chosen]]
     return {"distance": found.distance[chosen].tolist(), "log_norm": norms}
+
+
+def traded(model: Any, task: Any) -> dict[str, float]:
+    """Mean log norm of dL/dh_t, over the steps that anything of it reaches, and the memory that training takes.
+
+    Args:
+        model: trained.
+        task: at the length to look at.
+    """
+    norms = probes.gradient_reach(model, _batch(task), answer_loss).log_norm
+    mean = float(norms[np.isfinite(norms)].mean())
+    return {"mean_log_norm": round(mean, 4), "peak_bytes": training_bytes(plain(model.core), task.total_steps)}
+
+
+def plain(layer: RecurrentLayer) -> RecurrentLayer:
+    """A layer of the same kind and size as the document's code runs it: plain torch, SAB scoring all that is stored.
+
+    Args:
+        layer: trained; it stays as it is.
+    """
+    memory = layer.spec.memory
+    if isinstance(memory, Strided):
+        options: dict[str, Any] = {"top_k": memory.top_k, "every": memory.every, "backend": "reference"}
+        return SABLSTM(layer.input_size, layer.hidden_size, score="mlp", **options)
+    made = copy.deepcopy(layer)
+    made.backend = "reference"
+    return made
 
 
 def attention(model: torch.nn.Module, task: Any) -> dict[str, Any]:

@@ -249,8 +249,9 @@ def tradeoff(
     Args:
         models: by name.
         lengths: rising, two at least.
-        batch: one input for all, repeated or cut along time to each length.
-        loss: as in :func:`gradient_reach`, given the output and the cut input.
+        batch: one input for all, repeated or cut along time to each length; or a function that makes one of a length,
+            such as ``lambda length: task.with_length(length).batch(0, 8)``.
+        loss: as in :func:`gradient_reach`, given the output and the input of that length.
 
     Example:
         >>> tradeoff({"RNN": torch.nn.RNN(3, 4)}, [4, 8], torch.randn(8, 2, 3)).lengths
@@ -259,8 +260,9 @@ def tradeoff(
     points = {}
     for name, model in models.items():
         time = 1 if is_batch_first(model, None) else 0
-        measured = cost(model, lengths, batch, repeats=1)
-        reaches = [gradient_reach(model, at_length(inputs_of(batch), t, time), loss) for t in measured.lengths]
+        measured = cost(model, lengths, batch(max(lengths)) if callable(batch) else batch, repeats=1)
+        batches = [batch(t) if callable(batch) else at_length(inputs_of(batch), t, time) for t in measured.lengths]
+        reaches = [gradient_reach(model, one, loss) for one in batches]
         points[name] = tuple(zip(map(float, measured.peak_bytes), map(_mean_norm, reaches), strict=True))
     return Tradeoff(tuple(lengths), points)
 

@@ -99,6 +99,9 @@ def dependency_depth(attention: Any, threshold: float = 1e-3, *, last: int | Non
 
 def _dense(attention: Any) -> list[list[tuple[int, float]]]:
     """What each step reads, from a matrix."""
+    if hasattr(attention, "maps") and not attention.maps:
+        hint = "A model without attention has one way of t' - t Jacobians between two steps"
+        raise ValueError(message("attention", "hold a map", "a result without any", hint))
     weights = np.asarray(attention.maps[0] if hasattr(attention, "maps") else attention, dtype=float)
     if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
         raise ValueError(message("attention", "have shape (T, T)", str(weights.shape)))

@@ -1,7 +1,7 @@
 """For tests of sequence layers, users' own too: the tolerance rule, and the layer contract as checks."""
 
 from ._conformance import Check, check_names, check_recurrent_layer
-from ._numbers import assert_agrees, assert_estimates
+from ._numbers import assert_agrees, assert_estimates, assert_frequency, assert_sampled
 from ._running import collect, replacements, sharpen_
 from ._tolerance import assert_matches, relative_error, tolerance
 
@@ -9,7 +9,9 @@ __all__ = [
     "Check",
     "assert_agrees",
     "assert_estimates",
+    "assert_frequency",
     "assert_matches",
+    "assert_sampled",
     "check_names",
     "check_recurrent_layer",
     "collect",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,10 @@ ROUNDING = FLOAT64_LIMIT / torch.finfo(torch.float64).eps
 
 ESTIMATE = 0.05
 """How far, of its size, an estimate may be off: a slope of a finite run, a moment of a finite sample."""
+
+
+STANDARD_ERRORS = 5.0
+"""How many standard errors a sample may be off: less than one in a million is, if the errors are normal."""
 
 
 def assert_agrees(actual: Any, exact: Any, computed_in: torch.dtype = torch.float64) -> None:
@@ -59,6 +64,48 @@ def assert_estimates(measured: Any, exact: Any) -> None:
     off = np.abs(np.asarray(measured, dtype=float) - exact) / np.abs(np.asarray(exact, dtype=float))
     if not (off <= ESTIMATE).all():
         raise AssertionError(f"off by {100 * off.max():.1f} %, more than {100 * ESTIMATE:g} %")
+
+
+def assert_sampled(measured: Any, exact: Any, error: Any) -> None:
+    """Assert that what was measured on a sample is within five of its standard errors, each number for itself.
+
+    Args:
+        measured: a number, a sequence or an array.
+        exact: the same in shape, or a single number for all of them.
+        error: the standard error, likewise.
+
+    Raises:
+        AssertionError: naming the worst.
+
+    Example:
+        >>> assert_sampled([0.9, 1.2], 1.0, error=0.1)
+        >>> assert_sampled(1.6, 1.0, error=0.1)
+        Traceback (most recent call last):
+        AssertionError: off by 6.0 standard errors, more than 5
+    """
+    off = np.abs(np.asarray(measured, dtype=float) - exact) / np.asarray(error, dtype=float)
+    if not (off <= STANDARD_ERRORS).all():
+        raise AssertionError(f"off by {off.max():.1f} standard errors, more than {STANDARD_ERRORS:g}")
+
+
+def assert_frequency(count: int, trials: int, probability: float) -> None:
+    """Assert that an event came about as often as its probability says, by :func:`assert_sampled`.
+
+    Args:
+        count: how often it came.
+        trials: how often it could have come, each time independently.
+        probability: of the event, between 0 and 1, neither of them.
+
+    Raises:
+        AssertionError: naming by how much it did not.
+
+    Example:
+        >>> assert_frequency(93, 100, 0.95)
+        >>> assert_frequency(60, 100, 0.95)
+        Traceback (most recent call last):
+        AssertionError: off by 16.1 standard errors, more than 5
+    """
+    assert_sampled(count / trials, probability, math.sqrt(probability * (1 - probability) / trials))
 
 
 def _float64(values: np.ndarray) -> torch.Tensor:

@@ -1,0 +1,102 @@
+"""Draws the heat maps of the documents' figures from the stored result ``attention``, as small SVGs.
+
+``python docs/probes/make.py`` calls it and puts the pictures on the page of ``attention_map``.
+"""
+
+from pathlib import Path
+
+from remanence.experiments import load_stored
+
+HERE = Path(__file__).parent
+SIDE, GAP, TOP, SHADES = 6, 24, 22, 8
+
+FIGURES = {
+    "figure_1": ("Figure 1 of 000: full attention on Copy and Denoise", ("copy-MemRNN", "denoise-MemRNN")),
+    "figure_7_9": (
+        "Figures 7 and 9 of 000: full attention on PTB and MNIST",
+        ("ptb-char-MemRNN", "pixel-mnist-MemRNN"),
+    ),
+    "figure_10_11": ("Figures 10 and 11 of 000: the short-term buffer alone", ("copy-RelRNN", "denoise-RelRNN")),
+    "figure_3_sab": (
+        "Figure 3 of 001: SAB on Copy after 400, 800 and 3,000 updates",
+        ("copy-SABLSTM-400", "copy-SABLSTM-800", "copy-SABLSTM-3000"),
+    ),
+}
+
+
+def shaded(weights):
+    """Shade of every block, 0 to 8: the square root of its weight, relative to the greatest."""
+    top = max(max(row) for row in weights) or 1.0
+    return [[round(SHADES * (value / top) ** 0.5) for value in row] for row in weights]
+
+
+def stretches(row):
+    """Stretches of one shade in a row: where they start, how long they are, and the shade."""
+    start = 0
+    for place in range(1, len(row) + 1):
+        if place == len(row) or row[place] != row[start]:
+            yield start, place - start, row[start]
+            start = place
+
+
+def panel(weights, left, title):
+    """One map, its title above it."""
+    size = SIDE * len(weights)
+    parts = [f'<text x="{left}" y="{TOP - 7}">{title}</text>']
+    for number, row in enumerate(shaded(weights)):
+        for start, length, shade in stretches(row):
+            if shade:
+                grey = 245 - 225 * shade // SHADES
+                box = f'x="{left + SIDE * start}" y="{TOP + SIDE * number}" width="{SIDE * length}" height="{SIDE}"'
+                parts.append(f'<rect {box} fill="rgb({grey},{grey},245)"/>')
+    parts.append(f'<rect x="{left}" y="{TOP}" width="{size}" height="{size}" fill="none" stroke="#888"/>')
+    return "".join(parts), size
+
+
+def picture(runs, names):
+    """Several maps side by side."""
+    left, parts = GAP // 2, []
+    for name in names:
+        drawn, size = panel(runs[name]["map"], left, name)
+        parts.append(drawn)
+        left += size + GAP
+    width, height = left - GAP // 2, TOP + max(SIDE * len(runs[name]["map"]) for name in names) + 8
+    look = f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11" fill="#333"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {look}><rect width="100%" height="100%" fill="white"/>'
+    return f"{head}{''.join(parts)}</svg>\n"
+
+
+def table(results):
+    """What every map says in numbers, with the command that trains its model."""
+    rows = ["| figure | run | accuracy | states read (untrained), of those there | on symbols, evenly |"]
+    rows.append("|---|---|---|---|---|")
+    for run in results["runs"]:
+        arm = results["arms"][run["arm"]]
+        symbols = f"{run['on_symbols']:.2f}, {run['even']:.2f}" if "on_symbols" in run else ""
+        read = f"{run['effective']:.1f} ({run['untrained']:.1f}) of {run['available']:.0f}"
+        rows.append(f"| {arm['figure']} | {run['arm']} | {100 * run['accuracy']:.0f} % | {read} | {symbols} |")
+    return "\n".join(rows)
+
+
+def section():
+    """Writes the pictures and gives the words around them."""
+    record = load_stored("attention")
+    results = record["results"]
+    runs = {run["arm"]: run for run in results["runs"]}
+    parts = []
+    for name, (title, arms) in FIGURES.items():
+        (HERE / f"{name}.svg").write_text(picture(runs, arms), encoding="utf-8")
+        commands = "\n".join(f"$ {results['arms'][arm]['command']}" for arm in arms)
+        parts.append(f"### {title}\n\n![{title}]({name}.svg)\n\n```console\n{commands}\n```")
+    words = f"""## Figures of the documents
+
+Readers go down, the steps they read to the right, in blocks. Each command trains one model and prints the folder of its
+run; `remanence probe FOLDER --output page.html` then draws its map with all other probes. All of them at once:
+`{record["command"]}`. Scaled down: {record["scaled_down"]}.
+Figure 3 of 001 shows the rows that answer alone; here are all.
+
+{table(results)}
+
+A step *reads* the exponential of the entropy of its weights. What the documents say about these maps is measured by the
+claims `000.figure1`, `000.figure1-denoise`, `000.figure7-9`, `000.figure10-11` and `001.figure3`."""
+    return "\n\n".join([words, *parts])
