@@ -45,6 +45,7 @@ def test_a_run_is_summed_up_from_its_folder(runs, monkeypatch):
     assert found["curve"]["updates"] == [1, 2, 3]
     assert found["lengths"] == [[1, 3]]
     assert sorted(found["elsewhere"]) == ["2", "5"]
+    assert found["held_by_place"] == [1.0] * 10  # 12 steps, and room for 30
     assert found["settings"]["curriculum"]["start"] == 2
     described = record["results"]["arms"][arm.name]
     assert described["document"] == {"accuracy": 100, "transfer": {"200": 99}}
@@ -75,11 +76,11 @@ def test_held_counts_the_symbols_whose_state_is_in_the_memory(recent, relevant):
     model = SequenceModel.for_task(task, "RelRNN", hidden_size=4, recent=recent, relevant=relevant)
     _, state = model(batch.inputs[:question])
     assert set(state.step.flatten().tolist()) == {question}
-    held = 0
+    held = []
     for row in range(3):
         kept = set(state.relevant_step[0, row].tolist()) | set(range(question - recent, question))
-        held += sum(step in kept for step in range(question - 1) if batch.inputs[step, row, 0] == 0)
-    assert recall._held(batch.inputs[: question - 1], state) == held / (3 * task.items)
+        held.append([step in kept for step in range(question - 1) if batch.inputs[step, row, 0] == 0])
+    assert recall._held(batch.inputs[: question - 1], state).tolist() == held
 
 
 def test_an_arms_command_makes_the_runs_that_are_collected():

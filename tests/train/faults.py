@@ -13,9 +13,11 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -143,6 +145,37 @@ def fill_disk(folder: Path, config: RunConfig, moment: int) -> bool:
     return False
 
 
+@contextlib.contextmanager
+def small_disk(place: Path) -> Iterator[Path | None]:
+    """A file system of 600 kB; None where this process may not mount one."""
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(place)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        yield None
+        return
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def run_out_of_room(folder: Path, config: RunConfig, disk: Path, room: int) -> bool:
+    """Runs on a disk with so many bytes left until it is full, then elsewhere; whether it filled up."""
+    filler, run = disk / "filler", disk / "run"
+    shutil.rmtree(run, ignore_errors=True)
+    space = os.statvfs(disk)
+    filler.write_bytes(bytes(max(space.f_bavail * space.f_frsize - room, 0)))
+    try:
+        train(config, run)
+    except RunError:
+        return True
+    finally:
+        filler.unlink()
+        if run.exists():
+            shutil.move(run, folder)
+    return False
+
+
 def damage(folder: Path, draws: random.Random) -> str:
     """Cuts or changes a random file of the newest checkpoint."""
     newest = sorted(path for path in Run(folder).checkpoints.iterdir() if path.name.isdigit())[-1]
@@ -225,6 +258,11 @@ def table(times: int, seed: int) -> list[dict]:
         attempt("SIGKILL inside a write", times, lambda folder, n: kill_at_write(folder, config, n))
         attempt("SIGTERM", runs, lambda folder, _: kill_at_random(folder, config, draws, signal.SIGTERM))
         attempt("full disk", times, lambda folder, n: fill_disk(folder, config, n))
+        with small_disk(Path(scratch) / "disk") as disk:
+            if disk is not None:
+                size = sum(path.stat().st_size for path in reference.rglob("*") if path.is_file())
+                fills = partial(run_out_of_room, config=config, disk=disk)
+                attempt("disk fills up", times, lambda folder, _: fills(folder, room=draws.randrange(size)))
 
         def torn(folder: Path, _: int) -> int:
             stop_midway(folder, config)

@@ -14,6 +14,7 @@ The stored result ``recall`` has, under ``results``:
     ``cpu_minutes_to_99``, None if 99 % was not reached;
   - ``elsewhere``: by length, as text, the ``accuracy`` on test sequences of the best weights by validation loss (of an
     LSTM these may answer less than ``best_accuracy``, the fairer number), and what else :func:`elsewhere` says;
+  - ``held_by_place``: of the first, second, ... symbol, how often the memory has it at T = 100 when the question comes;
   - ``lengths``: when the curriculum went on, and to which length;
   - ``curve``: ``updates``, ``accuracy`` and ``loss``, validated at T = 100.
 """
@@ -120,6 +121,15 @@ GRID = (
     Arm("denoise", "RelLSTM", 10_000, (), 100),
     Arm("denoise", "HDetachLSTM", 6000),
     Arm("copy", "HDetachLSTM", 6000, (), 100, H_DETACH_TRANSFER),
+    Arm(
+        "denoise",
+        "RelLSTM",
+        6000,
+        ("model.options.forget_bias=-4.0", *CURRICULUM),
+        100,
+        seeds=5,
+        variant="forgets-less",
+    ),
     Arm("denoise", "RelLSTM", 6000, ("model.options.forget_bias=0", *CURRICULUM), 100, variant="keeps"),
     Arm("copy", "RelRNN", 10_000, (), 100, REL_TRANSFER),
     Arm("copy", "RelLSTM", 10_000, (), 100, REL_TRANSFER),
@@ -200,6 +210,7 @@ def summary(arm: Arm, run: Run) -> dict[str, Any]:
         "minutes_to_99": None if solved is None else round(clocks[solved]["seconds"] / 60, 2),
         "cpu_minutes_to_99": None if solved is None else round(clocks[solved].get("cpu_seconds", 0.0) / 60, 2),
         "elsewhere": elsewhere(run),
+        "held_by_place": held_by_place(run),
         "lengths": [[line["update"], line["length"]] for line in lines if line["kind"] == "curriculum"],
         "curve": learning_curve(judged),
     }
@@ -250,7 +261,7 @@ def _answers(model: SequenceModel, task: Task) -> dict[str, float]:
     logits, _ = model(batch.inputs[question:], state)
     answered = batch._replace(targets=batch.targets[question:], mask=batch.mask[question:])
     facts = {"accuracy": task.accuracy(logits, answered).item(), "largest_state": _largest(state)}
-    facts["held"] = _held(batch.inputs[: question - 1], state)
+    facts["held"] = _held(batch.inputs[: question - 1], state).double().mean().item()
     return {name: round(value, 5) for name, value in facts.items()}
 
 
@@ -258,12 +269,26 @@ def _largest(state: Any) -> float:
     return (state.hx[1] if isinstance(state.hx, tuple) else state.hx).abs().max().item()
 
 
-def _held(shown: Tensor, state: Any) -> float:
-    """Share of symbols whose state is in the relevant set, or still in the short-term buffer, after the marker."""
-    step, row = (shown[:, :, 0] == 0).nonzero(as_tuple=True)  # inputs are one-hot, and class 0 is blank
+def _held(shown: Tensor, state: Any) -> Tensor:
+    """Which symbols ``(B, symbols)`` have their state in the relevant set, or still in the short-term buffer."""
+    row, step = (shown[:, :, 0] == 0).T.nonzero(as_tuple=True)  # inputs are one-hot, and class 0 is blank
     relevant = (state.relevant_step[0][row] == step[:, None]).any(dim=1)
     recent = step > len(shown) - state.recent.shape[2]
-    return (relevant | recent).double().mean().item()
+    return (relevant | recent).view(shown.shape[1], -1)
+
+
+@torch.no_grad()
+def held_by_place(run: Run) -> list[float]:
+    """Of the first symbol shown, of the second, and so on: how often the memory has it when the question comes.
+
+    Args:
+        run: that is done, of any model; one without a memory holds nothing.
+    """
+    model, task = run.load()
+    batch = task.batch(0, SEQUENCES, split="test")
+    question = int(batch.mask[:, 0].nonzero()[0])
+    _, state = model(batch.inputs[:question])
+    return [round(share, 5) for share in _held(batch.inputs[: question - 1], state).double().mean(dim=0).tolist()]
 
 
 def run_recall(folder: Path) -> Path:

@@ -13,6 +13,7 @@ from torch import Tensor
 from remanence.nn import SequenceModel
 from remanence.tasks import Batch, Task
 from remanence.train._building import check_precision
+from remanence.train._clipping import clip_
 from remanence.train._config import RunConfig
 from remanence.train._distributed import Processes
 from remanence.train._evaluation import fitted, start
@@ -148,14 +149,12 @@ class Learner:
             yield
 
     def _step(self, loss_sum: float, stepped: bool) -> float:
-        parameters, loop = list(self.model.parameters()), self.config.loop
+        loop = self.config.loop
         if not math.isfinite(loss_sum):
             raise BadNumberError("the loss is not finite", stepped)
-        norm = float(torch.nn.utils.clip_grad_norm_(parameters, loop.clip_norm or math.inf))
+        norm = clip_(list(self.model.parameters()), loop.clip_norm, loop.clip_value)
         if not math.isfinite(norm):
             raise BadNumberError("the gradient is not finite", stepped)
-        if loop.clip_value is not None:
-            torch.nn.utils.clip_grad_value_(parameters, loop.clip_value)
         decay_(self.optimiser, self.config.optimiser.decoupled_decay)
         self.optimiser.step()
         for part in self.model.modules():
@@ -164,9 +163,9 @@ class Learner:
         return norm
 
     def bad_groups(self) -> dict[str, list[str]]:
-        """Parameters whose value, or else whose gradient, is not finite, by group."""
+        """Parameters whose value, or else whose gradient, or else its square, is not finite, by group."""
         by_name = dict(self.model.named_parameters())
-        for part in ("value", "gradient"):
+        for part in ("value", "gradient", "squared gradient"):
             found = {
                 f"{group['name']} ({part})": [name for name in group["names"] if _bad(by_name[name], part)]
                 for group in self.optimiser.param_groups
@@ -182,7 +181,9 @@ class Learner:
 
 def _bad(parameter: Tensor, part: str) -> bool:
     values = parameter if part == "value" else parameter.grad
-    return values is not None and not bool(values.isfinite().all())
+    if values is None:
+        return False
+    return not bool((values.square().sum() if part == "squared gradient" else values).isfinite().all())
 
 
 def _counted(task: Task, batch: Batch) -> int:

@@ -74,7 +74,7 @@ _MODELS: dict[tuple[str, str], dict[str, Any]] = {
     ("denoise", "RelRNN"): {"model": {"options": {**_REL_RNN, **_DENOISE}}, "optimiser": {"learning_rate": 2e-3}},
     ("copy", "RelLSTM"): {"optimiser": {"learning_rate": 3e-3}},
     ("denoise", "RelLSTM"): {
-        "model": {"options": {"forget_bias": -4.0, **_DENOISE}},
+        "model": {"options": {"forget_bias": -8, **_DENOISE}},
         "optimiser": {"learning_rate": 3e-3},
     },
     ("copy", "HDetachLSTM"): {"model": {"options": {"p": 0.5}}},
