@@ -10,6 +10,7 @@ from remanence.experiments._gradients import run_gradients
 from remanence.experiments._held_out import run_held_out
 from remanence.experiments._recall import run_recall
 from remanence.experiments._wikitext import run_wikitext2
+from remanence.experiments._wikitext_words import run_wikitext2_words
 
 EXPERIMENTS = {
     "binary": run_binary,
@@ -19,6 +20,7 @@ EXPERIMENTS = {
     "held-out": run_held_out,
     "recall": run_recall,
     "wikitext2": run_wikitext2,
+    "wikitext2-words": run_wikitext2_words,
 }
 
 if __name__ == "__main__":
