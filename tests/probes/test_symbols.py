@@ -134,15 +134,3 @@ def test_half_a_character_at_the_end_is_an_error(tmp_path):
     (tmp_path / "text").write_bytes(b"ab\xc3")
     with pytest.raises(ValueError, match="unexpected end of data at byte 2"):
         probes.read_symbols(tmp_path / "text", "characters")
-
-
-def test_a_shuffle_in_blocks_keeps_the_marginals(monkeypatch):
-    rows, columns = np.array([5.0, 1.0, 4.0]), np.array([2.0, 8.0])
-    seen = []
-    monkeypatch.setattr(_pair_counts, "information", lambda counts, *rest: seen.append((counts, rest)) or 0.0)
-    for block in (3, 100):
-        monkeypatch.setattr(_pair_counts, "_BLOCK", block)
-        _pair_counts._shuffled(rows, columns, "plug-in", np.random.default_rng(0))
-    for counts, (first, second, _) in seen:
-        assert np.bincount(first, weights=counts).tolist() == rows.tolist()
-        assert np.bincount(second, weights=counts).tolist() == columns.tolist()

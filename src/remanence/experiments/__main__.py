@@ -8,6 +8,7 @@ from remanence.experiments._binary_far import run_binary_far
 from remanence.experiments._estimator import run_estimator
 from remanence.experiments._gradients import run_gradients
 from remanence.experiments._held_out import run_held_out
+from remanence.experiments._language_model import run_language_model
 from remanence.experiments._recall import run_recall
 from remanence.experiments._wikitext import run_wikitext2
 from remanence.experiments._wikitext_words import run_wikitext2_words
@@ -18,6 +19,7 @@ EXPERIMENTS = {
     "estimator": run_estimator,
     "gradients": run_gradients,
     "held-out": run_held_out,
+    "language-model": run_language_model,
     "recall": run_recall,
     "wikitext2": run_wikitext2,
     "wikitext2-words": run_wikitext2_words,

@@ -1,0 +1,204 @@
+"""Mutual information of large alphabets, such as words: pairs are sorted, and no table of all of them is held.
+
+Pairs are looked at in ranges of their first symbol, at most ``HELD`` at a time. So memory is bounded, whatever the
+length of the sequence, and grows with the alphabet alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._entropy import Estimator, weighted_logs
+from ._symbols import Symbols
+
+HELD = 1 << 22
+"""Pairs that are sorted together: some 200 MB at work."""
+_BLOCK = 1 << 20  # places that are looked at at a time
+_SMALL = 4096  # counts whose logarithms are looked up
+
+
+@dataclasses.dataclass(frozen=True)
+class SortedPairs:
+    """What is found at one lag."""
+
+    value: float
+    """Nats, from all groups together."""
+    error: float
+    """Standard error, from leaving out one group after the other (jackknife); NaN of a single group."""
+    different: int
+    """Number of different pairs."""
+    first: np.ndarray
+    """int64 ``(A,)``: how often each symbol comes first."""
+    second: np.ndarray
+    """int64 ``(A,)``."""
+
+    @property
+    def total(self) -> int:
+        """Number of pairs."""
+        return int(self.first.sum())
+
+
+class _Logs:
+    """Counts times the estimator's stand-in for their logarithms, less half a count with Miller and Madow's term."""
+
+    def __init__(self, estimator: Estimator) -> None:
+        self.estimator: Estimator = estimator
+        self.correction = 0.5 if estimator == "miller-madow" else 0.0
+        self.small = self._of(np.arange(_SMALL))
+
+    def _of(self, counts: np.ndarray) -> np.ndarray:
+        return weighted_logs(counts, self.estimator) - self.correction * (counts > 0)
+
+    def __call__(self, counts: np.ndarray) -> np.ndarray:
+        found = self.small[np.minimum(counts, _SMALL - 1)]
+        large = counts >= _SMALL
+        found[large] = self._of(counts[large])
+        return found
+
+    def information(self, pairs: Any, marginals: Any, totals: Any) -> Any:
+        """H(X) + H(Y) - H(X, Y) from sums over pairs, sums over both marginals, and numbers of pairs."""
+        return np.log(totals) - (marginals - pairs + self.correction) / totals
+
+
+def sorted_pairs(symbols: Symbols, lag: int, edges: np.ndarray, estimator: Estimator) -> SortedPairs:
+    """Counts the pairs at one lag by sorting them.
+
+    Args:
+        symbols: of any alphabet.
+        lag: distance.
+        edges: int64 ``(G + 1,)``, where groups of places begin.
+        estimator: of entropy.
+
+    Example:
+        >>> from remanence.probes._symbols import as_symbols
+        >>> found = sorted_pairs(as_symbols(b"0101"), 1, np.array([0, 4]), "plug-in")
+        >>> found.total, found.different
+        (3, 2)
+    """
+    logs, sides = _Logs(estimator), _marginals(symbols, lag, edges)
+    first, second = (side.sum(0) for side in sides)
+    pairs, without, different = 0.0, np.zeros(len(edges) - 1), 0
+    for low, high in _ranges(first):
+        found = _counted(symbols, lag, edges, low, high, int(first[low:high].sum()))
+        own = logs(found.together)
+        pairs += float(own.sum())
+        different += len(own)
+        change = logs(found.together[found.pair] - found.apart) - own[found.pair]
+        without += np.bincount(found.group, weights=change, minlength=len(without))
+    total, totals = first.sum(), sides[0].sum(1)
+    value = logs.information(pairs, logs(first).sum() + logs(second).sum(), total)
+    left = sum(np.array([logs(side.sum(0) - part).sum() for part in side]) for side in sides)
+    kept = (totals > 0) & (totals < total)
+    values = logs.information(pairs + without[kept], left[kept], total - totals[kept])
+    error = np.sqrt((len(values) - 1) * values.var()) if len(values) else np.nan
+    return SortedPairs(float(value), float(error), different, first, second)
+
+
+def shuffled_value(pairs: SortedPairs, estimator: Estimator, generator: np.random.Generator) -> float:
+    """The estimate after the second symbols have been shuffled, so that pairs have nothing in common.
+
+    Args:
+        pairs: whose symbols.
+        estimator: of entropy.
+        generator: of the shuffle.
+    """
+    logs, left, found = _Logs(estimator), pairs.second, 0.0
+    for low, high in _ranges(pairs.first):
+        share = pairs.first[low:high]
+        last = int(share.sum()) == int(left.sum())
+        dealt = left if last else generator.multivariate_hypergeometric(left, int(share.sum()), method="marginals")
+        left = left - dealt
+        if high - low == 1:
+            counts = dealt
+        else:
+            seconds = generator.permutation(np.repeat(np.arange(len(dealt)), dealt))
+            counts = _runs(np.repeat(np.arange(len(share)), share) * len(dealt) + seconds)[1]
+        found += float(logs(counts).sum())
+    marginals = logs(pairs.first).sum() + logs(pairs.second).sum()
+    return float(logs.information(found, marginals, pairs.total))
+
+
+class _Counts(NamedTuple):
+    """Different pairs, and apart by the groups where they occur."""
+
+    together: np.ndarray
+    """``(U,)``."""
+    apart: np.ndarray
+    """``(E,)``."""
+    pair: np.ndarray
+    """``(E,)``, below U."""
+    group: np.ndarray
+    """``(E,)``."""
+
+
+def _ranges(first: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Ranges of first symbols that have at most ``HELD`` pairs, or are a single symbol."""
+    ends = np.cumsum(first)
+    low = 0
+    while low < len(first):
+        before = ends[low - 1] if low else 0
+        high = max(int(np.searchsorted(ends, before + HELD, side="right")), low + 1)
+        yield low, high
+        low = high
+
+
+def _blocks(symbols: Symbols, lag: int, edges: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Group, first and second symbols of the pairs within sequences, a block of places at a time."""
+    values, starts, end = symbols.values, symbols.starts, len(symbols.values) - lag
+    for group, (begin, stop) in enumerate(itertools.pairwise(edges.tolist())):
+        for at in range(begin, min(stop, end), _BLOCK):
+            to = min(at + _BLOCK, stop, end)
+            first, second = values[at:to], values[at + lag : to + lag]
+            if len(starts) > 2:
+                places = np.arange(at, to)
+                inside = places + lag < starts[np.searchsorted(starts, places, side="right")]
+                first, second = first[inside], second[inside]
+            yield group, first, second
+
+
+def _marginals(symbols: Symbols, lag: int, edges: np.ndarray) -> np.ndarray:
+    """How often each symbol comes first and second, by groups: int64 ``(2, G, A)``."""
+    counts = np.zeros((2, len(edges) - 1, symbols.alphabet), np.int64)
+    for group, first, second in _blocks(symbols, lag, edges):
+        for side, part in zip(counts, (first, second), strict=True):
+            side[group] += np.bincount(part, minlength=symbols.alphabet)
+    return counts
+
+
+def _counted(symbols: Symbols, lag: int, edges: np.ndarray, low: int, high: int, total: int) -> _Counts:
+    """Pairs whose first symbol is in a range: by sorting, or by a table where it is one symbol."""
+    if high - low == 1:
+        return _tabled(symbols, lag, edges, low)
+    groups, size = len(edges) - 1, symbols.alphabet
+    keys, at = np.empty(total, np.int64), 0
+    for group, first, second in _blocks(symbols, lag, edges):
+        chosen = slice(None) if (low, high) == (0, size) else (first >= low) & (first < high)
+        part = ((first[chosen].astype(np.int64) - low) * size + second[chosen]) * groups + group
+        keys[at : at + len(part)] = part
+        at += len(part)
+    seen, counts = _runs(keys)
+    codes, group = np.divmod(seen, groups)
+    new = np.concatenate([[True], codes[1:] != codes[:-1]])[: len(codes)]
+    together = np.add.reduceat(counts, np.flatnonzero(new)) if len(codes) else counts
+    return _Counts(together, counts, np.cumsum(new) - 1, group)
+
+
+def _tabled(symbols: Symbols, lag: int, edges: np.ndarray, symbol: int) -> _Counts:
+    table = np.zeros((symbols.alphabet, len(edges) - 1), np.int64)
+    for group, first, second in _blocks(symbols, lag, edges):
+        table[:, group] += np.bincount(second[first == symbol], minlength=symbols.alphabet)
+    table = table[table.any(1)]
+    pair, group = table.nonzero()
+    return _Counts(table.sum(1), table[pair, group], pair, group)
+
+
+def _runs(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Different keys in order, and how often they come. The keys are sorted in place."""
+    keys.sort()
+    begins = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)])
+    return keys[begins], np.diff(np.append(begins, len(keys)))
