@@ -241,6 +241,13 @@ def test_plot_shows_curve_and_floor():
         (b"abc", [1.5], "`lags` must be a list of whole numbers >= 1"),
         (np.array([0.5, 1.5]), [1], "`sequence` must hold whole numbers; got float64. Turn measurements into classes"),
         (np.array([0.0, np.nan]), [1], "`sequence` must hold whole numbers; got NaN"),
+        (torch.tensor([0.0, float("nan")]), [1], "`sequence` must hold whole numbers; got NaN"),
+        (np.array([1.0, np.inf]), [1], "`sequence` must hold whole numbers; got float64"),
+        (np.array([1j, 2]), [1], "`sequence` must hold whole numbers; got complex128"),
+        ([[1, 2, 3], [0.5]], [1], "`sequence` must hold whole numbers; got float64"),
+        (np.arange(2000), [2000], "below the length of the longest sequence, 2000; got 2000"),
+        (["abc", "abcd"], [4], "below the length of the longest sequence, 4; got 4"),
+        ([b"a", b"b"], [1], "`sequence` must hold at least two symbols; got 1"),
         (np.zeros((2, 2, 2), int), [1], r"`sequence` must have shape \(L,\) or \(S, L\)"),
     ],
 )
@@ -255,6 +262,12 @@ def test_options_and_types_are_checked():
     for option in ({"estimator": "naive"}, {"unit": "lines"}, {"groups": 1}, {"resamples": -1}, {"draws": 1}):
         with pytest.raises(ValueError, match=f"`{next(iter(option))}` must"):
             probes.mutual_information(b"abcabc", [1], **option)
+
+
+def test_a_lag_that_only_one_sequence_is_long_enough_for():
+    found = quiet(["abcab", "ab"], [4])
+    assert found.pairs.tolist() == [1]
+    assert quiet(np.arange(700), [699], estimator="plug-in").values[0] == 0  # one pair, of a large alphabet
 
 
 def test_one_symbol_tells_nothing():

@@ -15,18 +15,18 @@ from remanence.nn import SequenceModel
 from remanence.probes import logarithmic_lags
 from remanence.tasks import WikiText2Word
 
-LENGTH, WORDS = 128, 5000
+LENGTH, WORDS = 64, 5000
 SAMPLES = Amount(100, 1000)
 WORD_LAGS = logarithmic_lags(500, 12)
 
 RECIPE: dict[str, Any] = {
-    "task": {"name": "wikitext2-word", "batch_size": 8, "options": {"length": LENGTH, "words": WORDS}},
+    "task": {"name": "wikitext2-word", "batch_size": 4, "options": {"length": LENGTH, "words": WORDS}},
     "model": {"options": {"encoder": "embedding", "embedding_size": 64, "dropout": 0.1}},
     "optimiser": {"name": "adam", "learning_rate": 2e-3},
     "schedule": {"name": "cosine", "fraction": 1 / 32},
-    "budget": {"updates": 800},
+    "budget": {"updates": 1000},
     "loop": {"clip_norm": 1.0, "log_every": 50, "save_every": 100},
-    "evaluation": {"every": 400, "batches": 5, "batch_size": 16},
+    "evaluation": {"every": 500, "batches": 5, "batch_size": 16},
 }
 _SHAPE = {"embedding_size": 60, "heads": 6, "depth": 2, "feedforward": 179}
 MODELS = (
@@ -38,7 +38,7 @@ MODELS = (
 chunk, as in the document."""
 
 
-def run_wikitext2_words(out: Path, updates: int = 800) -> None:
+def run_wikitext2_words(out: Path, updates: int = 1000) -> None:
     """Trains all models and keeps the record after every one.
 
     Args:
@@ -55,7 +55,7 @@ def run_wikitext2_words(out: Path, updates: int = 800) -> None:
 _WHAT = "WikiText-2 learnt word by word, and the information in 100,000 words drawn from each model."
 _SCALED = (
     "The 5,000 most frequent words, <unk> standing for the others (13 % of the text more), not 33,278; width 64, where "
-    "the document goes from 16 to 2048; 800 updates of 8 chunks of 128 words, two fifths of a pass, by Adam, where the "
+    "the document goes from 16 to 2048; 1,000 updates of 4 chunks of 64 words, an eighth of a pass, by Adam, where the "
     "document trains by gradient descent until nothing is gained; dropout 0.1, not 0.4; half a million characters "
     "drawn, not two million; one run of each, not the best of three or five."
 )
