@@ -84,6 +84,6 @@ def _found(texts: list[str]) -> dict[str, Any]:
 
 
 def _curve(texts: list[str]) -> dict[str, Any]:
-    lags = LAGS[LAGS < max(map(len, texts))]
-    curve = described(measured(texts, lags), *FAR, None)
+    longest = max(map(len, texts))
+    curve = described(measured(texts, LAGS[longest > LAGS]), *FAR, None)
     return {"characters": sum(map(len, texts)), "texts": len(texts), "curve": curve}
