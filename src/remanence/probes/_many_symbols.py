@@ -16,8 +16,8 @@ import numpy as np
 from ._entropy import Estimator, weighted_logs
 from ._symbols import Symbols
 
-HELD = 1 << 22
-"""Pairs that are sorted together: some 200 MB at work."""
+HELD = 1 << 21
+"""Pairs that are sorted together: some 100 MB at work, for each thread."""
 _BLOCK = 1 << 20  # places that are looked at at a time
 _SMALL = 4096  # counts whose logarithms are looked up
 
@@ -85,11 +85,9 @@ def sorted_pairs(symbols: Symbols, lag: int, edges: np.ndarray, estimator: Estim
     pairs, without, different = 0.0, np.zeros(len(edges) - 1), 0
     for low, high in _ranges(first):
         found = _counted(symbols, lag, edges, low, high, int(first[low:high].sum()))
-        own = logs(found.together)
-        pairs += float(own.sum())
-        different += len(own)
-        change = logs(found.together[found.pair] - found.apart) - own[found.pair]
-        without += np.bincount(found.group, weights=change, minlength=len(without))
+        pairs += float(logs(found.together).sum())
+        different += len(found.together)
+        without += _changes(found, logs, len(edges) - 1)
     total, totals = first.sum(), sides[0].sum(1)
     value = logs.information(pairs, logs(first).sum() + logs(second).sum(), total)
     left = sum(np.array([logs(side.sum(0) - part).sum() for part in side]) for side in sides)
@@ -130,10 +128,20 @@ class _Counts(NamedTuple):
     """``(U,)``."""
     apart: np.ndarray
     """``(E,)``."""
-    pair: np.ndarray
-    """``(E,)``, below U."""
+    whole: np.ndarray
+    """``(E,)``: of the same pair in all groups."""
     group: np.ndarray
     """``(E,)``."""
+
+
+def _changes(found: _Counts, logs: _Logs, groups: int) -> np.ndarray:
+    """What the sum over pairs loses without each group: ``(G,)``. Most pairs are seen once, which needs no look-up."""
+    if groups == 1:
+        return np.zeros(1)
+    more = found.whole > 1
+    once = np.bincount(found.group[~more], minlength=groups) * logs(np.ones(1, np.int64))
+    whole, apart = found.whole[more], found.apart[more]
+    return np.bincount(found.group[more], weights=logs(whole - apart) - logs(whole), minlength=groups) - once
 
 
 def _ranges(first: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -174,18 +182,18 @@ def _counted(symbols: Symbols, lag: int, edges: np.ndarray, low: int, high: int,
     """Pairs whose first symbol is in a range: by sorting, or by a table where it is one symbol."""
     if high - low == 1:
         return _tabled(symbols, lag, edges, low)
-    groups, size = len(edges) - 1, symbols.alphabet
+    size, bits = symbols.alphabet, (len(edges) - 2).bit_length()  # the last bits of a key are its group
     keys, at = np.empty(total, np.int64), 0
     for group, first, second in _blocks(symbols, lag, edges):
         chosen = slice(None) if (low, high) == (0, size) else (first >= low) & (first < high)
-        part = ((first[chosen].astype(np.int64) - low) * size + second[chosen]) * groups + group
+        part = ((first[chosen].astype(np.int64) - low) * size + second[chosen] << bits) | group
         keys[at : at + len(part)] = part
         at += len(part)
     seen, counts = _runs(keys)
-    codes, group = np.divmod(seen, groups)
-    new = np.concatenate([[True], codes[1:] != codes[:-1]])[: len(codes)]
-    together = np.add.reduceat(counts, np.flatnonzero(new)) if len(codes) else counts
-    return _Counts(together, counts, np.cumsum(new) - 1, group)
+    begins = _begins(seen >> bits)
+    together = np.add.reduceat(counts, begins) if len(begins) else counts
+    whole = np.repeat(together, np.diff(np.append(begins, len(seen))))
+    return _Counts(together, counts, whole, seen & ((1 << bits) - 1))
 
 
 def _tabled(symbols: Symbols, lag: int, edges: np.ndarray, symbol: int) -> _Counts:
@@ -193,12 +201,17 @@ def _tabled(symbols: Symbols, lag: int, edges: np.ndarray, symbol: int) -> _Coun
     for group, first, second in _blocks(symbols, lag, edges):
         table[:, group] += np.bincount(second[first == symbol], minlength=symbols.alphabet)
     table = table[table.any(1)]
-    pair, group = table.nonzero()
-    return _Counts(table.sum(1), table[pair, group], pair, group)
+    together, (pair, group) = table.sum(1), table.nonzero()
+    return _Counts(together, table[pair, group], together[pair], group)
 
 
 def _runs(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Different keys in order, and how often they come. The keys are sorted in place."""
     keys.sort()
-    begins = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)])
+    begins = _begins(keys)
     return keys[begins], np.diff(np.append(begins, len(keys)))
+
+
+def _begins(ordered: np.ndarray) -> np.ndarray:
+    """Where another value begins."""
+    return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)])
