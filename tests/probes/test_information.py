@@ -125,6 +125,7 @@ def test_the_large_alphabet_path_counts_the_same():
 def test_sorting_finds_the_same_as_a_table(monkeypatch, estimator, held):
     monkeypatch.setattr(_many_symbols, "HELD", held)
     monkeypatch.setattr(_many_symbols, "_SMALL", 16)
+    monkeypatch.setattr(_many_symbols, "_BLOCK", 700)
     words = np.random.default_rng(0).geometric(0.1, (3, 1000)) % 40
     dense = quiet(words, [1, 5, 900], estimator=estimator)
     giant = quiet(probes.Symbols(words.ravel() * 200, np.arange(4) * 1000, 8000), [1, 5, 900], estimator=estimator)
@@ -142,7 +143,10 @@ def test_without_a_group_the_jackknife_is_what_the_other_groups_say():
         kept = np.delete(np.arange(299), np.arange(edges[group], min(edges[group + 1], 299)))
         pairs, counts = np.unique(np.stack([words[kept], words[kept + 1]]), axis=1, return_counts=True)
         left.append(float(information(counts, *pairs)))
-    assert_agrees(_many_symbols.sorted_pairs(symbols, 1, edges, "grassberger").error, math.sqrt(2 * np.var(left)))
+    assert_agrees(
+        _many_symbols.sorted_pairs(_many_symbols.Places.of(symbols, edges), 1, "grassberger").error,
+        math.sqrt(2 * np.var(left)),
+    )
 
 
 def test_a_jackknife_is_about_as_wide_as_a_bootstrap():

@@ -70,7 +70,7 @@ def _part(kept: Path, file: Path, loaded: list[Any], part: int, tokens: int) -> 
     if not kept.exists():
         if not loaded:
             loaded.extend(load_language_model(file))
-        kept.write_text(json.dumps(sample_texts(*loaded, TEXTS, tokens, seed=part)), encoding="utf-8")
+        kept.write_text(json.dumps(sample_texts(loaded[0], loaded[1], TEXTS, tokens, seed=part)), encoding="utf-8")
         print(f"{kept.stem}: done", flush=True)
     return json.loads(kept.read_text(encoding="utf-8"))
 

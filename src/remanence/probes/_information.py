@@ -17,7 +17,7 @@ from remanence._validate import message, one_of, positive_int
 from . import _plots
 from ._entropy import ESTIMATORS, Estimator
 from ._laws import _NORMAL, LAWS, InformationLaw, Law, Regime, best_law, find_regimes
-from ._many_symbols import SortedPairs, shuffled_value, sorted_pairs
+from ._many_symbols import Places, SortedPairs, shuffled_value, sorted_pairs
 from ._pair_counts import LARGEST_TABLE, group_edges, pairs_by_lag
 from ._result import ProbeResult
 from ._symbols import Symbols, Unit, as_symbols
@@ -251,13 +251,14 @@ def _by_tables(symbols: Symbols, lags: np.ndarray, how: _How) -> Iterator[_Row]:
 def _by_sorting(symbols: Symbols, lags: np.ndarray, how: _How) -> Iterator[_Row]:
     """Large alphabets, threads over lags: jackknife; lags share a floor until the pairs are half as many."""
     edges = group_edges(symbols, min(how.groups, len(symbols.values)) if how.resamples else 1)
+    places = Places.of(symbols, edges)
     floor, pairs = (0.0, 0.0), 0
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-        for found in _side_by_side(pool, lambda lag: sorted_pairs(symbols, int(lag), edges, how.estimator), lags):
+        for found in _side_by_side(pool, lambda lag: sorted_pairs(places, int(lag), how.estimator), lags):
             if not pairs or found.total < pairs / 2:
                 shuffle = partial(_shuffle, found, how)
                 floor, pairs = _floor(np.array(list(_side_by_side(pool, shuffle, range(how.draws))))), found.total
-            seen = max(np.count_nonzero(found.first), np.count_nonzero(found.second))
+            seen = int(max(np.count_nonzero(found.first), np.count_nonzero(found.second)))
             ends = (found.value - _NORMAL * found.error, found.value + _NORMAL * found.error, found.error)
             yield _Row(found.value, *ends, *floor, found.total, found.different, seen)
 

@@ -1,13 +1,15 @@
 """Mutual information of large alphabets, such as words: pairs are sorted, and no table of all of them is held.
 
-Pairs are looked at in ranges of their first symbol, at most ``HELD`` at a time. So memory is bounded, whatever the
-length of the sequence, and grows with the alphabet alone.
+Places are put in the order of their symbols, once for all lags, in a temporary file. Then pairs are looked at in ranges
+of their first symbol, at most ``HELD`` at a time. So memory is bounded, whatever the length of the sequence, and grows
+with the alphabet alone.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
+import tempfile
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -16,7 +18,7 @@ import numpy as np
 from ._entropy import Estimator, weighted_logs
 from ._symbols import Symbols
 
-HELD = 1 << 21
+HELD = 1 << 20
 """Pairs that are sorted together: some 100 MB at work, for each thread."""
 _BLOCK = 1 << 20  # places that are looked at at a time
 _SMALL = 4096  # counts whose logarithms are looked up
@@ -65,32 +67,78 @@ class _Logs:
         return np.log(totals) - (marginals - pairs + self.correction) / totals
 
 
-def sorted_pairs(symbols: Symbols, lag: int, edges: np.ndarray, estimator: Estimator) -> SortedPairs:
+@dataclasses.dataclass(frozen=True)
+class Places:
+    """All places, those of one symbol after those of another."""
+
+    symbols: Symbols
+    """Whose."""
+    edges: np.ndarray
+    """int64 ``(G + 1,)``, where groups of places begin."""
+    order: np.ndarray
+    """``(N,)``: the places, mapped."""
+    ends: np.ndarray
+    """int64 ``(A,)``: where those of each symbol end."""
+
+    @classmethod
+    def of(cls, symbols: Symbols, edges: np.ndarray) -> Places:
+        """Sorts them, a block at a time."""
+        values = symbols.values
+        blocks = [(at, values[at : at + _BLOCK]) for at in range(0, len(values), _BLOCK)]
+        ends = np.cumsum(sum(np.bincount(block, minlength=symbols.alphabet) for _, block in blocks))
+        following = np.concatenate([[0], ends[:-1]])
+        with tempfile.TemporaryFile() as file:
+            order = np.memmap(file, np.min_scalar_type(len(values)), "w+", shape=values.shape)
+            for at, block in blocks:
+                inside = np.argsort(block, kind="stable")
+                found = block[inside]
+                begins = _begins(found)
+                counts = np.diff(np.append(begins, len(found)))
+                rank = np.arange(len(found)) - np.repeat(begins, counts)
+                order[following[found] + rank] = at + inside
+                following[found[begins]] += counts
+            return cls(symbols, edges, order, ends)
+
+    def pairs(self, lag: int, low: int, high: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """First symbols less ``low``, second symbols and groups, of pairs whose first symbol is in a range."""
+        begin = int(self.ends[low - 1]) if low else 0
+        places = self.order[begin : self.ends[high - 1]].astype(np.int64)
+        starts = self.symbols.starts
+        last = starts[-1] if len(starts) == 2 else starts[np.searchsorted(starts, places, side="right")]
+        first = np.repeat(np.arange(high - low), np.diff(self.ends[low:high], prepend=begin))
+        if not (inside := places + lag < last).all():
+            places, first = places[inside], first[inside]
+        groups = np.searchsorted(self.edges, places, side="right") - 1
+        return first, self.symbols.values[places + lag], groups
+
+
+def sorted_pairs(places: Places, lag: int, estimator: Estimator) -> SortedPairs:
     """Counts the pairs at one lag by sorting them.
 
     Args:
-        symbols: of any alphabet.
+        places: of the symbols.
         lag: distance.
-        edges: int64 ``(G + 1,)``, where groups of places begin.
         estimator: of entropy.
 
     Example:
         >>> from remanence.probes._symbols import as_symbols
-        >>> found = sorted_pairs(as_symbols(b"0101"), 1, np.array([0, 4]), "plug-in")
+        >>> found = sorted_pairs(Places.of(as_symbols(b"0101"), np.array([0, 4])), 1, "plug-in")
         >>> found.total, found.different
         (3, 2)
     """
+    symbols, edges = places.symbols, places.edges
     logs, sides = _Logs(estimator), _marginals(symbols, lag, edges)
     first, second = (side.sum(0) for side in sides)
     pairs, without, different = 0.0, np.zeros(len(edges) - 1), 0
-    for low, high in _ranges(first):
-        found = _counted(symbols, lag, edges, low, high, int(first[low:high].sum()))
+    for low, high in _ranges(np.diff(places.ends, prepend=0)):
+        found = _counted(places, lag, low, high)
         pairs += float(logs(found.together).sum())
         different += len(found.together)
         without += _changes(found, logs, len(edges) - 1)
     total, totals = first.sum(), sides[0].sum(1)
     value = logs.information(pairs, logs(first).sum() + logs(second).sum(), total)
-    left = sum(np.array([logs(side.sum(0) - part).sum() for part in side]) for side in sides)
+    rest = [[logs(whole - part).sum() for part in side] for whole, side in zip((first, second), sides, strict=True)]
+    left = np.array(rest).sum(0)
     kept = (totals > 0) & (totals < total)
     values = logs.information(pairs + without[kept], left[kept], total - totals[kept])
     error = np.sqrt((len(values) - 1) * values.var()) if len(values) else np.nan
@@ -145,7 +193,7 @@ def _changes(found: _Counts, logs: _Logs, groups: int) -> np.ndarray:
 
 
 def _ranges(first: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Ranges of first symbols that have at most ``HELD`` pairs, or are a single symbol."""
+    """Ranges of first symbols that come at most ``HELD`` times, or are a single symbol."""
     ends = np.cumsum(first)
     low = 0
     while low < len(first):
@@ -178,17 +226,14 @@ def _marginals(symbols: Symbols, lag: int, edges: np.ndarray) -> np.ndarray:
     return counts
 
 
-def _counted(symbols: Symbols, lag: int, edges: np.ndarray, low: int, high: int, total: int) -> _Counts:
+def _counted(places: Places, lag: int, low: int, high: int) -> _Counts:
     """Pairs whose first symbol is in a range: by sorting, or by a table where it is one symbol."""
     if high - low == 1:
-        return _tabled(symbols, lag, edges, low)
-    size, bits = symbols.alphabet, (len(edges) - 2).bit_length()  # the last bits of a key are its group
-    keys, at = np.empty(total, np.int64), 0
-    for group, first, second in _blocks(symbols, lag, edges):
-        chosen = slice(None) if (low, high) == (0, size) else (first >= low) & (first < high)
-        part = ((first[chosen].astype(np.int64) - low) * size + second[chosen] << bits) | group
-        keys[at : at + len(part)] = part
-        at += len(part)
+        return _tabled(places.symbols, lag, places.edges, low)
+    bits = (len(places.edges) - 2).bit_length()  # the last bits of a key are its group
+    first, second, group = places.pairs(lag, low, high)
+    keys = (first * places.symbols.alphabet + second << bits) | group
+    del first, second, group
     seen, counts = _runs(keys)
     begins = _begins(seen >> bits)
     together = np.add.reduceat(counts, begins) if len(begins) else counts
