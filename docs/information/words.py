@@ -144,3 +144,47 @@ two, next to each other and eight stretches apart (drawn pieces are too short fo
 What they say, from an empty state:
 
 {samples}"""
+
+WIKITEXT_WORDS = """# WikiText-2, word by word
+
+{said}
+Figures 2b, 3c, 8 and 10 of document 003 at a small scale, with `RelLSTM` beside them. Words were drawn from each model
+and written out; what is measured is the information between characters, as in the document, and between words. Both
+parts of the text were cut into as many pieces of as many words, so that all estimates have about the same bias; it is
+taken off in the table. *perplexity* is that of the validation set with the same words, in chunks that start from an
+empty state. Other columns are as on the page about [characters](wikitext2.md).
+
+| source | parameters | perplexity | I(1) | I(10) | I(100) | I(1000) | xi | words | titles | topic, next | topic, far |
+|---|---|---|---|---|---|---|---|---|---|---|---|
+{rows}
+
+![Information between characters against lag](wikitext2_words.svg)
+
+Between words, less the bias, which is large for so many different words:
+
+![Information between words against lag in words](wikitext2_words_words.svg)
+
+What they say:
+
+{samples}"""
+
+LANGUAGE_MODEL = """# A language model that others have trained
+
+{said}
+Figure 3d of document 003, with another model. Texts start from the model's own sign for a start, and tokens are drawn
+from all that it holds possible. WikiText-2 is cut into as many pieces, each as long as one of the texts, so that both
+estimates have about the same bias; it is taken off in the table. *gamma* is that of a power law at lags 50 to 1000,
+*best* what Akaike's criterion prefers there.
+
+| source | texts | characters | I(1) | I(10) | I(100) | I(1000) | gamma | best |
+|---|---|---|---|---|---|---|---|---|
+{rows}
+
+![Information against lag](language_model.svg)
+
+The beginning of the first text:
+
+```text
+{sample}
+```
+"""
