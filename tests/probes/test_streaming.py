@@ -40,7 +40,7 @@ def written(path, content):
 
 FILES = {
     "bytes": lambda place, count: written(place / "a.bin", letters(count).astype(np.uint8).tobytes()),
-    "characters": lambda place, count: written(place / "a.txt", "aäbc".encode() * (count // 4)),
+    "characters": lambda place, count: written(place / "a.txt", "aäbc".encode() * (5 * count)),
     "words": lambda place, count: written(place / "w.txt", words(count)),
     "dna": lambda place, count: written(place / "a.fa", fasta(count)),
     "npy": lambda place, count: saved(place / "a.npy", letters(count) * 1000 - 5),
