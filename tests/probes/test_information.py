@@ -158,6 +158,13 @@ def test_a_jackknife_is_about_as_wide_as_a_bootstrap():
     assert np.isnan(quiet(probes.Symbols(chain.ravel() * 100, np.arange(401) * 100, 1200), [1], resamples=0).low).all()
 
 
+def test_fewer_pairs_have_a_greater_bias_of_their_own():
+    noise = np.random.default_rng(0).integers(0, 600, (20, 100))
+    found = quiet(noise, [1, 2, 50], draws=4)
+    assert (np.abs(found.excess) < 0.05 * found.bias).all()
+    assert found.bias[2] > 1.2 * found.bias[0]
+
+
 @pytest.mark.parametrize("held", [3, 100])
 def test_a_shuffle_in_ranges_keeps_the_marginals(monkeypatch, held):
     monkeypatch.setattr(_many_symbols, "HELD", held)

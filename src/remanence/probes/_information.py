@@ -24,6 +24,8 @@ from ._symbols import Symbols, Unit, as_symbols
 
 _ROUNDING = 1e-12
 """Nats that are not told from none."""
+_ALIKE = 0.01
+"""Share by which the number of pairs may differ between lags that have a floor in common."""
 _THIN = 5
 """Pairs for each different pair, below which the alphabet is too large for the sample."""
 
@@ -249,13 +251,13 @@ def _by_tables(symbols: Symbols, lags: np.ndarray, how: _How) -> Iterator[_Row]:
 
 
 def _by_sorting(symbols: Symbols, lags: np.ndarray, how: _How) -> Iterator[_Row]:
-    """Large alphabets, threads over lags: jackknife; lags share a floor until the pairs are half as many."""
+    """Large alphabets, threads over lags: jackknife; lags share a floor while they have about as many pairs."""
     edges = group_edges(symbols, min(how.groups, len(symbols.values)) if how.resamples else 1)
     places = Places.of(symbols, edges)
     floor, pairs = (0.0, 0.0), 0
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
         for found in _side_by_side(pool, lambda lag: sorted_pairs(places, int(lag), how.estimator), lags):
-            if not pairs or found.total < pairs / 2:
+            if abs(found.total - pairs) > _ALIKE * pairs:
                 shuffle = partial(_shuffle, found, how)
                 floor, pairs = _floor(np.array(list(_side_by_side(pool, shuffle, range(how.draws))))), found.total
             seen = int(max(np.count_nonzero(found.first), np.count_nonzero(found.second)))
