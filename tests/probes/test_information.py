@@ -161,8 +161,8 @@ def test_a_jackknife_is_about_as_wide_as_a_bootstrap():
 def test_fewer_pairs_have_a_greater_bias_of_their_own():
     noise = np.random.default_rng(0).integers(0, 600, (20, 100))
     found = quiet(noise, [1, 2, 50], draws=4)
-    assert (np.abs(found.excess) < 0.05 * found.bias).all()
-    assert found.bias[2] > 1.2 * found.bias[0]
+    assert (np.abs(found.excess) < 0.01 * found.bias).all()  # sharing the first one's would miss a tenth
+    assert found.bias[2] > 1.1 * found.bias[0]
 
 
 @pytest.mark.parametrize("held", [3, 100])
