@@ -201,7 +201,7 @@ def language_model():
     record = load_stored("information_language-model")
     sources = record["results"]["sources"]
     curves = {name: excess(source["curve"]) for name, source in sources.items()}
-    draw(HERE / "language_model.svg", curves, "lag", "nats", dashed=("WikiText-2, training",))
+    draw(HERE / "language_model.svg", curves, "lag", "nats", dashed=[name for name in curves if "shuffled" in name])
     rows = "\n".join(language_row(name, source) for name, source in sources.items())
     sample = record["results"]["sample"].strip()
     text = LANGUAGE_MODEL.format(said=said(record), rows=rows, sample=sample)

@@ -76,12 +76,20 @@ def _part(kept: Path, file: Path, loaded: list[Any], part: int, tokens: int) -> 
 
 
 def _found(texts: list[str]) -> dict[str, Any]:
-    """Curves of the texts and of as many pieces of WikiText-2, each as long as one of them: the bias is alike."""
+    """Curves of the texts and of as many pieces of WikiText-2, each as long as one of them: the bias is alike.
+
+    Texts of different kinds make information by themselves; that is what is left once each is shuffled.
+    """
     whole = load_bytes("wikitext-2/train.txt").decode("utf-8")
     starts = np.linspace(0, len(whole) - max(map(len, texts)), len(texts)).astype(int).tolist()
     pieces = [whole[start : start + len(text)] for start, text in zip(starts, texts, strict=True)]
     sources = {"SmolLM2-135M": texts, "WikiText-2, training": pieces}
-    return {"sources": {name: _curve(source) for name, source in sources.items()}}
+    shuffled = {f"{name}, each shuffled": [_shuffled(text) for text in source] for name, source in sources.items()}
+    return {"sources": {name: _curve(source) for name, source in (sources | shuffled).items()}}
+
+
+def _shuffled(text: str) -> str:
+    return "".join(np.random.default_rng(0).permutation(list(text)))
 
 
 def _curve(texts: list[str]) -> dict[str, Any]:
