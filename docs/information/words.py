@@ -198,7 +198,7 @@ estimates have about the same bias; it is taken off in the table. *gamma* is tha
   takes it for the quality of its data.
 - Beyond lag 50 nearly all of it is found too in texts that were shuffled, each within itself: code, prose and lists use
   different characters, and two places of one text share its kind at any distance. That does not fall with the lag and
-  is no memory. A curve of pooled texts, such as the document's, has this in it; WikiText-2, all of one kind, has little.
+  is no memory. A curve of pooled texts, such as the document's, has this in it; WikiText-2, of one kind, has little.
 
 The beginning of the first text:
 

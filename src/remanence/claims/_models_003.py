@@ -208,15 +208,14 @@ def _beyond_bias(source: Mapping[str, Any], shortest: int, longest: int) -> floa
     stored="information_language-model",
     place="section 5.2, figure 3d",
     printed="texts of a large language model (GPT-2) have much more information at long distances than WikiText-2",
-    measures="mean information less bias at lags 50 to 500 in texts of SmolLM2-135M, beside pieces of WikiText-2 of the "
-    "same lengths; and in the same texts once each is shuffled within itself",
+    measures="mean information less bias at lags 50 to 500 in texts of SmolLM2-135M and in pieces of WikiText-2 of the "
+    "same lengths; and in both once each text is shuffled within itself",
     tolerance="'much more' is thrice",
     assumptions="texts of different kinds are pooled, as in the document: what a shuffle of each leaves is no memory",
 )
 def language_models_have_more(results: Mapping[str, Any]) -> Evidence:
-    numbers: dict[str, Number] = {name: _beyond_bias(source, 50, 500) for name, source in results["sources"].items()}
-    ratio = numbers["SmolLM2-135M"] / max(numbers["WikiText-2, training"], 1e-9)  # type: ignore[operator]
-    return Evidence(ratio > 3, numbers=numbers | {"ratio": ratio})
+    found = {name: _beyond_bias(source, 50, 500) for name, source in results["sources"].items()}
+    return Evidence(found["SmolLM2-135M"] > 3 * found["WikiText-2, training"], numbers=dict[str, Number](found))
 
 
 def _ratio(part: Mapping[str, Any], lags: list[int], shortest: int, longest: int) -> float:
