@@ -189,12 +189,12 @@ def _share(results: Mapping[str, Any], label: str, shortest: int, longest: int) 
 )
 def words_hold_more_than_characters(results: Mapping[str, Any]) -> Evidence:
     characters = experiments.load_stored("information_wikitext2")["results"]
-    found: dict[str, Number] = {}
+    found: dict[str, float] = {}
     for name, record, label in (("words", results, "LSTM 64"), ("characters", characters, "LSTM 128")):
         found[f"{name}, lags 1 to 5"] = _share(record, label, 1, 5)
         found[f"{name}, lags 8 to 12"] = _share(record, label, 8, 12)
     short, middle = found["words, lags 1 to 5"], found["words, lags 8 to 12"]
-    return Evidence(short > 0.9 and middle > 2 * found["characters, lags 8 to 12"], numbers=found)
+    return Evidence(short > 0.9 and middle > 2 * found["characters, lags 8 to 12"], numbers=dict[str, Number](found))
 
 
 def _beyond_bias(source: Mapping[str, Any], shortest: int, longest: int) -> float:
