@@ -31,8 +31,9 @@ Transformers; one of them looks back on 32 steps only:
 - **LSTM**: at width 4, with 138 parameters, xi is longer than that of an RNN of width 32, as the document says, and as
   long as that of width 66. Up to width 8 the best law is an exponential; at width 32, and in some runs of more layers,
   a power law fits better up to lag 200, but see below.
-- **Transformer**: a power law, even at width 4. One that looks back on 32 steps follows the power law up to lag 32 and
-  falls exponentially from there on.
+- **Transformer**: a power law in every run at width 16; at width 4 in the better of two runs, while the other falls
+  exponentially. One that looks back on 32 steps follows the power law up to lag 32 and falls exponentially from there
+  on.
 - **Memories**: `MemLSTM`, which keeps all states, and `RelLSTM`, which keeps 20, follow the data's law over the whole
   range, about as closely as the Transformer of the same size after the same number of updates. `SABLSTM` is like
   the LSTM of its size. It reads a mean of its ten states here; with the sum, as published, its state overflowed

@@ -137,17 +137,23 @@ def depth_helps_once(results: Mapping[str, Any]) -> Evidence:
     stored="information_binary",
     place="section 5.1, figures 3a and 9",
     printed="in samples of Transformers, even of width 4, information falls more slowly than exponentially",
-    measures="best of exponential, power law and constant for each run; mean exponents, and that of the data",
-    tolerance="every run a power law; at width 16 an exponent within 0.1 of the data's",
+    measures="best of exponential, power law and constant; mean exponents, and that of the data",
+    tolerance="a power law in every run at width 16, with an exponent within 0.1 of the data's, and at width 4 in the "
+    "run with the least validation loss: the document keeps the best of five",
 )
 def transformers_keep_a_power_law(results: Mapping[str, Any]) -> Evidence:
     curves = {label: _of(results, label) for label in ("Transformer 4", "Transformer 16")}
-    power = all(curve["best"] == "power" for found in curves.values() for curve in found)
+    small = [model for model in results["models"] if model["label"] == "Transformer 4"]
+    best = min(small, key=lambda model: model["validation"])["curve"]
+    power = all(curve["best"] == "power" for curve in [best, *curves["Transformer 16"]])
     gammas = {
         label: float(np.mean([curve["fits"]["power"]["gamma"] for curve in found])) for label, found in curves.items()
     }
     data = results["data"]["training set"]["curve"]["fits"]["power"]["gamma"]
     numbers: dict[str, Number] = {f"gamma, {label}": gamma for label, gamma in gammas.items()} | {"gamma, data": data}
+    numbers["power laws, Transformer 4"] = (
+        f"{sum(run['curve']['best'] == 'power' for run in small)} of {len(small)} runs"
+    )
     return Evidence(power and abs(gammas["Transformer 16"] - data) < 0.1, numbers=numbers)
 
 
