@@ -3,11 +3,12 @@
 ``real_data.py`` beside it measures the real data anew.
 """
 
+import math
 from pathlib import Path
 from statistics import mean
 
 from picture import draw
-from words import BINARY, ESTIMATOR, FAR, HELD_OUT, WIKITEXT
+from words import BINARY, ESTIMATOR, FAR, HELD_OUT, LANGUAGE_MODEL, WIKITEXT, WIKITEXT_WORDS
 
 from remanence.experiments import load_stored, stored_names
 
@@ -146,31 +147,72 @@ def nearest(lags, lag):
 
 
 def wikitext2():
-    record = load_stored("information_wikitext2")
+    text_page("wikitext2", "wikitext2", WIKITEXT, lambda loss: f"{loss / math.log(2):.2f}")
+
+
+def wikitext2_words():
+    parts = text_page("wikitext2-words", "wikitext2_words", WIKITEXT_WORDS, lambda loss: f"{math.exp(loss):.0f}")
+    curves = {name: excess(part["words"]) for name, part in parts.items()}
+    draw(HERE / "wikitext2_words_words.svg", curves, "lag in words", "nats", dashed=("training", "validation"))
+
+
+def text_page(name, stem, words, shown):
+    """A page about models of a text; ``shown`` words their validation loss."""
+    record = load_stored(f"information_{name}")
     results = record["results"]
     parts = {"training": results["data"]["train"], "validation": results["data"]["validation"]}
     parts |= {model["label"]: model for model in results["models"]}
     curves = {name: points(part["curve"]) for name, part in parts.items()}
-    draw(HERE / "wikitext2.svg", curves, "lag", "nats", dashed=("training", "validation"))
-    rows = "\n".join(text_row(name, part) for name, part in parts.items())
+    draw(HERE / f"{stem}.svg", curves, "lag", "nats", dashed=("training", "validation"))
+    rows = "\n".join(text_row(name, part, shown) for name, part in parts.items())
     samples = "\n".join(f"*{m['label']}*\n\n```text\n{m['sample'].strip()}\n```\n" for m in results["models"])
-    text = WIKITEXT.format(said=said(record), rows=rows, samples=samples)
-    (HERE / "wikitext2.md").write_text(text, encoding="utf-8")
+    text = words.format(said=said(record), rows=rows, samples=samples)
+    (HERE / f"{stem}.md").write_text(text, encoding="utf-8")
+    return parts
 
 
-def text_row(name, part):
+def excess(curve):
+    """Lags and estimates less their bias, above the floor."""
+    rows = zip(curve["lags"], curve["values"], curve["bias"], curve["floor"], strict=True)
+    kept = [(lag, value - bias) for lag, value, bias, floor in rows if value > floor]
+    return [lag for lag, _ in kept], [value for _, value in kept]
+
+
+def text_row(name, part, shown):
     curve, quality = part["curve"], part["quality"]
     size = f"{part['parameters']:,}" if "parameters" in part else "-"
-    loss = f"{part['validation'] / 0.6931:.2f}" if "validation" in part else "-"
-    excess = {lag: near(curve, lag) - bias_near(curve, lag) for lag in (1, 10, 100, 1000)}
-    values = " | ".join(f"{value:.2g}" for value in excess.values())
+    loss = shown(part["validation"]) if "validation" in part else "-"
     short = part["short"]["exponential"]
     titles = "-" if quality["balanced_titles"] is None else f"{quality['balanced_titles']:.0%} of {quality['titles']}"
     topic = " | ".join(
         "-" if value is None else f"{value:.3f}" for value in (quality["topic"][0], quality["topic"][-1])
     )
     words = f"{quality['valid_words']:.0%}"
-    cells = [name, size, loss, values, f"{short['xi']:.2f}", words, titles, topic]
+    cells = [name, size, loss, less_bias(curve), f"{short['xi']:.2f}", words, titles, topic]
+    return f"| {' | '.join(cells)} |"
+
+
+def less_bias(curve):
+    """Estimates less their bias at four lags, as cells."""
+    return " | ".join(f"{near(curve, lag) - bias_near(curve, lag):.2g}" for lag in (1, 10, 100, 1000))
+
+
+def language_model():
+    record = load_stored("information_language-model")
+    sources = record["results"]["sources"]
+    curves = {name: excess(source["curve"]) for name, source in sources.items()}
+    draw(HERE / "language_model.svg", curves, "lag", "nats", dashed=[name for name in curves if "shuffled" in name])
+    rows = "\n".join(language_row(name, source) for name, source in sources.items())
+    sample = record["results"]["sample"].strip()
+    text = LANGUAGE_MODEL.format(said=said(record), rows=rows, sample=sample)
+    (HERE / "language_model.md").write_text(text, encoding="utf-8")
+
+
+def language_row(name, source):
+    curve = source["curve"]
+    fit = curve["fits"]["power"]
+    gamma = "-" if fit is None else f"{fit['gamma']:.2f} ({fit['interval'][0]:.2f} to {fit['interval'][1]:.2f})"
+    cells = [name, str(source["texts"]), f"{source['characters']:,}", less_bias(curve), gamma, curve["best"] or "-"]
     return f"| {' | '.join(cells)} |"
 
 
@@ -180,6 +222,7 @@ def bias_near(curve, lag):
 
 def main():
     pages = {"binary": binary, "estimator": estimator, "held-out": held_out, "wikitext2": wikitext2}
+    pages |= {"wikitext2-words": wikitext2_words, "language-model": language_model}
     for name, write in pages.items():
         if f"information_{name}" in stored_names():
             write()

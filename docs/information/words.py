@@ -31,8 +31,9 @@ Transformers; one of them looks back on 32 steps only:
 - **LSTM**: at width 4, with 138 parameters, xi is longer than that of an RNN of width 32, as the document says, and as
   long as that of width 66. Up to width 8 the best law is an exponential; at width 32, and in some runs of more layers,
   a power law fits better up to lag 200, but see below.
-- **Transformer**: a power law, even at width 4. One that looks back on 32 steps follows the power law up to lag 32 and
-  falls exponentially from there on.
+- **Transformer**: a power law in every run at width 16; at width 4 in the better of two runs, while the other falls
+  exponentially. One that looks back on 32 steps follows the power law up to lag 32 and falls exponentially from there
+  on.
 - **Memories**: `MemLSTM`, which keeps all states, and `RelLSTM`, which keeps 20, follow the data's law over the whole
   range, about as closely as the Transformer of the same size after the same number of updates. `SABLSTM` is like
   the LSTM of its size. It reads a mean of its ten states here; with the sum, as published, its state overflowed
@@ -144,3 +145,65 @@ two, next to each other and eight stretches apart (drawn pieces are too short fo
 What they say, from an empty state:
 
 {samples}"""
+
+WIKITEXT_WORDS = """# WikiText-2, word by word
+
+{said}
+Figures 2b, 3c, 8 and 10 of document 003 at a small scale, with `RelLSTM` beside them. Words were drawn from each model
+and written out; what is measured is the information between characters, as in the document, and between words. Both
+parts of the text were cut into as many pieces of as many words, so that all estimates have about the same bias; it is
+taken off in the table. *perplexity* is that of the validation set with the same words, in chunks that start from an
+empty state. Other columns are as on the page about [characters](wikitext2.md).
+
+| source | parameters | perplexity | I(1) | I(10) | I(100) | I(1000) | xi | words | titles | topic, next | topic, far |
+|---|---|---|---|---|---|---|---|---|---|---|---|
+{rows}
+
+![Information between characters against lag](wikitext2_words.svg)
+
+Between words, less the bias, which is large for so many different words:
+
+![Information between words against lag in words](wikitext2_words_words.svg)
+
+- Between words the text's information falls from lag 1 to lag 160 as slowly as a power law does, with no short range of
+  its own: that range is the spelling.
+- Spelling comes with the words. At lags 1 to 5 LSTM and Transformer have nine tenths of the text's information, at lag
+  10 half of it. The LSTM of [characters](wikitext2.md), twice as wide and trained on more of the text, has a seventh
+  there. Beyond lag 20 little is left of either. The document finds more, with more training.
+- The Transformer foretells best and has more of the next word's information than the LSTM.
+- `RelLSTM` foretells worst here, and its curve does not fall: rows that were drawn from it differ in kind. In some
+  `<unk>` never comes, in others it is every other word, from the beginning of a row to its end. As with
+  [bits](binary.md), what its memory holds is how a row began. In training its state was carried from chunk to chunk,
+  and so its memory was empty only once; drawing starts from an empty one.
+- So little training does not say which of them would hold more of a text in the end.
+
+What they say:
+
+{samples}"""
+
+LANGUAGE_MODEL = """# A language model that others have trained
+
+{said}
+Figure 3d of document 003, with another model. Texts start from the model's own sign for a start, and tokens are drawn
+from all that it holds possible. WikiText-2 is cut into as many pieces, each as long as one of the texts, so that both
+estimates have about the same bias; it is taken off in the table. *gamma* is that of a power law at lags 50 to 1000,
+*best* what Akaike's criterion prefers there.
+
+| source | texts | characters | I(1) | I(10) | I(100) | I(1000) | gamma | best |
+|---|---|---|---|---|---|---|---|---|
+{rows}
+
+![Information against lag](language_model.svg)
+
+- From lag 10 on the model's texts have several times the information of WikiText-2. The document says so of GPT-2, and
+  takes it for the quality of its data.
+- Beyond lag 50 nearly all of it is found too in texts that were shuffled, each within itself: code, prose and lists use
+  different characters, and two places of one text share its kind at any distance. That does not fall with the lag and
+  is no memory. A curve of pooled texts, such as the document's, has this in it; WikiText-2, of one kind, has little.
+
+The beginning of the first text:
+
+```text
+{sample}
+```
+"""

@@ -65,6 +65,22 @@ def doubled_information(original):
     return load
 
 
+def flattened(label):
+    """Stored curves of one model that say no more than their bias."""
+
+    def mutate(original):
+        def load(name):
+            record = original(name)
+            for model in record["results"]["models"]:
+                if model["label"] == label:
+                    model["curve"]["values"] = model["curve"]["bias"]
+            return record
+
+        return load
+
+    return mutate
+
+
 def power_law_as_printed(original):
     def transfer(eigenvalue, t, k):
         steps = torch.arange(1, k + 2).double()
@@ -380,6 +396,8 @@ MUTATIONS = {
     "003.context": (*STORED, exchanged("Transformer 16 context 32", "Transformer 16")),
     "003.held-out": (*STORED, exchanged("WikiText-2, validation", "text8, validation")),
     "003.held-out-more": (*STORED, doubled_information),
+    "003.words": (*STORED, flattened("LSTM 64")),
+    "003.figure3d": (*STORED, exchanged("SmolLM2-135M", "WikiText-2, training")),
     "004.1.1": (NN, "RNN", with_options(nonlinearity="relu")),
     "004.1.2": ("torch", "tanh", lambda o: lambda h: o(2 * h)),
     "004.1.3": (HERE + "_optimisation_004", "recurrence", lambda o: lambda w, h, *a: h + o(w, h, *a)),

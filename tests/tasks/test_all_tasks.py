@@ -53,6 +53,7 @@ NEEDED = {
     PtbWord(): "ptb/ptb.train.txt",
     WikiText2Char(): "wikitext-2/train.txt",
     WikiText2Word(): "wikitext-2/train.txt",
+    WikiText2Word(words=1000): "wikitext-2/train.txt",
 }
 
 

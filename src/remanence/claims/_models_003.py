@@ -10,6 +10,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from remanence import experiments
 from remanence.experiments._curves import refitted
 from remanence.nn import SequenceModel
 
@@ -136,17 +137,23 @@ def depth_helps_once(results: Mapping[str, Any]) -> Evidence:
     stored="information_binary",
     place="section 5.1, figures 3a and 9",
     printed="in samples of Transformers, even of width 4, information falls more slowly than exponentially",
-    measures="best of exponential, power law and constant for each run; mean exponents, and that of the data",
-    tolerance="every run a power law; at width 16 an exponent within 0.1 of the data's",
+    measures="best of exponential, power law and constant; mean exponents, and that of the data",
+    tolerance="a power law in every run at width 16, with an exponent within 0.1 of the data's, and at width 4 in the "
+    "run with the least validation loss: the document keeps the best of five",
 )
 def transformers_keep_a_power_law(results: Mapping[str, Any]) -> Evidence:
     curves = {label: _of(results, label) for label in ("Transformer 4", "Transformer 16")}
-    power = all(curve["best"] == "power" for found in curves.values() for curve in found)
+    small = [model for model in results["models"] if model["label"] == "Transformer 4"]
+    best = min(small, key=lambda model: model["validation"])["curve"]
+    power = all(curve["best"] == "power" for curve in [best, *curves["Transformer 16"]])
     gammas = {
         label: float(np.mean([curve["fits"]["power"]["gamma"] for curve in found])) for label, found in curves.items()
     }
     data = results["data"]["training set"]["curve"]["fits"]["power"]["gamma"]
     numbers: dict[str, Number] = {f"gamma, {label}": gamma for label, gamma in gammas.items()} | {"gamma, data": data}
+    numbers["power laws, Transformer 4"] = (
+        f"{sum(run['curve']['best'] == 'power' for run in small)} of {len(small)} runs"
+    )
     return Evidence(power and abs(gammas["Transformer 16"] - data) < 0.1, numbers=numbers)
 
 
@@ -167,6 +174,54 @@ def beyond_the_context_all_is_lost(results: Mapping[str, Any]) -> Evidence:
         numbers[f"run {number}, within"] = within.verdict if within else "nothing to fit"
         numbers[f"run {number}, beyond"] = beyond.verdict if beyond else "nothing to fit"
     return Evidence(holds, numbers=numbers)
+
+
+def _share(results: Mapping[str, Any], label: str, shortest: int, longest: int) -> float:
+    """Of the training text's information, less the bias of both, at a range of lags."""
+    curves = [results["data"]["train"]["curve"], *_of(results, label)]
+    rows = zip(*([curve[name] for curve in curves for name in ("values", "bias")] + [curves[0]["lags"]]), strict=True)
+    chosen = [row for *row, lag in rows if shortest <= lag <= longest]
+    return sum(row[2] - row[3] for row in chosen) / sum(row[0] - row[1] for row in chosen)
+
+
+@stored_claim(
+    "003.words",
+    stored="information_wikitext2-words",
+    place="section 4.2.2 and Appendix E.2, figures 2 and 8",
+    printed="small LSTMs of words hold the information at short and intermediate distances, those of characters do not",
+    measures="share of the training text's information between characters in samples of LSTMs of either kind",
+    tolerance="words: nine tenths at lags 1 to 5; at lags 8 to 12 twice the share that characters have",
+    assumptions="both learnt little: an eighth of a pass over the words, half a pass over the characters",
+)
+def words_hold_more_than_characters(results: Mapping[str, Any]) -> Evidence:
+    characters = experiments.load_stored("information_wikitext2")["results"]
+    found: dict[str, float] = {}
+    for name, record, label in (("words", results, "LSTM 64"), ("characters", characters, "LSTM 128")):
+        found[f"{name}, lags 1 to 5"] = _share(record, label, 1, 5)
+        found[f"{name}, lags 8 to 12"] = _share(record, label, 8, 12)
+    short, middle = found["words, lags 1 to 5"], found["words, lags 8 to 12"]
+    return Evidence(short > 0.9 and middle > 2 * found["characters, lags 8 to 12"], numbers=dict[str, Number](found))
+
+
+def _beyond_bias(source: Mapping[str, Any], shortest: int, longest: int) -> float:
+    curve = source["curve"]
+    rows = zip(curve["lags"], curve["values"], curve["bias"], strict=True)
+    return float(np.mean([value - bias for lag, value, bias in rows if shortest <= lag <= longest]))
+
+
+@stored_claim(
+    "003.figure3d",
+    stored="information_language-model",
+    place="section 5.2, figure 3d",
+    printed="texts of a large language model (GPT-2) have much more information at long distances than WikiText-2",
+    measures="mean information less bias at lags 50 to 500 in texts of SmolLM2-135M and in pieces of WikiText-2 of the "
+    "same lengths; and in both once each text is shuffled within itself",
+    tolerance="'much more' is thrice",
+    assumptions="texts of different kinds are pooled, as in the document: what a shuffle of each leaves is no memory",
+)
+def language_models_have_more(results: Mapping[str, Any]) -> Evidence:
+    found = {name: _beyond_bias(source, 50, 500) for name, source in results["sources"].items()}
+    return Evidence(found["SmolLM2-135M"] > 3 * found["WikiText-2, training"], numbers=dict[str, Number](found))
 
 
 def _ratio(part: Mapping[str, Any], lags: list[int], shortest: int, longest: int) -> float:

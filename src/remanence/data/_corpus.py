@@ -171,6 +171,35 @@ def corpus_of_words(parts: Sequence[Sequence[str]], separator: str = " ") -> Cor
     return Corpus._of(tokens, Vocabulary(tuple(numbers), separator))
 
 
+def frequent_words(corpus: Corpus, count: int, other: str = "<unk>") -> Corpus:
+    """Keeps the words that are most frequent in training and writes a sign for all others.
+
+    Args:
+        corpus: Of words.
+        count: How many words are kept, the sign included.
+        other: The sign; it must be one of the words.
+
+    Returns:
+        The corpus, its words in their old order.
+
+    Example:
+        >>> corpus = corpus_of_words([["so", "<unk>", "be", "so"], ["be", "be"], ["so", "so"]])
+        >>> cut = frequent_words(corpus, 2)
+        >>> cut.vocabulary.symbols, cut.validation.tolist()
+        (('so', '<unk>'), [1, 1])
+    """
+    _validate.positive_int("count", count, 2)
+    frequency = torch.bincount(corpus.train.long(), minlength=len(corpus.vocabulary))
+    sign = corpus.vocabulary.numbers[other]
+    frequency[sign] = len(corpus.train) + 1  # always among the kept
+    kept = frequency.argsort(descending=True, stable=True)[:count].sort().values
+    number = torch.full((len(frequency),), int((kept == sign).nonzero()))
+    number[kept] = torch.arange(len(kept))
+    parts = [number[part.long()].numpy() for part in (corpus.train, corpus.validation, corpus.test)]
+    words = tuple(corpus.vocabulary.symbols[word] for word in kept.tolist())
+    return Corpus._of(parts, Vocabulary(words, corpus.vocabulary.separator))
+
+
 def words_of(text: str) -> list[str]:
     r"""Splits a text into words, with a sign for the end after every line.
 

@@ -10,10 +10,12 @@ from remanence.experiments._dense import run_dense
 from remanence.experiments._estimator import run_estimator
 from remanence.experiments._gradients import run_gradients
 from remanence.experiments._held_out import run_held_out
+from remanence.experiments._language_model import run_language_model
 from remanence.experiments._memory import run_memory
 from remanence.experiments._others import run_others
 from remanence.experiments._recall import run_recall
 from remanence.experiments._wikitext import run_wikitext2
+from remanence.experiments._wikitext_words import run_wikitext2_words
 
 EXPERIMENTS = {
     "attention": run_attention,
@@ -25,8 +27,10 @@ EXPERIMENTS = {
     "held-out": run_held_out,
     "memory": run_memory,
     "others": run_others,
+    "language-model": run_language_model,
     "recall": run_recall,
     "wikitext2": run_wikitext2,
+    "wikitext2-words": run_wikitext2_words,
 }
 
 if __name__ == "__main__":

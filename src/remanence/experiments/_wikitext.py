@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def run_wikitext2(out: Path, updates: int = 1200) -> None:
         updates: batches that each model learns from.
     """
     recipe = RECIPE | {"budget": {"updates": updates}}
-    data, results = _data(), []
+    data, results = both_parts(WikiText2Char(length=LENGTH), SAMPLES, text_found), []
     for entry in MODELS:
         results += run_entries([entry], recipe, _measure, out, weights="last")
         keep("information_wikitext2", _WHAT, _SCALED, {"recipe": recipe, "data": data, "models": results}, out)
@@ -61,7 +62,7 @@ _SCALED = (
 def _measure(model: SequenceModel, task: Any, seed: int) -> dict[str, Any]:
     tokens = draw_sequences(model, task, SAMPLES, seed)
     sample = as_texts(tokens[:1, :400], task.vocabulary)[0]
-    return {"validation": fresh_loss(model, task), "sample": sample} | _found(tokens, task)
+    return {"validation": fresh_loss(model, task), "sample": sample} | text_found(tokens, task)
 
 
 @torch.no_grad()
@@ -75,7 +76,13 @@ def fresh_loss(model: SequenceModel, task: Any, batches: int = 20) -> float:
     return float(torch.stack([task.loss(model(batch.inputs)[0], batch) for batch in drawn]).mean())
 
 
-def _found(tokens: torch.Tensor, task: Any) -> dict[str, Any]:
+def text_found(tokens: torch.Tensor, task: Any) -> dict[str, Any]:
+    """What is kept of tokens of a text: their curve as characters, the laws of its ranges, and the quality.
+
+    Args:
+        tokens: ``(rows, length)``.
+        task: whose tokens they are.
+    """
     curve = measured(symbols_of(tokens, task), LAGS)
     reference = as_texts(task.corpus.train.unsqueeze(0), task.vocabulary)
     quality = text_quality(as_texts(tokens, task.vocabulary), reference)
@@ -87,13 +94,18 @@ def _found(tokens: torch.Tensor, task: Any) -> dict[str, Any]:
     }
 
 
-def _data() -> dict[str, Any]:
-    """Pieces of the training and the validation text, as many and as long as the samples: the bias is the same."""
-    task = WikiText2Char(length=SAMPLES.length)
-    found = {}
-    for split in ("train", "validation"):
-        text = task.corpus.train if split == "train" else task.corpus.validation
-        starts = torch.linspace(0, len(text) - SAMPLES.length, SAMPLES.rows).long()
-        tokens = torch.stack([text[start : start + SAMPLES.length] for start in starts.tolist()])
-        found[split] = _found(tokens, task)
-    return found
+def both_parts(task: Any, amount: Amount, found: Callable[[torch.Tensor, Any], dict[str, Any]]) -> dict[str, Any]:
+    """Pieces of the training and the validation text, as many and as long as the samples: the bias is the same.
+
+    Args:
+        task: the text.
+        amount: of pieces.
+        found: takes their tokens and the task; gives what is kept.
+    """
+    parts = {"train": task.corpus.train, "validation": task.corpus.validation}
+    return {split: found(_pieces(text, amount), task) for split, text in parts.items()}
+
+
+def _pieces(text: torch.Tensor, amount: Amount) -> torch.Tensor:
+    starts = torch.linspace(0, len(text) - amount.length, amount.rows).long()
+    return torch.stack([text[start : start + amount.length] for start in starts.tolist()])

@@ -30,12 +30,12 @@ def entropy(counts: np.ndarray, estimator: Estimator = "grassberger") -> np.ndar
         np.float64(0.6931)
     """
     total = counts.sum(-1).astype(float)
-    mean = _weighted_logs(counts, estimator).sum(-1) / total
+    mean = weighted_logs(counts, estimator).sum(-1) / total
     extra = ((counts > 0).sum(-1) - 1) / (2 * total) if estimator == "miller-madow" else 0.0
     return np.log(total) - mean + extra
 
 
-def _weighted_logs(counts: np.ndarray, estimator: Estimator) -> np.ndarray:
+def weighted_logs(counts: np.ndarray, estimator: Estimator) -> np.ndarray:
     """Count times the estimator's stand-in for its logarithm; 0 where it is 0."""
     n = torch.from_numpy(np.asarray(counts, dtype=float))
     seen = n.clamp(min=1)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,13 +16,16 @@ from remanence._validate import message, one_of, positive_int
 
 from . import _plots
 from ._entropy import ESTIMATORS, Estimator
-from ._laws import LAWS, InformationLaw, Law, Regime, best_law, find_regimes
-from ._pair_counts import PairCounts, pairs_by_lag
+from ._laws import _NORMAL, LAWS, InformationLaw, Law, Regime, best_law, find_regimes
+from ._many_symbols import Places, SortedPairs, shuffled_value, sorted_pairs
+from ._pair_counts import LARGEST_TABLE, group_edges, pairs_by_lag
 from ._result import ProbeResult
 from ._symbols import Symbols, Unit, as_symbols
 
 _ROUNDING = 1e-12
 """Nats that are not told from none."""
+_ALIKE = 0.01
+"""Share by which the number of pairs may differ between lags that have a floor in common."""
 _THIN = 5
 """Pairs for each different pair, below which the alphabet is too large for the sample."""
 
@@ -40,11 +45,12 @@ class MutualInformation(ProbeResult):
     values: np.ndarray
     """``(K,)``, nats; a little below zero is possible, as the estimate scatters."""
     low: np.ndarray
-    """``(K,)``: lower end of the 95 % interval, from a bootstrap over groups of places; NaN without one."""
+    """``(K,)``: lower end of the 95 % interval, from a bootstrap over groups of places; NaN without one.
+    Of more than 512 symbols, where that is slow, from a standard error by leaving out group after group."""
     high: np.ndarray
     """``(K,)``: upper end."""
     error: np.ndarray
-    """``(K,)``: standard error, of the same bootstrap."""
+    """``(K,)``: standard error, found with the interval."""
     bias: np.ndarray
     """``(K,)``: mean estimate from pairs without any dependence; grows as symbols grow many and pairs few."""
     floor: np.ndarray
@@ -196,37 +202,81 @@ def mutual_information(
     positive_int("seed", seed, 0)
     symbols = as_symbols(sequence, unit)
     distances = _checked_lags(lags, symbols)
-    rows, thin, seen, floor = [], False, 0, None
-    for lag, counts in zip(distances, pairs_by_lag(symbols, distances, groups), strict=True):
-        generator = np.random.default_rng([seed, lag])
-        estimate = _estimate(counts, estimator, resamples, generator)
-        if floor is None or symbols.values.dtype == np.uint8 or counts.total < floor[1] / 2:
-            floor = (_floor(counts, estimator, draws, generator), counts.total)
-        rows.append([*estimate, *floor[0], counts.total])
-        thin |= counts.total < _THIN * len(counts.first)
-        seen = max(seen, len(np.unique(counts.first)), len(np.unique(counts.second)))
-    values, low, high, error, bias, bar, pairs = np.array(rows).T
-    remarks = _remarks(distances, values, bar, thin)
+    how = _How(estimator, groups, resamples, draws, seed)
+    rows = list((_by_tables if symbols.alphabet <= LARGEST_TABLE else _by_sorting)(symbols, distances, how))
+    value, low, high, error, bias, floor = (np.array([getattr(row, name) for row in rows]) for name in _Row._fields[:6])
+    pairs = np.array([row.pairs for row in rows], np.int64)
+    remarks = _remarks(distances, value, floor, any(row.pairs < _THIN * row.different for row in rows))
     for remark in remarks:
         warnings.warn(remark, stacklevel=2)
-    sequences = len(symbols.starts) - 1
+    sequences, seen = len(symbols.starts) - 1, max(row.alphabet for row in rows)
     return MutualInformation(
-        distances, values, low, high, error, bias, bar, pairs.astype(np.int64), seen, sequences, estimator, remarks
+        distances, value, low, high, error, bias, floor, pairs, seen, sequences, estimator, remarks
     )
 
 
-def _estimate(
-    counts: PairCounts, estimator: Estimator, resamples: int, generator: np.random.Generator
-) -> tuple[float, float, float, float]:
-    value = counts.value(estimator)
-    spread = counts.resampled(estimator, resamples, generator)
-    low, high = np.percentile(spread, [2.5, 97.5])
-    return value, value + low, value + high, float(spread.std())
+class _How(NamedTuple):
+    estimator: Estimator
+    groups: int
+    resamples: int
+    draws: int
+    seed: int
 
 
-def _floor(counts: PairCounts, estimator: Estimator, draws: int, generator: np.random.Generator) -> tuple[float, float]:
-    """Bias and floor; of a large alphabet, whose draws are slow, lags share them until the pairs are half as many."""
-    noise = counts.independent(estimator, draws, generator)
+class _Row(NamedTuple):
+    """What is found at one lag."""
+
+    value: float
+    low: float
+    high: float
+    error: float
+    bias: float
+    floor: float
+    pairs: int
+    different: int
+    alphabet: int
+
+
+def _by_tables(symbols: Symbols, lags: np.ndarray, how: _How) -> Iterator[_Row]:
+    """Small alphabets: bootstrap, and a floor for each lag."""
+    for lag, counts in zip(lags, pairs_by_lag(symbols, lags, how.groups), strict=True):
+        generator = np.random.default_rng([how.seed, lag])
+        value = counts.value(how.estimator)
+        spread = counts.resampled(how.estimator, how.resamples, generator)
+        low, high = np.percentile(spread, [2.5, 97.5])
+        noise = counts.independent(how.estimator, how.draws, generator)
+        seen = max(len(np.unique(counts.first)), len(np.unique(counts.second)))
+        ends = (value + low, value + high, float(spread.std()))
+        yield _Row(value, *ends, *_floor(noise), counts.total, len(counts.first), seen)
+
+
+def _by_sorting(symbols: Symbols, lags: np.ndarray, how: _How) -> Iterator[_Row]:
+    """Large alphabets, threads over lags: jackknife; lags share a floor while they have about as many pairs."""
+    edges = group_edges(symbols, min(how.groups, len(symbols.values)) if how.resamples else 1)
+    places = Places.of(symbols, edges)
+    floor, pairs = (0.0, 0.0), 0
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        for found in _side_by_side(pool, lambda lag: sorted_pairs(places, int(lag), how.estimator), lags):
+            if abs(found.total - pairs) > _ALIKE * pairs:
+                shuffle = partial(_shuffle, found, how)
+                floor, pairs = _floor(np.array(list(_side_by_side(pool, shuffle, range(how.draws))))), found.total
+            seen = int(max(np.count_nonzero(found.first), np.count_nonzero(found.second)))
+            ends = (found.value - _NORMAL * found.error, found.value + _NORMAL * found.error, found.error)
+            yield _Row(found.value, *ends, *floor, found.total, found.different, seen)
+
+
+def _side_by_side(pool: ThreadPoolExecutor, work: Callable[[Any], Any], items: Sequence[Any] | np.ndarray) -> Iterator:
+    """As many at a time as there are threads: results that wait for their turn take memory."""
+    for at in range(0, len(items), torch.get_num_threads()):
+        yield from pool.map(work, items[at : at + torch.get_num_threads()])
+
+
+def _shuffle(found: SortedPairs, how: _How, draw: int) -> float:
+    return shuffled_value(found, how.estimator, np.random.default_rng([how.seed, found.total, draw]))
+
+
+def _floor(noise: np.ndarray) -> tuple[float, float]:
+    """Bias and floor."""
     return float(noise.mean()), float(noise.mean() + 2 * noise.std(ddof=1)) + _ROUNDING
 
 

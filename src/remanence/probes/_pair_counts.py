@@ -1,4 +1,4 @@
-"""Counts of the pairs at each lag, apart by groups of places, from which bootstrap and floor follow."""
+"""Tables of the pairs at each lag, apart by groups of places, from which bootstrap and floor follow."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from ._entropy import Estimator, information
 from ._symbols import Symbols
 
 _TABLE_CELLS = 1 << 23  # numbers in the tables that are held at a time
-_DENSE_CELLS = 1 << 22  # a greater table of all pairs gives way to sorting
-_PRODUCT_CELLS = 1 << 18
+_DENSE_CELLS = 1 << 22
 _BLOCK = 1 << 22  # places that are looked at at a time
+LARGEST_TABLE = 512
+"""Alphabet from which on the table of all pairs gives way to sorting."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,27 +61,10 @@ class PairCounts:
         together = self.counts.sum(0)
         seen = [np.unique(side, return_inverse=True)[1] for side in (self.first, self.second)]
         rows, columns = (np.bincount(side, weights=together) for side in seen)
-        if len(rows) * len(columns) > _PRODUCT_CELLS:
-            return np.array([_shuffled(rows, columns, estimator, generator) for _ in range(draws)])
         chances = np.outer(rows, columns).ravel() / self.total**2
         drawn = generator.multinomial(self.total, chances / chances.sum(), size=draws)
         first, second = np.divmod(np.arange(len(chances)), len(columns))
         return information(drawn, first, second, estimator)
-
-
-def _shuffled(rows: np.ndarray, columns: np.ndarray, estimator: Estimator, generator: np.random.Generator) -> float:
-    """The estimate after a shuffle, drawn a block at a time, so that only the pairs that occur are held."""
-    left, edges, found = columns.astype(np.int64), np.concatenate([[0], np.cumsum(rows.astype(np.int64))]), []
-    for at in range(0, int(edges[-1]), _BLOCK):
-        share = np.diff(np.clip(edges, at, at + _BLOCK))
-        last = at + _BLOCK >= edges[-1]
-        dealt = left if last else generator.multivariate_hypergeometric(left, int(share.sum()), method="marginals")
-        left = left - dealt
-        first, second = (np.repeat(np.arange(len(part)), part) for part in (share, dealt))
-        found.append(np.unique(first * len(columns) + generator.permutation(second), return_counts=True))
-    codes, inverse = np.unique(np.concatenate([codes for codes, _ in found]), return_inverse=True)
-    counts = np.bincount(inverse, weights=np.concatenate([counts for _, counts in found])).astype(np.int64)
-    return float(information(counts, *np.divmod(codes, len(columns)), estimator))
 
 
 def group_edges(symbols: Symbols, groups: int) -> np.ndarray:
@@ -118,24 +102,13 @@ def _counted(symbols: Symbols, lags: np.ndarray, edges: np.ndarray) -> Iterator[
 
 
 def _listed(symbols: Symbols, lag: int, edges: np.ndarray) -> PairCounts:
-    """In blocks of places, by tables; without a table of all pairs where that would be large, by sorting."""
+    """By a table too, in blocks of places; of symbols that are no bytes."""
     size, groups = symbols.alphabet, len(edges) - 1
-    dense = size * size * groups <= _DENSE_CELLS * 4
-    table = np.zeros((groups, size * size if dense else 0), np.int64)
-    found: list[tuple[np.ndarray, np.ndarray, int]] = []
+    table = np.zeros((groups, size * size), np.int64)
     for group, codes in _codes(symbols, lag, edges):
-        if dense:
-            table[group] += np.bincount(codes, minlength=size * size)
-        else:
-            found.append((*np.unique(codes, return_counts=True), group))
-    if dense:
-        seen = np.flatnonzero(table.any(0))
-        return PairCounts(*np.divmod(seen, size), table[:, seen])
-    seen = np.unique(np.concatenate([codes for codes, _, _ in found]))
-    table = np.zeros((groups, len(seen)), np.int64)
-    for codes, counts, group in found:
-        table[group, np.searchsorted(seen, codes)] += counts
-    return PairCounts(*np.divmod(seen, size), table)
+        table[group] += np.bincount(codes, minlength=size * size)
+    seen = np.flatnonzero(table.any(0))
+    return PairCounts(*np.divmod(seen, size), table[:, seen])
 
 
 def _codes(symbols: Symbols, lag: int, edges: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:

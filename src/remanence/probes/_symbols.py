@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import io
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias
@@ -15,7 +16,7 @@ import torch
 
 from remanence._validate import message, one_of
 
-from ._spool import spool_bytes, spool_text
+from ._spool import spool_bytes, spool_dna, spool_numbers, spool_text
 
 Unit: TypeAlias = Literal["characters", "words"]
 Kind: TypeAlias = Literal["auto", "bytes", "characters", "words", "dna", "npy"]
@@ -73,8 +74,9 @@ def read_symbols(path: Path | str, kind: Kind = "auto") -> Symbols:
         path: where.
         kind: ``"bytes"``; ``"characters"`` or ``"words"`` of UTF-8 text; ``"dna"``, the letters A, C, G and T of
             FASTA records, sequences broken at any other letter; ``"npy"``, an array of integers. ``"auto"`` goes by
-            the name: ``.npy``, ``.fa``, ``.fasta``, ``.fna``, and bytes for all else. A file of bytes is mapped, and a
-            text goes block by block into a temporary file of numbers: both may be larger than the memory.
+            the name: ``.npy``, ``.fa``, ``.fasta``, ``.fna``, and bytes for all else. A file of bytes, or an array of
+            uint8, is mapped; all else goes block by block into a temporary file of numbers. So any of them may be
+            larger than the memory: different words are held, and some 100 MB beside them.
 
     Example:
         >>> import tempfile
@@ -93,43 +95,46 @@ def read_symbols(path: Path | str, kind: Kind = "auto") -> Symbols:
     if not piped and kind == "bytes":
         return _pool([np.memmap(place, dtype=np.uint8, mode="r")])
     with contextlib.nullcontext(sys.stdin.buffer) if piped else place.open("rb") as stream:
-        parts = _read(stream, kind, source)
-    if piped and kind != "words" and sum(map(len, parts)) == 0:
+        if kind == "npy":
+            return _mapped_array(stream, source)
+        if kind == "dna":
+            return _dna(stream, source)
+        numbers = spool_bytes(stream) if kind == "bytes" else spool_text(stream, kind == "words", source)
+    if piped and kind != "words" and len(numbers) == 0:
         raise ValueError(f"{source} is empty")
-    return _pool(parts)
+    return _pool([numbers])
 
 
-def _read(stream: BinaryIO, kind: Kind, source: str) -> list[np.ndarray]:
-    if kind == "bytes":
-        return [spool_bytes(stream)]
-    if kind in ("characters", "words"):
-        return [spool_text(stream, kind == "words", source)]
-    raw = stream.read()
-    return _dna(raw, source) if kind == "dna" else _array(raw, source)
+def _dna(stream: BinaryIO, source: str) -> Symbols:
+    values, starts = spool_dna(stream)
+    if len(values) == 0:
+        raise ValueError(f"{source} holds no A, C, G or T")
+    return Symbols(values, starts, int(values.max()) + 1)
 
 
-def _array(raw: bytes, source: str) -> list[np.ndarray]:
+def _mapped_array(stream: BinaryIO, source: str) -> Symbols:
+    """An array in a file, mapped; of other numbers than bytes, numbered block by block."""
     try:
-        array = np.load(io.BytesIO(raw), allow_pickle=False)
+        with tempfile.TemporaryDirectory() as folder:
+            array = np.load(_named(stream, Path(folder)), mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise ValueError(f"{source} is no .npy file: {error}") from error
-    return _parts(array, "characters")
+    rows = len(_rows(array))
+    if array.size == 0:
+        raise ValueError(message("sequence", "hold at least two symbols", "an empty one"))
+    starts = np.arange(rows + 1) * (array.size // rows)
+    as_it_is = array.dtype == np.uint8 and array.flags.c_contiguous
+    values = array.reshape(-1) if as_it_is else spool_numbers(array)
+    return Symbols(values, starts, int(values.max()) + 1)
 
 
-def _dna(raw: bytes, source: str) -> list[np.ndarray]:
-    """Runs of A, C, G, T in each record, as 0 to 3; header lines and white space are no letters."""
-    codes = np.full(_BYTE, 4, dtype=np.uint8)
-    for number, letter in enumerate(b"ACGT"):
-        codes[[letter, letter + 32]] = number
-    runs: list[np.ndarray] = []
-    for number, record in enumerate((b"\n" + raw).split(b"\n>")):
-        body = record if number == 0 else record.partition(b"\n")[2]
-        letters = codes[np.frombuffer(b"".join(body.split()), dtype=np.uint8)]
-        breaks = np.flatnonzero(letters == 4)
-        runs += [run[run < 4] for run in np.split(letters, breaks) if (run < 4).any()]
-    if not runs:
-        raise ValueError(f"{source} holds no A, C, G or T")
-    return runs
+def _named(stream: BinaryIO, folder: Path) -> Path | str:
+    """A file that can be mapped: the stream's own, or a copy."""
+    if isinstance(name := getattr(stream, "name", None), str) and Path(name).is_file():
+        return name
+    with (folder / "copy.npy").open("wb") as copy:
+        shutil.copyfileobj(stream, copy)
+    return folder / "copy.npy"
 
 
 def _parts(sequence: Any, unit: Unit) -> list[np.ndarray]:
@@ -162,7 +167,7 @@ def _words(texts: Sequence[str]) -> list[np.ndarray]:
 
 
 def _rows(array: np.ndarray) -> list[np.ndarray]:
-    if array.dtype.kind == "f" and np.isnan(array).any():
+    if array.dtype.kind == "f" and np.isnan(array.max(initial=0.0)):  # without a copy as large as the array
         raise ValueError(message("sequence", "hold whole numbers", "NaN", "Drop or encode the missing values"))
     if array.dtype.kind not in "iub" and array.size:
         hint = "Turn measurements into classes first, as with numpy.digitize"
