@@ -28,7 +28,7 @@ def test_bytes_are_the_same_every_time_and_weights_do_not_count():
     assert all(parameter.grad is None for parameter in small.parameters())
 
 
-@pytest.mark.parametrize("name", ["LSTM (plain)", "RelLSTM (kernel)"])
+@pytest.mark.parametrize("name", ["LSTM (plain)", "RelRNN (plain)"])
 def test_what_is_stored_is_what_is_measured(name):
     stored = load_stored("memory")["results"]
     assert set(stored["models"]) == set(memory.MODELS)
