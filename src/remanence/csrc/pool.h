@@ -51,10 +51,10 @@ class Pool {
   std::vector<Kept> kept;  // oldest first
   std::size_t total = 0, takes = 0, most = most_kept();
 
-  static std::size_t most_kept() {  // in all: a sixteenth of the machine's memory
+  static std::size_t most_kept() {  // in all: an eighth of the machine's memory
     std::size_t least = std::size_t(128) << 20, share = 0;
 #ifdef __linux__
-    share = std::size_t(sysconf(_SC_PHYS_PAGES)) / 16 * std::size_t(sysconf(_SC_PAGESIZE));
+    share = std::size_t(sysconf(_SC_PHYS_PAGES)) / 8 * std::size_t(sysconf(_SC_PAGESIZE));
 #endif
     return share > least ? share : least;
   }
