@@ -66,8 +66,10 @@ def others_solve_copy(results: Mapping[str, Any]) -> Evidence:
     stored="others",
     place="Table 2, T = 100, MemRNN",
     printed="MemRNN performs as RelRNN and RelLSTM do on Denoise, where memory allows",
+    corrected="nearly: one seed of two has 99 % within 6,000 updates, the other 97 %",
     measures="best validation accuracy at T = 100",
     tolerance=_SOLVED,
+    expected="fails as printed",
 )
 def full_attention_solves_denoise(results: Mapping[str, Any]) -> Evidence:
     return Evidence(best(results, "denoise", "MemRNN") >= SOLVED, numbers=_numbers(results, "denoise", "MemRNN"))
