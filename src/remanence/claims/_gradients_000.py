@@ -176,8 +176,8 @@ def _points(results: Mapping[str, Any], arms: Mapping[str, str]) -> dict[str, Nu
     stored="gradients",
     place="section 6, figure 2 right",
     printed="purely recurrent models use little memory whatever T is, while their gradients degrade with T",
-    corrected="little memory, yes; the gradients of the RNN explode, those of the LSTM stay within a factor of 1,000 on "
-    "two seeds of three",
+    corrected="little memory, yes; the gradients of the RNN explode, those of the LSTM stay within a factor of 1,000 "
+    "on two seeds of three",
     measures=f"{_PLAIN}, T = 400, 600 and 800; change of ln |dL/dh| over T = 1000",
     tolerance="growth from T = 400 to 800 below a twentieth of MemRNN's; not stable, by a factor of 1,000",
     assumptions="trained at one length; tensors of one sequence, without the constant part of a GPU's peak",
