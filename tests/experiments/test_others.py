@@ -7,7 +7,7 @@ from remanence.experiments import _others as others
 from remanence.experiments import load_stored
 from remanence.experiments.__main__ import EXPERIMENTS
 from remanence.experiments._recall import Arm
-from remanence.train import run_name, train
+from remanence.train import list_runs, run_name, train
 
 TINY = Arm("denoise", "GORU", 4, ("model.options.hidden_size=4", "task.options.length=3", "evaluation.every=2"))
 
@@ -31,7 +31,7 @@ def test_a_run_is_summed_up_from_its_folder(runs, monkeypatch):
 
 
 def test_other_lengths_are_asked_once(runs, monkeypatch):
-    (run,) = others.list_runs(runs / TINY.name)
+    (run,) = list_runs(runs / TINY.name)
     first = others.elsewhere(run)
     monkeypatch.setattr(others, "_accuracy", None)
     assert others.elsewhere(run) == first

@@ -8,7 +8,7 @@ from remanence.experiments import _recall as recall
 from remanence.experiments.__main__ import EXPERIMENTS
 from remanence.nn import SequenceModel
 from remanence.tasks import Denoise
-from remanence.train import EvaluationConfig, evaluate, run_name, train
+from remanence.train import EvaluationConfig, evaluate, list_runs, run_name, train
 
 TINY = recall.Arm(
     "denoise",
@@ -53,7 +53,7 @@ def test_a_run_is_summed_up_from_its_folder(runs, monkeypatch):
 
 def test_other_lengths_are_asked_once(runs, monkeypatch):
     folder, arm = runs
-    (run,) = recall.list_runs(folder / arm.name)
+    (run,) = list_runs(folder / arm.name)
     first = recall.elsewhere(run, (2,))
     monkeypatch.setattr(recall, "_answers", None)
     assert recall.elsewhere(run, (2,)) == first

@@ -27,9 +27,10 @@ import numpy as np
 import torch
 
 from remanence import probes
+from remanence.experiments._arms import ended_runs, run_arms
 from remanence.experiments._stored import save_stored
 from remanence.tasks import Batch
-from remanence.train import Cell, Run, carry_out, list_runs, plan_grid, recipe, with_settings
+from remanence.train import Cell, Run, plan_grid, recipe, with_settings
 from remanence.train._building import build_model
 
 ROWS = 8
@@ -127,20 +128,6 @@ GRID: tuple[Arm, ...] = (
 )
 
 
-def run_arms(folder: str | Path, arms: Sequence[Arm] = GRID, jobs: int = 1) -> None:
-    """Trains what is not trained yet; stopped, the same call goes on.
-
-    Args:
-        folder: where the runs go, one folder an arm.
-        arms: which ones.
-        jobs: processes at a time.
-
-    Example:
-        >>> run_arms("nowhere", arms=())
-    """
-    carry_out([cell for arm in arms for cell in arm.cells(folder)], jobs)
-
-
 def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
     """Reads all runs that are done and maps their attention.
 
@@ -155,7 +142,7 @@ def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
         >>> collect("nowhere", arms=[Arm("7", "ptb-char", "MemRNN", ())])["results"]["runs"]
         []
     """
-    runs = [summary(arm, run) for arm in arms for run in list_runs(Path(folder) / arm.name) if run.is_done]
+    runs = [summary(arm, run) for arm, run in ended_runs(folder, arms)]
     facts = {arm.name: {"figure": arm.figure, "task": arm.task, "model": arm.model} for arm in arms}
     return {
         "what": "attention of trained models on Copy, Denoise, letters of the Penn Treebank and MNIST",
@@ -247,5 +234,5 @@ def run_attention(folder: Path) -> Path:
     Args:
         folder: where the runs are.
     """
-    run_arms(folder)
+    run_arms(folder, GRID)
     return save_stored("attention", collect(folder))

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from remanence.experiments._others import untrained
+from remanence.experiments._arms import ended_runs, run_arms, untrained
 from remanence.experiments._recall import learning_curve
 from remanence.experiments._stored import save_stored
 from remanence.nn import SequenceModel
@@ -30,9 +30,7 @@ from remanence.train import (
     EvaluationConfig,
     Run,
     RunConfig,
-    carry_out,
     evaluate,
-    list_runs,
     plan_grid,
     recipe,
     with_settings,
@@ -161,21 +159,6 @@ GRID: tuple[Arm, ...] = (
 )
 
 
-def run_arms(folder: str | Path, arms: Sequence[Arm] = GRID, jobs: int = 1) -> None:
-    """Trains what is not trained yet, the first seed of everything first; stopped, the same call goes on.
-
-    Args:
-        folder: where the runs go, one folder an arm.
-        arms: which ones.
-        jobs: processes at a time.
-
-    Example:
-        >>> run_arms("nowhere", arms=())
-    """
-    cells = [cell for arm in arms for cell in arm.cells(folder)]
-    carry_out(sorted(cells, key=lambda cell: cell.seed), jobs)
-
-
 def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
     """Reads all runs that have ended and measures them on the test split.
 
@@ -190,9 +173,7 @@ def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
         >>> collect("nowhere", arms=[Arm("ptb-char", "LSTM")])["results"]["runs"]
         []
     """
-    ended = ("done", "failed")
-    found = [(arm, run) for arm in arms for run in list_runs(Path(folder) / arm.name) if run.status["status"] in ended]
-    runs = [summary(arm, run) for arm, run in found]
+    runs = [summary(arm, run) for arm, run in ended_runs(folder, arms, ("done", "failed"))]
     return {
         "what": "letters of the Penn Treebank and permuted MNIST, learnt by models of equal numbers of parameters",
         "command": "python -m remanence.experiments dense RUNS",
@@ -250,5 +231,5 @@ def run_dense(folder: Path) -> Path:
     Args:
         folder: where the runs are.
     """
-    run_arms(folder)
+    run_arms(folder, GRID)
     return save_stored("dense", collect(folder))

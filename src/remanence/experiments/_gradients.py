@@ -27,12 +27,13 @@ import torch
 from torch import Tensor
 
 from remanence import probes
+from remanence.experiments._arms import ended_runs, run_arms
 from remanence.experiments._memory import training_bytes
 from remanence.experiments._stored import save_stored
 from remanence.nn import SABLSTM, RecurrentLayer
 from remanence.ops import Strided
 from remanence.tasks import Batch
-from remanence.train import Cell, Run, carry_out, list_runs, plan_grid, recipe, with_settings
+from remanence.train import Cell, Run, plan_grid, recipe, with_settings
 
 LENGTH = 200
 LONGER = 1000
@@ -118,21 +119,6 @@ GRID: tuple[Arm, ...] = (
 """All arms, the most telling first."""
 
 
-def run_arms(folder: str | Path, arms: Sequence[Arm] = GRID, jobs: int = 1) -> None:
-    """Trains what is not trained yet, the first seed of everything first; stopped, the same call goes on.
-
-    Args:
-        folder: where the runs go, one folder an arm.
-        arms: which ones.
-        jobs: processes at a time.
-
-    Example:
-        >>> run_arms("nowhere", arms=())
-    """
-    cells = [cell for arm in arms for cell in arm.cells(folder)]
-    carry_out(sorted(cells, key=lambda cell: cell.seed), jobs)
-
-
 def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
     """Reads all runs that are done and looks into their models.
 
@@ -147,7 +133,7 @@ def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
         >>> collect("nowhere", arms=[Arm("copy", "LSTM", "2")])["results"]["runs"]
         []
     """
-    runs = [summary(arm, run) for arm in arms for run in list_runs(Path(folder) / arm.name) if run.is_done]
+    runs = [summary(arm, run) for arm, run in ended_runs(folder, arms)]
     seeds = [sum(run["arm"] == arm.name for run in runs) for arm in arms]
     described = {arm.name: {"task": arm.task, "model": arm.model, "options": arm.options} for arm in arms}
     return {
@@ -298,5 +284,5 @@ def run_gradients(folder: str | Path) -> None:
     Args:
         folder: where the runs are.
     """
-    run_arms(folder)
+    run_arms(folder, GRID)
     save_stored("gradients", collect(folder))

@@ -14,12 +14,13 @@ from typing import Any
 
 import torch
 
+from remanence.experiments._arms import ended_runs, run_arms, untrained
 from remanence.experiments._printed import printed_accuracy
 from remanence.experiments._recall import CURRICULUM, Arm, learning_curve
 from remanence.experiments._stored import save_stored
 from remanence.nn import SequenceModel
 from remanence.tasks import Task
-from remanence.train import Run, carry_out, list_runs
+from remanence.train import Run
 
 LENGTH = 100
 TRANSFER = (100, 200, 400, 2000)
@@ -46,21 +47,6 @@ def _arms(task: str) -> tuple[Arm, ...]:
 GRID: tuple[Arm, ...] = (*_arms("copy"), *_arms("denoise"))
 
 
-def run_arms(folder: str | Path, arms: Sequence[Arm] = GRID, jobs: int = 1) -> None:
-    """Trains what is not trained yet, the first seed of everything first; stopped, the same call goes on.
-
-    Args:
-        folder: where the runs go, one folder an arm.
-        arms: which ones.
-        jobs: processes at a time.
-
-    Example:
-        >>> run_arms("nowhere", arms=())
-    """
-    cells = [cell for arm in arms for cell in arm.cells(folder)]
-    carry_out(sorted(cells, key=lambda cell: cell.seed), jobs)
-
-
 def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
     """Reads all runs that are done and measures them at other lengths.
 
@@ -75,7 +61,7 @@ def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
         >>> collect("nowhere", arms=[Arm("copy", "GORU", 10)])["results"]["runs"]
         []
     """
-    runs = [summary(arm, run) for arm in arms for run in list_runs(Path(folder) / arm.name) if run.is_done]
+    runs = [summary(arm, run) for arm, run in ended_runs(folder, arms)]
     return {
         "what": "Copy and Denoise at T = 100, learnt by orthogonal models, GORU, MemRNN and SAB, then asked elsewhere",
         "command": "python -m remanence.experiments others RUNS",
@@ -84,21 +70,6 @@ def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
         "machine": f"{platform.machine()}, one core",
         "results": {"arms": {arm.name: _description(arm) for arm in arms}, "runs": runs},
     }
-
-
-def untrained(arms: Sequence[Any], runs: Sequence[dict[str, Any]]) -> str:
-    """Names the arms of which there is no run, to be added to what is scaled down.
-
-    Args:
-        arms: with a ``name``.
-        runs: with the name of their ``arm``.
-
-    Example:
-        >>> untrained([Arm("copy", "GORU", 10), Arm("copy", "LSTM", 10)], [{"arm": "copy-LSTM-fixed"}])
-        '; not trained yet: copy-GORU-fixed'
-    """
-    missing = [arm.name for arm in arms if arm.name not in {run["arm"] for run in runs}]
-    return f"; not trained yet: {', '.join(missing)}" if missing else ""
 
 
 def _description(arm: Arm) -> dict[str, Any]:
@@ -155,5 +126,5 @@ def run_others(folder: Path) -> Path:
     Args:
         folder: where the runs are.
     """
-    run_arms(folder)
+    run_arms(folder, GRID)
     return save_stored("others", collect(folder))

@@ -32,10 +32,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from remanence.experiments._arms import ended_runs, run_arms
 from remanence.experiments._stored import save_stored
 from remanence.nn import SequenceModel
 from remanence.tasks import Task
-from remanence.train import Cell, Run, carry_out, list_runs, plan_grid, recipe, with_settings
+from remanence.train import Cell, Run, plan_grid, recipe, with_settings
 
 LENGTH = 100
 TRANSFER = (100, 200, 400, 1000, 2000, 5000)
@@ -139,21 +140,6 @@ GRID = (
 """All arms, the most telling first."""
 
 
-def run_arms(folder: str | Path, arms: Sequence[Arm] = GRID, jobs: int = 1) -> None:
-    """Trains what is not trained yet; stopped at any moment, the same call goes on.
-
-    Args:
-        folder: where the runs go, one folder an arm.
-        arms: which ones.
-        jobs: processes at a time.
-
-    Example:
-        >>> run_arms("nowhere", arms=())
-    """
-    for arm in arms:
-        carry_out(arm.cells(folder), jobs)
-
-
 def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
     """Reads all runs that are done and measures them at other lengths.
 
@@ -168,7 +154,7 @@ def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
         >>> collect("nowhere", arms=[Arm("copy", "LSTM", 10)])["results"]["runs"]
         []
     """
-    runs = [summary(arm, run) for arm in arms for run in list_runs(Path(folder) / arm.name) if run.is_done]
+    runs = [summary(arm, run) for arm, run in ended_runs(folder, arms)]
     return {
         "what": "Copy and Denoise at T = 100, learnt by four models from several seeds, then asked at other lengths",
         "command": "python -m remanence.experiments recall RUNS",
