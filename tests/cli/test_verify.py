@@ -10,7 +10,7 @@ from remanence.cli._app import app
 runner = CliRunner()
 
 
-def test_a_table_with_numbers_and_a_summary():
+def test_numbers_and_a_summary():
     result = runner.invoke(app, ["verify", "--only", "004.4.1", "--quick"])
     assert result.exit_code == 0
     assert "004.4.1" in result.output
@@ -44,7 +44,15 @@ def test_where_stored_numbers_come_from_is_shown(monkeypatch, tmp_path):
     assert "1 holds on stored runs" in result.output
     assert "run trial" in result.output
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert "gain 2; from stored result 'trial' (run trial); scaled down: 2 seeds" in page.split("stored runs\n")[1]
+    assert "gain 2; from stored result 'trial'" in page.split("stored runs\n")[1]
+    assert "- **trial**: `run trial`. Scaled down: 2 seeds." in page
+
+
+def test_results_are_shown_as_they_come(monkeypatch):
+    shown = []
+    monkeypatch.setattr("remanence.cli.verify._show", lambda result, console: shown.append(result.claim.id))
+    runner.invoke(app, ["verify", "--document", "001", "--quick"])
+    assert shown == [claim.id for claim in claims.list_claims("001")]
 
 
 def test_a_missing_stored_run_is_an_error_and_no_pass(monkeypatch):

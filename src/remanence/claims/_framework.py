@@ -230,13 +230,19 @@ def measure(claim: Claim, quick: bool = False) -> Result:
     return Result(claim, evidence.verdict, numbers, time.perf_counter() - started, evidence.source)
 
 
-def verify(document: str | None = None, only: str | None = None, quick: bool = False) -> list[Result]:
+def verify(
+    document: str | None = None,
+    only: str | None = None,
+    quick: bool = False,
+    observer: Callable[[Result], None] | None = None,
+) -> list[Result]:
     """Measures the claims.
 
     Args:
         document: as in :func:`list_claims`.
         only: as in :func:`list_claims`.
         quick: smaller instances, under a minute for everything.
+        observer: gets every result as soon as it is there.
 
     Raises:
         ValueError: a stored result that a claim reads is not there; before anything is measured.
@@ -250,4 +256,9 @@ def verify(document: str | None = None, only: str | None = None, quick: bool = F
     for claim in chosen:
         if claim.stored:
             _load(claim.id, claim.stored)
-    return [measure(claim, quick) for claim in chosen]
+    results = []
+    for claim in chosen:
+        results.append(measure(claim, quick))
+        if observer is not None:
+            observer(results[-1])
+    return results

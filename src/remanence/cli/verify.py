@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from remanence import claims
 from remanence._documents import DOCUMENTS
-from remanence.claims import Result
+from remanence.claims import Result, StoredRun
 
 STYLES = {
     "holds": "green",
@@ -34,29 +34,50 @@ def run_verify(document: str | None, only: str | None, quick: bool, as_json: boo
         ...
         True
     """
-    results = claims.verify(document, only, quick)
+    console = Console(stderr=as_json)
+    expected = len(claims.list_claims(document, only))
+    with Progress(*_COLUMNS, console=console, transient=True, disable=not console.is_terminal) as progress:
+        job = progress.add_task("", total=expected)
+
+        def observe(result: Result) -> None:
+            progress.update(job, advance=1, description=result.claim.id)
+            if not as_json:
+                _show(result, progress.console)
+
+        results = claims.verify(document, only, quick, observe)
     if page is not None:
         page.write_text(markdown(results), encoding="utf-8")
     if as_json:
         print(json.dumps([result.to_dict() for result in results], indent=2, default=str))
     else:
-        _show(results)
+        _show_end(results, console)
     return all(result.agrees for result in results)
 
 
-def _show(results: list[Result]) -> None:
-    table = Table(
-        "claim", "place", "verdict", "measured", "s", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False
-    )
-    for result in results:
-        verdict = Text(result.verdict, style=STYLES.get(result.verdict, ""))
-        if not result.agrees:
-            verdict.append(f" (expected: {result.claim.expected})", style="bold red")
-        measured = Text(_measured(result))
-        table.add_row(result.claim.id, result.claim.place, verdict, measured, f"{result.seconds:.1f}")
-    console = Console()
-    console.print(table)
-    console.print(summary(results))
+_COLUMNS = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+
+
+def _show(result: Result, console: Console) -> None:
+    """Two lines or more: which claim, its verdict and place; below, what was measured."""
+    head = Text(f"{result.claim.id:<24} ")
+    head.append(f"{result.verdict:<22}", style=STYLES[result.verdict])
+    if not result.agrees:
+        head.append(f" (expected: {result.claim.expected})", style="bold red")
+    head.append(f" {result.claim.place}")
+    console.print(head)
+    seconds = "" if result.source else f"  ({result.seconds:.1f} s)"
+    console.print(Padding(Text(_measured(result) + seconds, style="dim"), (0, 0, 0, 4)))
+
+
+def _show_end(results: list[Result], console: Console) -> None:
+    """Once for all claims: where stored numbers come from; then how many verdicts there are of each kind."""
+    for source in _sources(results):
+        console.print(Padding(Text(str(source), style="dim"), (0, 0, 0, 4)))
+    console.print(summary(results), highlight=False)
+
+
+def _sources(results: Iterable[Result]) -> list[StoredRun]:
+    return sorted({result.source for result in results if result.source is not None}, key=lambda source: source.name)
 
 
 def summary(results: Iterable[Result]) -> str:
@@ -75,9 +96,9 @@ def summary(results: Iterable[Result]) -> str:
 
 
 def _measured(result: Result) -> str:
-    """The numbers, and where they come from if they were not measured now."""
+    """The numbers, and the name of the stored result if they were not measured now."""
     values = ((name, f"{n:.4g}" if isinstance(n, float) else n) for name, n in result.numbers.items())
-    source = [] if result.source is None else [f"from {result.source}"]
+    source = [] if result.source is None else [f"from stored result {result.source.name!r}"]
     return "; ".join([*(f"{name} {value}" for name, value in values), *source])
 
 
@@ -97,6 +118,7 @@ def markdown(results: list[Result]) -> str:
     lines += _table("What holds as printed", [result for result in results if result.verdict == "holds"])
     on_runs = [result for result in results if result.verdict == "holds on stored runs"]
     lines += ["", *_table("What holds on stored runs", on_runs)] if on_runs else []
+    lines += _origins(_sources(results))
     return "\n".join(lines) + "\n"
 
 
@@ -105,6 +127,16 @@ def _table(title: str, results: list[Result]) -> list[str]:
     for result in results:
         row = (result.claim.id, result.claim.place, result.claim.printed, _measured(result))
         lines.append("| " + " | ".join(_cell(part) for part in row) + " |")
+    return lines
+
+
+def _origins(sources: list[StoredRun]) -> list[str]:
+    if not sources:
+        return []
+    lines = ["", "## The stored results", ""]
+    for source in sources:
+        smaller = f" Scaled down: {_plain(source.scaled_down).removesuffix('.')}." if source.scaled_down else ""
+        lines.append(f"- **{source.name}**: `{source.command}`.{smaller}")
     return lines
 
 
