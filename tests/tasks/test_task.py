@@ -120,3 +120,15 @@ def test_tasks_without_a_length_say_so():
 
     with pytest.raises(ValueError, match="fixed by its data"):
         NoLength().with_length(4)
+
+
+def test_answers_are_copied_only_where_some_are_left_out():
+    task, seen = Copy(length=3, items=2, symbols=2), []
+    batch = task.batch(0, 2)
+    output = torch.randn(batch.steps, batch.size, task.output_size)
+    object.__setattr__(task, "step_correct", lambda answers, targets: (seen.append(answers), targets == 0)[1])
+    for mask in (torch.ones_like(batch.mask), batch.mask):
+        task.accuracy(output, batch._replace(mask=mask))
+    everything, some = seen
+    assert everything.data_ptr() == output.data_ptr()
+    assert torch.equal(some, output[batch.mask])

@@ -194,8 +194,7 @@ class Task(ABC):
             A scalar without gradient.
         """
         self._check(output, batch)
-        right = self.step_correct(output[batch.mask].detach(), batch.targets[batch.mask])
-        return right.to(output.dtype).mean()
+        return self.step_correct(*_asked(output.detach(), batch)).to(output.dtype).mean()
 
     @torch.no_grad()
     def score(self, output: Tensor, batch: Batch) -> Score:
@@ -209,7 +208,7 @@ class Task(ABC):
             The sums.
         """
         losses = self.step_loss(*self._counted(output, batch))
-        right = self.step_correct(output[batch.mask], batch.targets[batch.mask])
+        right = self.step_correct(*_asked(output, batch))
         return Score(losses.double().sum().item(), losses.numel(), int(right.sum()), right.numel())
 
     def report(self, score: Score) -> dict[str, float]:
@@ -250,9 +249,16 @@ class Task(ABC):
     def _counted(self, output: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Selects the answers and targets that the loss counts, with time and rows in one dimension."""
         self._check(output, batch)
-        if self.loss_on_all_steps:
-            return output.flatten(0, 1), batch.targets.flatten(0, 1)
-        return output[batch.mask], batch.targets[batch.mask]
+        return _flat(output, batch) if self.loss_on_all_steps else _asked(output, batch)
 
     def _check(self, output: Tensor, batch: Batch) -> None:
         _validate.shape("output", output, (batch.steps, batch.size, self.output_size))
+
+
+def _flat(output: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    return output.flatten(0, 1), batch.targets.flatten(0, 1)
+
+
+def _asked(output: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Answers that are asked for. Where all are, nothing is copied: the scores of many words are large."""
+    return _flat(output, batch) if batch.mask.all() else (output[batch.mask], batch.targets[batch.mask])
