@@ -29,13 +29,19 @@ template <class T> static Width query_exponential(T *eq, const T *q, Index np) {
   return width_of(q, np);
 }
 
+// A state in memory: where its value and its key are; backward also where their gradients gather.
+template <class T> struct Held {
+  const T *value, *key;  // (np)
+  T *sums;               // (2, np): of value and key; ADDITIVE: key without 4 v
+  Index wide;            // Width of the key
+};
+
 template <class T> struct Read {
   Index count, np;
-  const T *const *keys, *const *values;  // count pointers to (np)
-  const uint8_t *wide;                   // (count): Width
-  const T *q, *eq, *v;                   // query, exp(2 q) clamped, score weights: (np)
-  int score, width;                      // width: of the query
-  T scale;                               // DOT
+  const Held<T> *held;   // (count)
+  const T *q, *eq, *v;   // query, exp(2 q) clamped, score weights: (np)
+  int score, width;      // width: of the query
+  T scale;               // DOT
 
   // The question; eq (np) takes the exponential of the query.
   void ask(const Spec &spec, Index n, const T *query, T *exponential, const T *weights) {
@@ -81,7 +87,7 @@ template <class T, int wide> static void score_four(const Read<T> &read, const T
 }
 
 // tanh(q + k) - 1 at j.
-template <class T> static inline Vec<T> bend(const Read<T> &read, const T *key, int wide, Index j) {
+template <class T> static inline Vec<T> bend(const Read<T> &read, const T *key, Index wide, Index j) {
   if (wide == WIDE) return tanh<T>(load(read.q + j) + load(key + j)) - T(1);
   return T(-2) / lower<T>(load(read.eq + j) * load(key + j) + T(1), all<T>(Simd<T>::product_most));
 }
@@ -90,27 +96,27 @@ template <class T> static inline Vec<T> bend(const Read<T> &read, const T *key, 
 template <class T> static T score_one(const Read<T> &read, Index slot) {
   Vec<T> total{};
   for (Index j = 0; j < read.np; j += WIDTH<T>)
-    total += load(read.v + j) * bend(read, read.keys[slot], read.wide[slot], j);
+    total += load(read.v + j) * bend(read, read.held[slot].key, read.held[slot].wide, j);
   return sum<T>(total);
 }
 
 // Up to four slots from i on; the last one stands in for those that are missing.
 template <class T> struct Group {
   const T *key[4], *value[4];
-  int wide;  // the widest of query and keys; a wide query was clamped
+  Index wide;  // the widest of query and keys; a wide query was clamped
   Group(const Read<T> &read, Index i) {
     wide = read.width == NARROW ? NARROW : USUAL;
     for (Index g = 0; g < 4; ++g) {
-      Index slot = i + g < read.count ? i + g : read.count - 1;
-      key[g] = read.keys[slot], value[g] = read.values[slot];
-      wide = read.wide[slot] > wide ? read.wide[slot] : wide;
+      const Held<T> &held = read.held[i + g < read.count ? i + g : read.count - 1];
+      key[g] = held.key, value[g] = held.value;
+      wide = held.wide > wide ? held.wide : wide;
     }
   }
 };
 
 // Scores of all slots; room up to a multiple of four.
 template <class T> static void make_scores(const Read<T> &read, T *score) {
-  for (Index i = 0; i < read.count && read.score == DOT; ++i) score[i] = read.scale * dot(read.q, read.keys[i], read.np);
+  for (Index i = 0; i < read.count && read.score == DOT; ++i) score[i] = read.scale * dot(read.q, read.held[i].key, read.np);
   for (Index i = 0; i < read.count && read.score != DOT; i += 4) {
     Group<T> group(read, i);
     if (group.wide == NARROW)
@@ -148,7 +154,7 @@ template <class T, int C> static void weighted_columns(const Read<T> &read, cons
   constexpr Index W = WIDTH<T>;
   Vec<T> total[C] = {};
   for (Index i = 0; i < read.count; ++i)
-    for (int c = 0; c < C; ++c) total[c] += z[i] * load(read.values[i] + j + c * W);
+    for (int c = 0; c < C; ++c) total[c] += z[i] * load(read.held[i].value + j + c * W);
   for (int c = 0; c < C; ++c) store(result + j + c * W, total[c]);
 }
 
@@ -176,7 +182,6 @@ template <class T> struct ReadBack {
   const T *dr;         // (np): gradient of the result
   const T *weights;    // (count) of the forward pass, or null: then they are computed again from its norm
   Softmax<T> norm;
-  T *const *sums;      // count pointers to (2, np): gradients of value and key, added to; ADDITIVE: key without 4 v
   T *dq;               // (np), set; zero before
   T *dv;               // (np), added to; ADDITIVE: lacks the factor -2
   T *z, *de;           // scratch: count and room up to a multiple of the vector
@@ -191,13 +196,13 @@ static void spread_slots(const Read<T> &read, const ReadBack<T> &back, const Gro
   const T *eq = read.eq, *dr_of = back.dr;
   T *dq_of = back.dq, *dv_of = back.dv, *sums[M];
   Vec<T> z[M], de[M];
-  for (int g = 0; g < M; ++g) sums[g] = back.sums[i + g], z[g] = all<T>(back.z[i + g]), de[g] = all<T>(back.de[i + g]);
+  for (int g = 0; g < M; ++g) sums[g] = read.held[i + g].sums, z[g] = all<T>(back.z[i + g]), de[g] = all<T>(back.de[i + g]);
   for (Index j = 0, np = read.np; j < np; j += WIDTH<T>) {
     Vec<T> dr = load(dr_of + j), dq = load(dq_of + j), dv = load(dv_of + j), r[4];
     if (wide < WIDE) reciprocals<T, wide>(load(eq + j), key, j, r);
 #pragma GCC unroll 4
     for (int g = 0; g < M; ++g) {
-      if (wide == WIDE) r[g] = bend(read, key[g], read.wide[i + g], j) * T(-0.5);
+      if (wide == WIDE) r[g] = bend(read, key[g], read.held[i + g].wide, j) * T(-0.5);
       Vec<T> slope = r[g] - r[g] * r[g];
       dq += de[g] * slope, dv += de[g] * r[g];
       store(sums[g] + j, load(sums[g] + j) + z[g] * dr);
@@ -214,9 +219,9 @@ template <class T, int M> static void spread_group(const Read<T> &read, const Re
 }
 
 template <class T> static void spread_dot(const Read<T> &read, const ReadBack<T> &back, Index i) {
-  T *sums = back.sums[i], z = back.z[i], de = read.scale * back.de[i];
+  T *sums = read.held[i].sums, z = back.z[i], de = read.scale * back.de[i];
   for (Index j = 0; j < read.np; j += WIDTH<T>) {
-    store(back.dq + j, load(back.dq + j) + de * load(read.keys[i] + j));
+    store(back.dq + j, load(back.dq + j) + de * load(read.held[i].key + j));
     store(sums + j, load(sums + j) + z * load(back.dr + j));
     store(sums + read.np + j, load(sums + read.np + j) + de * load(read.q + j));
   }

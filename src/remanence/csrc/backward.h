@@ -136,6 +136,13 @@ template <class T> static void row_through_memory(const BackwardPass<T> &p, Inde
   undo_entry(p, t, row, position, dh, dq + np);
 }
 
+// The products since then have driven it out of the first-level cache again.
+template <class T> static void fetch_cell(const BackwardPass<T> &p, Index t, Index row) {
+  const Scan<T> &a = *p.a;
+  fetch(p.planes(t, row), a.spec.planes() * a.np);
+  if (a.spec.cell == LSTM) fetch(p.before(a.c_hist, p.c_init, t, row), a.np);
+}
+
 template <class T> static void row_through_cell(const BackwardPass<T> &p, Index t, Index row) {
   const Scan<T> &a = *p.a;
   Index np = a.np, at = p.at(t, row);
@@ -167,12 +174,12 @@ template <class T> static void row_before(const BackwardPass<T> &p, Index t, Ind
   undo_reset(p.replay, row);
   for (Index j = 0; j < slots; ++j)
     if (a.spec.memory == BUFFER) {
-      fill(p.held_sum(row, p.set_sum[row * slots + j]), 2 * np, T(0));
+      fill(p.held_of(row, p.set_number[row * slots + j]).sums, 2 * np, T(0));
     } else {
       fill(p.stride_sums(row).values + j * np, np, T(0)), p.stride_sums(row).keys[j] = T(0);
       restore_stored(p, row, j, p.replay.source[row * slots + j]);
     }
-  if (a.spec.memory == BUFFER && t) key_row(p, t - 1, row);
+  if (a.spec.memory == BUFFER && t) hold_row(p, t - 1, row);
 }
 
 // Rows from `alive` on have ended, and others may have: no gradient of the offset or, behind `alive`, of the input.
@@ -200,8 +207,10 @@ template <class T> static void step_back(const BackwardPass<T> &p, Index t) {
   if (reads)
     multiply<T>(p.through, np, rows, nullptr, {d + (layout.planes + 1) * np, p.pitch, np}, {nullptr, 0, 0},
                 p.plan->key_back);
-  for (Index row = 0; row < rows; ++row)
+  for (Index row = 0; row < rows; ++row) {
+    if (row + 1 < rows) fetch_cell(p, t, row + 1);
     if (live(row)) row_through_cell(p, t, row);
+  }
   multiply<T>(p.through, np, rows, nullptr, {d + layout.s_first * np, p.pitch, p.plan->s_back.depth}, {nullptr, 0, 0},
               p.plan->s_back);
   for (Index row = 0; row < rows; ++row)

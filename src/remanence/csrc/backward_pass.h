@@ -13,20 +13,18 @@ template <class T> struct BackwardPass {
   T *ds, *dc, *dleak, *dh, *through;    // (rows, np); through: result of a matrix product
   T *s_init, *c_init, *h_init, *zero;   // (rows, np) (np)
   T *eq, *dr;                           // (np)
-  // BUFFER. Every held state has a sum (2, np) of the gradients of its value and its key; slots hold sums by number.
-  Index entries;                        // sums per row: capacity + relevant
-  T *held_sums;                         // (rows, entries, 2, np)
-  int32_t *ring_sum, *set_sum;          // (rows, capacity) (rows, relevant)
-  // Where keys were not kept: those of held states, by the numbers of their sums.
+  // BUFFER. Every held state has a number, and by it sums (2, np) of the gradients of its value and its key.
+  Index entries;                        // numbers per row: capacity + relevant
+  Held<T> *held;                        // (rows, entries), by number
+  T *held_sums;                         // (rows, entries, 2, np), by number
+  int32_t *ring_number, *set_number;    // (rows, capacity) (rows, relevant): who is in which slot
+  // Where keys were not kept: those of held states, by number.
   T *held_keys, *came, *came_keys;      // (rows, entries, np); work space (rows or entries, np)
-  uint8_t *held_wide, *came_wide;
+  uint8_t *came_wide;
   int32_t *came_number;                 // (rows): number of the state that is held again before this step, or -1
   T *old_value, *old_key;               // (rows, held + relevant, np): initial state
   uint8_t *old_wide;
-  const T **list_key, **list_value;
-  T **list_sum;
-  int32_t *list_number;
-  uint8_t *list_wide;
+  Held<T> *list;                        // (entries): what one row reads
   T *z, *de;                            // scratch of one read: (entries)
   // STRIDE
   T *stored_values, *stored_keys, *sum_values, *sum_keys;  // (rows, slots, np) (rows, slots) and their gradients
@@ -53,7 +51,7 @@ template <class T> struct BackwardPass {
   const T *query(Index t, Index row) const {
     return a->q_hist ? a->q_hist + at(t, row) * a->np : d_row(t, row) + (a->spec.planes() + 1) * a->np;
   }
-  T *held_sum(Index row, Index number) const { return held_sums + (row * entries + number) * 2 * a->np; }
+  Held<T> &held_of(Index row, Index number) const { return held[row * entries + number]; }
   Stored<T> stored(Index row) const {
     Index slots = a->spec.relevant;
     return {slots, stored_values + row * slots * a->np, stored_keys + row * slots, stored_steps + row * slots};
@@ -76,20 +74,18 @@ template <class T> static void lay_reads(BackwardPass<T> &p, Arena &arena) {
   const Scan<T> &a = *p.a;
   Index slots = a.spec.relevant, np = a.np, rows = p.rows;
   p.entries = a.capacity + slots;
+  p.held = arena.take<Held<T>>(rows * p.entries), p.list = arena.take<Held<T>>(p.entries);
   p.held_sums = arena.take<T>(rows * p.entries * 2 * np);
-  p.ring_sum = arena.take<int32_t>(rows * a.capacity), p.set_sum = arena.take<int32_t>(rows * slots);
+  p.ring_number = arena.take<int32_t>(rows * a.capacity), p.set_number = arena.take<int32_t>(rows * slots);
   if (!a.keeps_keys()) {
     Index most = rows > p.entries ? rows : p.entries;
-    p.held_keys = arena.take<T>(rows * p.entries * np), p.held_wide = arena.take<uint8_t>(rows * p.entries);
+    p.held_keys = arena.take<T>(rows * p.entries * np);
     p.came = arena.take<T>(most * np), p.came_keys = arena.take<T>(most * np);
     p.came_wide = arena.take<uint8_t>(most), p.came_number = arena.take<int32_t>(most);
   }
   Index initial = a.fresh ? 0 : rows * (a.held + slots);
   p.old_value = arena.take<T>(initial * np), p.old_key = arena.take<T>(initial * np);
   p.old_wide = arena.take<uint8_t>(initial);
-  p.list_key = arena.take<const T *>(p.entries), p.list_value = arena.take<const T *>(p.entries);
-  p.list_number = arena.take<int32_t>(p.entries);
-  p.list_sum = arena.take<T *>(p.entries), p.list_wide = arena.take<uint8_t>(p.entries);
   p.z = arena.take<T>(p.entries + ALIGN), p.de = arena.take<T>(p.entries + ALIGN);
 }
 

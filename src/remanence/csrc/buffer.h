@@ -27,8 +27,7 @@ template <class T> struct Buffer {
   uint8_t *set_wide;            // (rows, relevant)
   T *set_score, *relevance;     // (rows, relevant) (rows, recent)
   int64_t *set_step;            // (rows, relevant)
-  const T **list_key, **list_value;  // what one row reads, oldest first, then the relevant set
-  uint8_t *list_wide;
+  Held<T> *list;                // what one row reads, oldest first, then the relevant set
   T *z;
 
   Index turn(Index t) const { return t < times ? t : t % times; }
@@ -62,8 +61,7 @@ template <class T> static Buffer<T> lay_buffer(const Scan<T> &a, Index first, In
   b.set_score = arena.take<T>(rows * slots), b.set_step = arena.take<int64_t>(rows * slots);
   b.relevance = a.recent_score0 ? arena.take<T>(rows * a.held) : nullptr;
   Index most = a.capacity + slots;
-  b.list_key = arena.take<const T *>(most), b.list_value = arena.take<const T *>(most);
-  b.list_wide = arena.take<uint8_t>(most), b.z = arena.take<T>(most + ALIGN);
+  b.list = arena.take<Held<T>>(most), b.z = arena.take<T>(most + ALIGN);
   return b;
 }
 
@@ -129,13 +127,12 @@ template <class T> static void list_ring(const Buffer<T> &b, Index t, Index row,
   Index held = b.a->held, np = b.a->np, made = t - count + 1, i = 0;
   for (; made < 0; ++made, ++i) {
     Index place = row * held + (position - (t - made)) % held;
-    b.list_key[i] = b.old_key + place * np, b.list_value[i] = b.old_value + place * np;
-    b.list_wide[i] = b.old_wide[place];
+    b.list[i] = {b.old_value + place * np, b.old_key + place * np, nullptr, b.old_wide[place]};
   }
   Index turn = b.turn(made);
   for (; i < count; ++i, ++made, turn = turn + 1 == b.times ? 0 : turn + 1) {
     Index key = b.place(b.keys_kept, made, turn, row), value = b.place(b.values_kept, made, turn, row);
-    b.list_key[i] = b.keys + key * np, b.list_value[i] = b.values + value * np, b.list_wide[i] = b.wide[key];
+    b.list[i] = {b.values + value * np, b.keys + key * np, nullptr, b.wide[key]};
   }
 }
 
@@ -145,8 +142,7 @@ template <class T> static Index list_all(const Buffer<T> &b, Index t, Index row,
   for (Index j = 0; j < slots; ++j) {
     Index place = row * slots + j;
     if (b.set_step[place] == EMPTY) continue;
-    b.list_key[count] = b.set_key + place * np, b.list_value[count] = b.set_value + place * np;
-    b.list_wide[count++] = b.set_wide[place];
+    b.list[count++] = {b.set_value + place * np, b.set_key + place * np, nullptr, b.set_wide[place]};
   }
   return count;
 }
@@ -157,7 +153,7 @@ static Softmax<T> attend(const Buffer<T> &b, const Plan<T> &plan, Index t, Index
                 T *result) {
   const Scan<T> &a = *b.a;
   Index count = list_all(b, t, row, position), ring = b.count(t, position);
-  Read<T> read{count, a.np, b.list_key, b.list_value, b.list_wide};
+  Read<T> read{count, a.np, b.list};
   read.ask(a.spec, a.n, q, eq, plan.score);
   Softmax<T> norm = read_forward(read, b.z, result);
   if (b.relevance) {
@@ -180,7 +176,7 @@ template <class T> static void finish_buffer(const Buffer<T> &b, Index t, Index 
   for (Index i = 0; i < count; ++i) {
     int64_t step = position - (count - 1 - i);
     Index place = out * a.capacity + step % a.capacity;
-    copy(a.recent1 + place * a.n, b.list_value[i], a.n);
+    copy(a.recent1 + place * a.n, b.list[i].value, a.n);
     if (b.relevance) a.recent_score1[place] = b.relevance[row * a.held + step % a.held];
   }
   for (Index j = 0; j < slots; ++j) {
