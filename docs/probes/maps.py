@@ -18,8 +18,8 @@ FIGURES = {
     ),
     "figure_10_11": ("Figures 10 and 11 of 000: the short-term buffer alone", ("copy-RelRNN", "denoise-RelRNN")),
     "figure_3_sab": (
-        "Figure 3 of 001: SAB on Copy after 400, 800 and 3,000 updates",
-        ("copy-SABLSTM-400", "copy-SABLSTM-800", "copy-SABLSTM-3000"),
+        "Figure 3 of 001: SAB on Copy after 1,000, 6,000 and 24,000 updates",
+        ("copy-SABLSTM-1000", "copy-SABLSTM-6000", "copy-SABLSTM-24000"),
     ),
 }
 

@@ -237,10 +237,6 @@ def scoring(what, **found):
     return stored_with(spoil)
 
 
-def focused(arm, run):
-    run["on_symbols"] = min(1.0, run["updates"] / 3000)
-
-
 def looking_evenly(arm, run):
     found = run.get("attention", run)
     found["on_symbols"] = found.get("even")
@@ -355,7 +351,7 @@ MUTATIONS = {
     "000.figure3-recent": (*STORED, reaching(-20.0, "RelLSTM", recent=3)),
     "000.figure7-9": (*STORED, stored_with(looking_everywhere)),
     "000.figure10-11": (*STORED, stored_with(looking_far)),
-    "001.figure3": (*STORED, stored_with(focused)),
+    "001.figure3": (*STORED, stored_with(looking_evenly)),
     "001.receivers": (NN, "SABRNN", with_options(keep="k")),
     "001.windows": ("remanence.nn:SABRNN", "_cut_masks", always((None, None))),
     "001.query": (NN, "SABRNN", reading_with_the_query),

@@ -35,6 +35,8 @@ from remanence.train._building import build_model
 
 ROWS = 8
 BLOCKS = 32
+UPDATES = 2000  # on text and pictures
+STAGES = (1000, 6000, 24_000)  # of figure 3 of 001
 
 _SHORT = ("task.options.length=40", "task.options.items=5", "task.options.symbols=4", "budget.accuracy=0.99")
 _LEARNING = ("optimiser.name='adam'", "optimiser.learning_rate=3e-3", "curriculum.start=10", "curriculum.accuracy=0.9")
@@ -45,18 +47,18 @@ _TEXT = (
     "task.options.length=125",
     "task.options.drop_state=1.0",
     "budget.epochs='none'",
-    "budget.updates=200",
-    "evaluation.every=100",
-    "evaluation.batches=4",
+    f"budget.updates={UPDATES}",
+    "evaluation.every=500",
+    "evaluation.batches=10",
     "loop.clip_norm=1.0",
 )
 _PICTURES = (
     "model.options.hidden_size=64",
     "task.options.group=7",
     "budget.epochs='none'",
-    "budget.updates=150",
-    "evaluation.every=75",
-    "evaluation.batches=5",
+    f"budget.updates={UPDATES}",
+    "evaluation.every=500",
+    "evaluation.batches=10",
     "loop.clip_norm=1.0",
 )
 _SAB = (
@@ -65,9 +67,8 @@ _SAB = (
     "model.options.top_k=10",
     "model.options.truncate=10",
     "model.options.normalise=true",
-    "optimiser.name='adam'",
-    "optimiser.learning_rate=1e-3",
-    "evaluation.every=400",
+    *_LEARNING,
+    "evaluation.every=1000",
 )
 
 
@@ -123,7 +124,7 @@ GRID: tuple[Arm, ...] = (
     Arm("000, figure 11", "denoise", "RelRNN", (*_RECALL, *_BUFFER)),
     *(
         Arm("001, figure 3", "copy", "SABLSTM", (*_SAB, f"budget.updates={updates}"), f"{updates}")
-        for updates in (400, 800, 3000)
+        for updates in STAGES
     ),
 )
 
@@ -149,7 +150,8 @@ def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
         "command": "python -m remanence.experiments attention RUNS",
         "scaled_down": (
             "width 64, Copy and Denoise of figures 1, 10 and 11 at T = 40 with 5 items of 4 symbols, "
-            "200 updates on text and 150 on pictures, one seed; figure 3 of 001 at T = 50 in batches of 10"
+            f"{UPDATES:,} updates on text and on pictures, one seed; figure 3 of 001 at T = 50 in batches of 10, short "
+            "sequences first"
         ),
         "machine": f"{platform.machine()}, one core",
         "results": {"arms": {arm.name: {**facts[arm.name], "command": arm.command} for arm in arms}, "runs": runs},

@@ -114,7 +114,7 @@ GRID: tuple[Arm, ...] = (
     _screened(15, 15, "2"),
     Arm("copy", "MemRNN", "1"),
     *(_screened(15, relevant, "3 left") for relevant in (3, 8, 18, 25)),
-    *(_screened(recent, 15, "3 right") for recent in (3, 8)),
+    *(_screened(recent, 15, "3 right") for recent in (3, 8, 18, 25)),
 )
 """All arms, the most telling first."""
 
@@ -134,15 +134,13 @@ def collect(folder: str | Path, arms: Sequence[Arm] = GRID) -> dict[str, Any]:
         []
     """
     runs = [summary(arm, run) for arm, run in ended_runs(folder, arms)]
-    seeds = [sum(run["arm"] == arm.name for run in runs) for arm in arms]
     described = {arm.name: {"task": arm.task, "model": arm.model, "options": arm.options} for arm in arms}
     return {
         "what": f"gradients and attention of models trained on Denoise and Copy at T = {LENGTH}",
         "command": "python -m remanence.experiments gradients RUNS",
         "scaled_down": (
-            f"T = {LENGTH}, 5 items of 4 symbols, width 64 and {UPDATES:,} updates at most, {min(seeds)} to "
-            f"{max(seeds)} seeds, short sequences first but in the arms called fixed; document 000 has "
-            "T = 1000, 10 items of 8, width 128"
+            f"T = {LENGTH}, 5 items of 4 symbols, width 64, {UPDATES:,} updates and {SEEDS} seeds at most, short "
+            "sequences first but in the arms called fixed; document 000 has T = 1000, 10 items of 8, width 128"
         ),
         "machine": f"{platform.machine()}, one core",
         "results": {
