@@ -91,8 +91,10 @@ template <class T> static void start_reads(const BackwardPass<T> &p) {
   Index slots = a.spec.relevant;
   if (!a.fresh) take_initial_reads(p);
   fill(p.held_sums, p.rows * p.entries * 2 * a.np, T(0));
-  for (Index place = 0; place < p.rows * p.entries; ++place)
-    p.held[place] = {nullptr, a.keeps_keys() ? nullptr : p.held_keys + place * a.np, p.held_sums + place * 2 * a.np, NARROW};
+  for (Index place = 0; place < p.rows * p.entries; ++place) {
+    T *key = a.keeps_keys() ? nullptr : p.held_keys + place * a.np;
+    p.held[place] = {nullptr, key, p.held_sums + place * 2 * a.np, NARROW};
+  }
   for (Index row = 0; row < p.rows; ++row) {
     for (Index i = 0; i < a.capacity; ++i) p.ring_number[row * a.capacity + i] = int32_t(i);
     for (Index j = 0; j < slots; ++j) p.set_number[row * slots + j] = int32_t(a.capacity + j);

@@ -188,7 +188,8 @@ template <class T> ForwardOut forward_typed(const Inputs &i, const Spec &spec) {
   Reading<T> reading = read_inputs<T>(i, spec);
   Scan<T> &a = reading.scan;
   ScalarType dtype = i.x.scalar_type();
-  int64_t places = i.packed() ? i.x.size(0) : a.steps * a.batch, B = a.batch, wide = spec.output == SUMMARY && spec.memory != NONE ? 2 * a.n : a.n;
+  int64_t places = i.packed() ? i.x.size(0) : a.steps * a.batch, B = a.batch;
+  int64_t wide = spec.output == SUMMARY && spec.memory != NONE ? 2 * a.n : a.n;
   int64_t slots = spec.relevant;
   Tensor output = pooled(i.x, i.by_time(wide)), s = fresh({B, a.n}, dtype);
   Tensor c = fresh({B, spec.cell == LSTM ? a.n : 0}, dtype), h = fresh({B, spec.leaks_h() ? a.n : 0}, dtype);
