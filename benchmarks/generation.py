@@ -10,13 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from benchmarks.kernel import medians, peak_bytes
+from benchmarks.measure import machine, medians, peak_bytes
 from rich.console import Console
 from rich.table import Table
 
@@ -127,7 +126,7 @@ def main() -> None:
     rows = [measure_generation(*sizes, arguments.repeats) for sizes in GRID]
     show(rows)
     report: dict[str, Any] = {
-        "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
+        "machine": machine(),
         "load": os.getloadavg(),
         "threads": arguments.threads,
         "backend": ops.backend_report(),

@@ -8,7 +8,6 @@ a busy one the work of the cores, which is given too, tells more than the clock.
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from benchmarks.measure import peak_bytes
 from rich.console import Console
 from rich.table import Table
 
@@ -56,21 +56,24 @@ def skewed(alphabet: int) -> np.ndarray:
 
 
 def curve(path: Path, kind: Literal["bytes", "characters", "words"]) -> None:
-    """Reads and measures a file; the process has done nothing else, so its most memory is that of the curve."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    start = time.perf_counter(), time.process_time()
-    symbols = probes.read_symbols(path, kind)
-    read = time.perf_counter() - start[0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    """Reads and measures a file, in a process that has done nothing else."""
+    texts = []
+
+    def measure() -> None:
+        start = time.perf_counter(), time.process_time()
+        symbols = probes.read_symbols(path, kind)
+        read = time.perf_counter() - start[0]
         draws = 2 if kind == "words" else 20  # of so many pairs two shuffles tell enough
-        found = probes.mutual_information(symbols, probes.logarithmic_lags(10_000, 60), draws=draws)
-    whole, work = time.perf_counter() - start[0], time.process_time() - start[1]
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
-    shape = f"{len(symbols.values):,} {kind}, {found.alphabet:,} different, {len(found.lags)} lags"
-    times = f"{whole:.1f} s (reading {read:.1f} s; {work:.1f} s of the cores)"
-    memory = f"{most:,.0f} MB at most, the file's {path.stat().st_size / 2**20:,.0f} MB of mapped pages among them"
-    print(f"{shape}: {times}, {memory}", flush=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = probes.mutual_information(symbols, probes.logarithmic_lags(10_000, 60), draws=draws)
+        whole, work = time.perf_counter() - start[0], time.process_time() - start[1]
+        texts.append(f"{len(symbols.values):,} {kind}, {found.alphabet:,} different, {len(found.lags)} lags: ")
+        texts.append(f"{whole:.1f} s (reading {read:.1f} s; {work:.1f} s of the cores), ")
+
+    texts.append(f"{peak_bytes(measure) / 2**20:,.0f} MB at most, ")
+    texts.append(f"the file's {path.stat().st_size / 2**20:,.0f} MB of mapped pages among them")
+    print("".join(texts), flush=True)
 
 
 def curves(name: str | None) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from benchmarks.measure import Run, apart, exponent, geometric_mean, medians, peak_bytes
+from benchmarks.measure import Run, apart, exponent, geometric_mean, machine, medians, peak_bytes
 from benchmarks.scans import INPUT, RECENT, RELEVANT, draw_weights, fast_runs, slow_runs
 from rich.console import Console
 from rich.table import Table
@@ -206,7 +205,7 @@ def main() -> None:
             show(cell, threads, part[cell])
             summary[f"{cell}, {threads} thread(s)"] = summarise(part[cell])
     report = {
-        "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
+        "machine": machine(),
         "load": load,
         "backend": ops.backend_report(),
         "summary": summary,

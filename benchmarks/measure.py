@@ -6,6 +6,8 @@ import ctypes
 import gc
 import math
 import multiprocessing
+import os
+import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -14,6 +16,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
+
+from remanence import ops
 
 Run = Callable[[], object]
 Result = TypeVar("Result")
@@ -71,6 +75,15 @@ def peak_bytes(run: Run) -> int:
 def _status(name: str) -> int:
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+
+
+def machine() -> dict[str, object]:
+    """What the figures of a run belong to: the processor's name, its cores, and the kernel's instruction set."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    sets = ops.backend_report()["instruction_set"]
+    return {"processor": names[0] if names else platform.machine(), "cores": os.cpu_count(), "kernel": sets}
 
 
 def geometric_mean(values: list[float]) -> float:

@@ -190,10 +190,17 @@ def dense():
         tested = [run["accuracy"] for run in runs if run["accuracy"] is not None]
         bits = listed([run["bits"] for run in runs if run.get("bits")], "{:.2f}")
         printed = facts["document"]
-        said = f"{printed['bits']} bits, " if printed["bits"] else ""
-        said += "" if printed["accuracy"] is None else f"{100 * printed['accuracy']:.4g} %"
+        said = [f"{printed['bits']} bits"] if printed["bits"] else []
+        said += [] if printed["accuracy"] is None else [f"{100 * printed['accuracy']:.4g} %"]
         rows.append(
-            [facts["task"], facts["model"], facts["hidden_size"], bits, listed([100 * v for v in tested]), said]
+            [
+                facts["task"],
+                facts["model"],
+                facts["hidden_size"],
+                bits,
+                listed([100 * v for v in tested]),
+                ", ".join(said),
+            ]
         )
         if facts["task"] == "pixel-mnist":
             curves[facts["model"]] = (runs[0]["curve"]["updates"], runs[0]["curve"]["accuracy"])
