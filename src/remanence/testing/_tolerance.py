@@ -13,8 +13,9 @@ FLOOR = 16
 OWN_ERROR = 2
 """How much worse than the plain computation in the same precision another one may be."""
 
-FLOAT64_LIMIT = 4096 * torch.finfo(torch.float64).eps
-"""Two float64 computations agree to rounding: sums over time and features in another order, nothing more."""
+FLOAT64_LIMIT = 2**14 * torch.finfo(torch.float64).eps
+"""Two float64 computations agree to rounding: sums over time and features in another order, nothing more. Sharpened
+attention and long recurrences let that grow, on one processor more than on another; 3e-12 leaves room for all of them."""
 
 
 def relative_error(actual: Tensor, exact: Tensor) -> float:
