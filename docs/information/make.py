@@ -162,7 +162,7 @@ def text_page(name, stem, words, shown):
     results = record["results"]
     parts = {"training": results["data"]["train"], "validation": results["data"]["validation"]}
     parts |= {model["label"]: model for model in results["models"]}
-    curves = {name: points(part["curve"]) for name, part in parts.items()}
+    curves = {name: excess(part["curve"]) for name, part in parts.items()}
     draw(HERE / f"{stem}.svg", curves, "lag", "nats", dashed=("training", "validation"))
     rows = "\n".join(text_row(name, part, shown) for name, part in parts.items())
     samples = "\n".join(f"*{m['label']}*\n\n```text\n{m['sample'].strip()}\n```\n" for m in results["models"])
@@ -193,8 +193,8 @@ def text_row(name, part, shown):
 
 
 def less_bias(curve):
-    """Estimates less their bias at four lags, as cells."""
-    return " | ".join(f"{near(curve, lag) - bias_near(curve, lag):.2g}" for lag in (1, 10, 100, 1000))
+    """Estimates less their bias at five lags, as cells."""
+    return " | ".join(f"{near(curve, lag) - bias_near(curve, lag):.2g}" for lag in (1, 10, 20, 100, 1000))
 
 
 def language_model():

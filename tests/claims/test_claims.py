@@ -392,7 +392,7 @@ MUTATIONS = {
     "003.context": (*STORED, exchanged("Transformer 16 context 32", "Transformer 16")),
     "003.held-out": (*STORED, exchanged("WikiText-2, validation", "text8, validation")),
     "003.held-out-more": (*STORED, doubled_information),
-    "003.words": (*STORED, flattened("LSTM 64")),
+    "003.words": (*STORED, flattened("LSTM 128x2")),
     "003.figure3d": (*STORED, exchanged("SmolLM2-135M", "WikiText-2, training")),
     "004.1.1": (NN, "RNN", with_options(nonlinearity="relu")),
     "004.1.2": ("torch", "tanh", lambda o: lambda h: o(2 * h)),

@@ -15,7 +15,7 @@ OWN_ERROR = 2
 
 FLOAT64_LIMIT = 2**14 * torch.finfo(torch.float64).eps
 """Two float64 computations agree to rounding: sums over time and features in another order, nothing more. Sharpened
-attention and long recurrences let that grow, on one processor more than on another; 3e-12 leaves room for all of them."""
+attention and long recurrences let that grow, on one processor more than on another; there is room for all of them."""
 
 
 def relative_error(actual: Tensor, exact: Tensor) -> float:
