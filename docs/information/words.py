@@ -27,11 +27,12 @@ Transformers; one of them looks back on 32 steps only:
 ## What is found
 
 - **RNN**: exponential in every run, and width helps little: xi goes from {xi[RNN 8]:.0f} at 114 parameters to
-  {xi[RNN 66]:.0f} at 4,754. A second layer helps more, a third and fourth do not. This is what the document says.
+  {xi[RNN 66]:.0f} at 4,754. A second layer brings as much as four times the width, a third and fourth little more.
+  This is what the document says.
 - **LSTM**: at width 4, with 138 parameters, xi is longer than that of an RNN of width 32, as the document says, and as
   long as that of width 66. Up to width 8 the best law is an exponential; at width 32, and in some runs of more layers,
   a power law fits better up to lag 200, but see below.
-- **Transformer**: a power law in every run at width 16; at width 4 in the better of two runs, while the other falls
+- **Transformer**: a power law in every run at width 16; at width 4 in two runs of three, while the third falls
   exponentially. One that looks back on 32 steps follows the power law up to lag 32 and falls exponentially from there
   on.
 - **Memories**: `MemLSTM`, which keeps all states, and `RelLSTM`, which keeps 20, follow the data's law over the whole
