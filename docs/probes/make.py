@@ -176,7 +176,8 @@ table of all pairs.
 The kernel counts 3.0e9 pairs of 64 symbols a second with two threads, 13 times as many as `numpy.bincount` in the same
 run, on two cores of an EPYC with AVX2; 3.9e9, 19 times as many, on a Xeon. Of a text of 74 MB, 54 lags up to 10,000
 with floor and intervals take 2 s as bytes, 3 s as characters and 38 s as 213,000 different words
-(`python -m benchmarks.information`).
+(`python -m benchmarks.information`). Beside the mapped file, bytes need 130 MB for the tables, whatever the size of the
+file, and characters one byte each.
 
 `floor` is what pairs with the same marginals and no dependence reach, `low` and `high` are a 95 % interval from a
 bootstrap over groups of whole sequences, or of stretches of a single long one. `result.fit()` chooses an exponential
