@@ -71,7 +71,7 @@ def curve(path: Path, kind: Literal["bytes", "characters", "words"]) -> None:
         texts.append(f"{len(symbols.values):,} {kind}, {found.alphabet:,} different, {len(found.lags)} lags: ")
         texts.append(f"{whole:.1f} s (reading {read:.1f} s; {work:.1f} s of the cores), ")
 
-    texts.append(f"{peak_bytes(measure) / 2**20:,.0f} MB at most, with mapped pages of files, which the system may take back")
+    texts.append(f"{peak_bytes(measure) / 2**20:,.0f} MB at most, with mapped pages that the system may take back")
     print("".join(texts), flush=True)
 
 
