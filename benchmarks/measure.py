@@ -17,8 +17,6 @@ from typing import TypeVar
 
 import torch
 
-from remanence import ops
-
 Run = Callable[[], object]
 Result = TypeVar("Result")
 
@@ -78,12 +76,11 @@ def _status(name: str) -> int:
 
 
 def machine() -> dict[str, object]:
-    """What the figures of a run belong to: the processor's name, its cores, and the kernel's instruction set."""
+    """What the figures of a run belong to: the processor's name and its cores."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
     names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    sets = ops.backend_report()["instruction_set"]
-    return {"processor": names[0] if names else platform.machine(), "cores": os.cpu_count(), "kernel": sets}
+    return {"processor": names[0] if names else platform.machine(), "cores": os.cpu_count()}
 
 
 def geometric_mean(values: list[float]) -> float:

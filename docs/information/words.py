@@ -146,7 +146,7 @@ two, next to each other (*topic*) and eight stretches apart (*far*; drawn pieces
 - A state that is never emptied in training does not know where a text begins: of a `RelLSTM` whose state was carried
   from the first chunk to the last, rows that were drawn differed in kind from their beginning to their end, and so had
   0.017 nats at every lag from 20 on that are no memory of what was said. Here the state of LSTM and `RelLSTM` is
-  dropped before every tenth chunk (`drop_state`), and nothing of that is left.
+  dropped before one chunk in ten, drawn at random (`drop_state`), and nothing of that is left.
 
 What they say, from an empty state:
 
@@ -180,7 +180,7 @@ Between words, less the bias, which is large for so many different words:
 - The Transformer foretells worst; its text has the most of the next word's information and closes the fewest titles.
 - `RelLSTM` foretells worse than the LSTM here, and its curve is that of the LSTM. Most of what helped it with
   characters is within a few words, and two layers of an LSTM hold that by themselves. As with
-  [characters](wikitext2.md), the state is dropped before every tenth chunk.
+  [characters](wikitext2.md), the state is dropped before one chunk in ten.
 
 What they say:
 

@@ -25,7 +25,7 @@ def losses(model: nn.SequenceModel, backend: str, dtype: torch.dtype) -> dict[st
         loss = TASK.loss(model(batch.inputs.to(dtype))[0], batch)
         optimiser.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # nor may it leap
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # and so it would in a leap
         optimiser.step()
         curve.append(loss.detach())
     return {"losses": torch.stack(curve)}
