@@ -3,9 +3,10 @@
 // Additive score: v . tanh(q + k). Since tanh(a + b) = 1 - 2 / (1 + exp(2 a) exp(2 b)), a key is stored as exp(2 k) and
 // the inner loop needs no tanh. This is exact to rounding if all |k| <= key_most: then q may be clamped to query_most,
 // because tanh(q + k) has rounded to +-1 there. A key with a larger entry is "wide": it is stored as k itself, and its
-// scores take the tanh. Four reciprocals cost one division: 1/a = bcd / abcd; 1 + exp(2 (q + k)) is clamped to
-// product_most first, where tanh has rounded to 1, so that the product of four stays finite. Where neither query nor key
-// has an entry beyond narrow_most, as is usual, there is nothing to clamp.
+// scores take the tanh. Four terms of a score cost one division: v1/d1 + v2/d2 = (v1 d2 + v2 d1) / (d1 d2), and so on;
+// d = 1 + exp(2 (q + k)) is clamped to product_most first, where tanh has rounded to 1, so that the product of four stays
+// finite. Where neither query nor key has an entry beyond narrow_most, as is usual, there is nothing to clamp. Weights v
+// beyond score_most take the terms one by one.
 // All scores are less by sum(v), which softmax does not see.
 
 enum Width : uint8_t { NARROW, USUAL, WIDE };  // of a query or a key, by its largest entry
@@ -41,11 +42,12 @@ template <class T> struct Read {
   const Held<T> *held;   // (count)
   const T *q, *eq, *v;   // query, exp(2 q) clamped, score weights: (np)
   int score, width;      // width: of the query
+  bool steep;            // some score weight exceeds score_most
   T scale;               // DOT
 
   // The question; eq (np) takes the exponential of the query.
-  void ask(const Spec &spec, Index n, const T *query, T *exponential, const T *weights) {
-    q = query, eq = exponential, v = weights, score = spec.score;
+  void ask(const Spec &spec, Index n, const T *query, T *exponential, const Plan<T> &plan) {
+    q = query, eq = exponential, v = plan.score, steep = plan.steep, score = spec.score;
     scale = score == DOT ? T(1 / __builtin_sqrt(double(n))) : T(1);
     width = score == ADDITIVE ? query_exponential(exponential, query, np) : USUAL;
   }
@@ -61,27 +63,59 @@ template <class T> static Width encode_key(T *key, Index np) {
   return width;
 }
 
-// 1 / (1 + eq ek) for four keys at once.
+// 1 + eq ek, clamped where that may be needed.
+template <class T, int wide> ALWAYS_INLINE Vec<T> divisor(Vec<T> eq, Vec<T> key) {
+  Vec<T> d = eq * key + T(1);
+  return wide == NARROW ? d : lower<T>(d, all<T>(Simd<T>::product_most));
+}
+
+// 1 / (1 + eq ek) for four keys at once: two or four share a division, which costs more in wide vectors.
 template <class T, int wide>
-static inline __attribute__((always_inline)) void reciprocals(Vec<T> eq, const T *const *key, Index j, Vec<T> (&r)[4]) {
-  const Vec<T> most = all<T>(Simd<T>::product_most);
-  Vec<T> d[4];
-  for (int i = 0; i < 4; ++i) {
-    d[i] = eq * load(key[i] + j) + T(1);
-    if (wide != NARROW) d[i] = lower<T>(d[i], most);
+ALWAYS_INLINE void reciprocals(Vec<T> eq, const T *const *key, Index j, Vec<T> (&r)[4]) {
+  Vec<T> d[4], r01, r23;
+  each<4>([&](auto i) INLINED { d[i] = divisor<T, wide>(eq, load(key[i] + j)); });
+  Vec<T> d01 = d[0] * d[1], d23 = d[2] * d[3];
+  if constexpr (VECTOR_BYTES < 64) {
+    r01 = T(1) / d01, r23 = T(1) / d23;
+  } else {
+    Vec<T> one = T(1) / (d01 * d23);
+    r01 = one * d23, r23 = one * d01;
   }
-  Vec<T> d01 = d[0] * d[1], d23 = d[2] * d[3], one = T(1) / (d01 * d23);
-  Vec<T> r01 = one * d23, r23 = one * d01;
   r[0] = r01 * d[1], r[1] = r01 * d[0], r[2] = r23 * d[3], r[3] = r23 * d[2];
 }
 
-template <class T, int wide> static void score_four(const Read<T> &read, const T *const *key, T *score) {
-  Vec<T> total[4] = {};
-  for (Index j = 0; j < read.np; j += WIDTH<T>) {
-    Vec<T> r[4], v = load(read.v + j);
-    reciprocals<T, wide>(load(read.eq + j), key, j, r);
-    for (int i = 0; i < 4; ++i) total[i] += v * r[i];
+// sum_c v_c / (1 + eq_c ek_c) over C vectors, as one fraction.
+template <class T, int wide, int C>
+ALWAYS_INLINE Vec<T> fraction_sum(const T *v, const T *eq, const T *key, Vec<T> &divided_by) {
+  constexpr Index W = WIDTH<T>;
+  if constexpr (C == 1) {
+    divided_by = divisor<T, wide>(load(eq), load(key));
+    return load(v);
+  } else {
+    constexpr Index half = C / 2 * W;
+    Vec<T> d1, d2, v1 = fraction_sum<T, wide, C / 2>(v, eq, key, d1);
+    Vec<T> v2 = fraction_sum<T, wide, C / 2>(v + half, eq + half, key + half, d2);
+    divided_by = d1 * d2;
+    return v1 * d2 + v2 * d1;
   }
+}
+
+template <class T, int wide, int C>
+ALWAYS_INLINE void add_terms(Vec<T> (&total)[4], const Read<T> &read, const T *const *key, Index j) {
+  each<4>([&](auto i) INLINED {
+    Vec<T> d, numerator = fraction_sum<T, wide, C>(read.v + j, read.eq + j, key[i] + j, d);
+    total[i] += numerator / d;
+  });
+}
+
+template <class T, int wide> static void score_four(const Read<T> &read, const T *const *key, T *score) {
+  constexpr Index W = WIDTH<T>;
+  Vec<T> total[4];
+  each<4>([&](auto i) INLINED { total[i] = Vec<T>{}; });
+  Index j = 0;
+  for (; j + 4 * W <= read.np; j += 4 * W) add_terms<T, wide, 4>(total, read, key, j);
+  for (; j + 2 * W <= read.np; j += 2 * W) add_terms<T, wide, 2>(total, read, key, j);
+  for (; j < read.np; j += W) add_terms<T, wide, 1>(total, read, key, j);
   sum_four<T>(total, score);
   for (int i = 0; i < 4; ++i) score[i] *= T(-2);
 }
@@ -103,9 +137,9 @@ template <class T> static T score_one(const Read<T> &read, Index slot) {
 // Up to four slots from i on; the last one stands in for those that are missing.
 template <class T> struct Group {
   const T *key[4], *value[4];
-  Index wide;  // the widest of query and keys; a wide query was clamped
+  Index wide;  // the widest of query and keys; a wide query was clamped; WIDE: slot by slot
   Group(const Read<T> &read, Index i) {
-    wide = read.width == NARROW ? NARROW : USUAL;
+    wide = read.steep ? WIDE : read.width == NARROW ? NARROW : USUAL;
     for (Index g = 0; g < 4; ++g) {
       const Held<T> &held = read.held[i + g < read.count ? i + g : read.count - 1];
       key[g] = held.key, value[g] = held.value;
@@ -187,9 +221,10 @@ template <class T> struct ReadBack {
   T *z, *de;           // scratch: count and room up to a multiple of the vector
 };
 
-// With r = 1 / (1 + exp(2 (q + k))), tanh = 1 - 2 r and its derivative is 4 r (1 - r). Here only de r (1 - r) and de r are
-// summed; the factors 4 v and -2 come once, where a sum is complete. (The de of one read sum to zero, so the 1 in
-// tanh teaches v nothing.) Local copies: a store through a vector might change anything else for all the compiler knows.
+// With r = 1 / (1 + exp(2 (q + k))), tanh = 1 - 2 r and its derivative is 4 r (1 - r). Here only de r (1 - r) and
+// de (r - 1/2) are summed; the factors 4 v and -2 come once, where a sum is complete. (The de of one read sum to zero, so
+// de r would do, but its sums round more coarsely.) Local copies: a store through a vector might change anything else for
+// all the compiler knows.
 template <class T, int M, int wide>
 static void spread_slots(const Read<T> &read, const ReadBack<T> &back, const Group<T> &group, Index i) {
   const T *key[4] = {group.key[0], group.key[1], group.key[2], group.key[3]};
@@ -204,7 +239,7 @@ static void spread_slots(const Read<T> &read, const ReadBack<T> &back, const Gro
     for (int g = 0; g < M; ++g) {
       if (wide == WIDE) r[g] = bend(read, key[g], read.held[i + g].wide, j) * T(-0.5);
       Vec<T> slope = r[g] - r[g] * r[g];
-      dq += de[g] * slope, dv += de[g] * r[g];
+      dq += de[g] * slope, dv += de[g] * (r[g] - T(0.5));
       store(sums[g] + j, load(sums[g] + j) + z[g] * dr);
       store(sums[g] + np + j, load(sums[g] + np + j) + de[g] * slope);
     }

@@ -120,7 +120,7 @@ template <class T> static void attend_back(const BackwardPass<T> &p, Index t, In
   fill(dq, np, T(0));
   Index count = list_back(p, t, row, position);
   Read<T> read{count, np, p.list};
-  read.ask(a.spec, a.n, q, p.eq, p.plan->score);
+  read.ask(a.spec, a.n, q, p.eq, *p.plan);
   const T *kept = a.norm + at * a.norm_size(), *weights = a.keeps_weights() ? kept : nullptr;
   Softmax<T> norm = weights ? Softmax<T>{} : Softmax<T>{kept[0], kept[1]};
   read_backward<T>(read, {p.dr, weights, norm, dq, p.sums_of(row).recent_score, p.z, p.de});

@@ -154,7 +154,7 @@ static Softmax<T> attend(const Buffer<T> &b, const Plan<T> &plan, Index t, Index
   const Scan<T> &a = *b.a;
   Index count = list_all(b, t, row, position), ring = b.count(t, position);
   Read<T> read{count, a.np, b.list};
-  read.ask(a.spec, a.n, q, eq, plan.score);
+  read.ask(a.spec, a.n, q, eq, plan);
   Softmax<T> norm = read_forward(read, b.z, result);
   if (b.relevance) {
     T *relevance = b.relevance + row * a.held;

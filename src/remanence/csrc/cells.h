@@ -30,8 +30,9 @@ template <class T> static void lstm_forward(Index np, const CellStep<T> &step) {
     Vec<T> c = f * load(step.c + j) + i * g;
     store(pi + j, i), store(pf + j, f), store(pg + j, g), store(po + j, o);
     store(step.c + j, c);
-    store(step.h + j, o * tanh<T>(c));
   }
+  // A loop of its own: behind the sum its tanh would have to wait for the gates.
+  for (Index j = 0; j < np; j += WIDTH<T>) store(step.h + j, load(po + j) * tanh<T>(load(step.c + j)));
 }
 
 // GRU and GORU: h = (1 - z) candidate + z leak, candidate = f(x part + r * s part).

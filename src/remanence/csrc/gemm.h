@@ -80,17 +80,15 @@ static void pack_straight(const Panels<T> &to, Index k0, const T *matrix, Index 
 // --- rows x panels ---------------------------------------------------------------------------------------------------
 
 template <class T, int R, int C>
-static inline __attribute__((always_inline)) void accumulate(Vec<T> (&total)[R][C], const Operand<T> &a, const T *b,
-                                                             Index panel) {
+ALWAYS_INLINE void accumulate(Vec<T> (&total)[R][C], const Operand<T> &a, const T *b, Index panel) {
   constexpr Index W = WIDTH<T>;
   const T *row[R];
-  for (int r = 0; r < R; ++r) row[r] = a.data + r * a.stride;
+  each<R>([&](auto r) INLINED { row[r] = a.data + r * a.stride; });
 #pragma GCC unroll 2
-  for (Index k = 0; k < a.depth; ++k) {
+  for (Index k = 0, depth = a.depth; k < depth; ++k) {
     Vec<T> column[C];
-    for (int c = 0; c < C; ++c) column[c] = load(b + c * panel + k * W);
-    for (int r = 0; r < R; ++r)
-      for (int c = 0; c < C; ++c) total[r][c] += row[r][k] * column[c];
+    each<C>([&](auto c) INLINED { column[c] = load(b + c * panel + k * W); });
+    each<R * C>([&](auto i) INLINED { total[i / C][i % C] += row[i / C][k] * column[i % C]; });
   }
 }
 
@@ -99,12 +97,10 @@ static void tile(T *out, Index stride, const T *bias, const Operand<T> &a1, cons
                  Index panel) {
   constexpr Index W = WIDTH<T>;
   Vec<T> total[R][C];
-  for (int r = 0; r < R; ++r)
-    for (int c = 0; c < C; ++c) total[r][c] = bias ? load(bias + c * W) : Vec<T>{};
+  each<R * C>([&](auto i) INLINED { total[i / C][i % C] = bias ? load(bias + i % C * W) : Vec<T>{}; });
   accumulate<T, R, C>(total, a1, b, panel);
   if (a2.depth) accumulate<T, R, C>(total, a2, b + a1.depth * W, panel);
-  for (int r = 0; r < R; ++r)
-    for (int c = 0; c < C; ++c) store(out + r * stride + c * W, total[r][c]);
+  each<R * C>([&](auto i) INLINED { store(out + i / C * stride + i % C * W, total[i / C][i % C]); });
 }
 
 template <class T>
@@ -135,14 +131,13 @@ static void multiply(T *out, Index stride, Index rows, const T *bias, const Oper
   Index vectors = b.width / W, columns;
   for (Index v = 0; v < vectors; v += columns) {
     columns = even_share(vectors - v, columns_for(int(tall)));
-    int c = int(columns);
+    auto tile_of = [&](Index height) { return pick<T, ROWS_MOST>(int(height), int(columns)); };
+    Tile<T> usual = tile_of(tall), last = tile_of(rows % tall);
     const T *panel = b.panel(v * W), *bias_here = bias ? bias + v * W : nullptr;
-    for (Index r = 0; r < rows;) {
-      int height = int(rows - r < tall ? rows - r : tall);
+    for (Index r = 0; r < rows; r += tall) {
       Operand<T> part1{a1.data + r * a1.stride, a1.stride, a1.depth}, part2{a2.data, a2.stride, a2.depth};
       if (a2.depth) part2.data += r * a2.stride;
-      pick<T, ROWS_MOST>(height, c)(out + r * stride + v * W, stride, bias_here, part1, part2, panel, b.depth * W);
-      r += height;
+      (rows - r < tall ? last : usual)(out + r * stride + v * W, stride, bias_here, part1, part2, panel, b.depth * W);
     }
   }
 }
@@ -159,24 +154,27 @@ static void product(const T *a, Index rows, const T *weights, Index width, Index
 constexpr int OUTER_ROWS = REGISTERS >= 32 ? 8 : 4;  // divides ALIGN
 constexpr int OUTER_COLUMNS = 3;
 
-// The left factor is read where it is: 64 bytes of each row serve two tiles one after the other.
+// The left factor is read where it is.
 template <class T, int C>
 static void outer_tile(T *sums, Index stride, const T *const *a, Index at, const T *b, Index panel, Index depth) {
   constexpr Index W = WIDTH<T>;
   constexpr int R = OUTER_ROWS;
-  Vec<T> total[R][C] = {};
-  for (int r = 0; r < R; ++r)  // called for early: they are wanted at the end, all at once
-    for (int c = 0; c < C; ++c) __builtin_prefetch(sums + r * stride + c * W, 1);
+  Vec<T> total[R][C];
+  each<R * C>([&](auto i) INLINED {
+    total[i / C][i % C] = Vec<T>{};
+    __builtin_prefetch(sums + i / C * stride + i % C * W, 1);  // wanted at the end, all at once
+  });
 #pragma GCC unroll 2
   for (Index k = 0; k < depth; ++k) {
     Vec<T> column[C];
     const T *left = a[k] + at;
-    for (int c = 0; c < C; ++c) column[c] = load(b + c * panel + k * W);
-    for (int r = 0; r < R; ++r)
-      for (int c = 0; c < C; ++c) total[r][c] += left[r] * column[c];
+    each<C>([&](auto c) INLINED { column[c] = load(b + c * panel + k * W); });
+    each<R * C>([&](auto i) INLINED { total[i / C][i % C] += left[i / C] * column[i % C]; });
   }
-  for (int r = 0; r < R; ++r)
-    for (int c = 0; c < C; ++c) store(sums + r * stride + c * W, load(sums + r * stride + c * W) + total[r][c]);
+  each<R * C>([&](auto i) INLINED {
+    T *to = sums + i / C * stride + i % C * W;
+    store(to, load(to) + total[i / C][i % C]);
+  });
 }
 
 // Column panels of the right factor: data[width / W][depth][W]; entries from `count` on are zero.
@@ -193,20 +191,33 @@ template <class T> static void pack_columns(T *to, const T *const *rows, Index c
   }
 }
 
-// sums (height, width) += left' right over `depth` rows: left columns `at` to at + height, a multiple of ALIGN; right in
-// panels, its width a multiple of the vector.
+// Columns `from` to `to` of the left factor by all of the right one.
 template <class T>
-static void add_outer(T *sums, Index height, Index width, const T *const *left, Index at, const T *right, Index depth) {
+static void outer_strip(T *sums, Index from, Index to, Index width, const T *const *left, const T *right, Index depth) {
   constexpr Index W = WIDTH<T>;
   Index vectors = width / W, columns;
   for (Index v = 0; v < vectors; v += columns) {
     columns = even_share(vectors - v, OUTER_COLUMNS);
-    for (Index i = 0; i < height; i += OUTER_ROWS) {
-      T *corner = sums + i * width + v * W;
+    for (Index i = from; i < to; i += OUTER_ROWS) {
+      T *corner = sums + (i - from) * width + v * W;
       const T *b = right + v * W * depth;
-      if (columns == 1) outer_tile<T, 1>(corner, width, left, at + i, b, depth * W, depth);
-      if (columns == 2) outer_tile<T, 2>(corner, width, left, at + i, b, depth * W, depth);
-      if (columns == 3) outer_tile<T, 3>(corner, width, left, at + i, b, depth * W, depth);
+      if (columns == 1) outer_tile<T, 1>(corner, width, left, i, b, depth * W, depth);
+      if (columns == 2) outer_tile<T, 2>(corner, width, left, i, b, depth * W, depth);
+      if (columns == 3) outer_tile<T, 3>(corner, width, left, i, b, depth * W, depth);
     }
+  }
+}
+
+// sums (height, width) += left' right over `depth` rows: left columns `at` to at + height, a multiple of ALIGN; right in
+// panels, its width a multiple of the vector. The left factor's rows are far apart: each strip of its columns comes into
+// the cache once, called for while the one before it is worked on.
+template <class T>
+static void add_outer(T *sums, Index height, Index width, const T *const *left, Index at, const T *right, Index depth) {
+  constexpr Index STRIP = 4 * ALIGN, LINE = 64 / Index(sizeof(T));
+  for (Index from = 0; from < height; from += STRIP) {
+    Index to = height - from < STRIP ? height : from + STRIP, next = height - to < STRIP ? height : to + STRIP;
+    for (Index k = 0; k < depth; ++k)
+      for (Index j = to; j < next; j += LINE) __builtin_prefetch(left[k] + at + j);
+    outer_strip(sums + from * width, at + from, at + to, width, left, right, depth);
   }
 }

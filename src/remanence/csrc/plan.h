@@ -34,6 +34,7 @@ template <class T> struct Plan {
   T *bias;                                     // (planes, np)
   T *score, *modrelu, *key_row, *query_row;    // (np); rows: STRIDE
   bool reads;                                  // whether queries and keys are matrices
+  bool steep;                                  // some score weight exceeds score_most
 };
 
 template <class T> static Panels<T> take_panels(Arena &arena, Index depth, Index width) {
@@ -106,7 +107,7 @@ template <class T> static void pack_bias(const Scan<T> &a, const Layout &layout,
   }
 }
 
-template <class T> static void pack_plan(const Scan<T> &a, bool backward, const Plan<T> &plan) {
+template <class T> static void pack_plan(const Scan<T> &a, bool backward, Plan<T> &plan) {
   Layout layout(a.spec);
   if (plan.both.data) pack_forward(a, layout, plan);
   if (backward) pack_backward(a, layout, plan);
@@ -114,6 +115,7 @@ template <class T> static void pack_plan(const Scan<T> &a, bool backward, const 
   pack_bias(a, layout, plan.bias);
   auto pad = [&](T *to, const T *from) { from ? widen(to, from, a.n, a.np) : fill(to, a.np, T(0)); };
   pad(plan.score, plan.reads ? a.score : nullptr);
+  for (Index i = 0; i < a.n; ++i) plan.steep |= !(__builtin_fabs(plan.score[i]) <= Simd<T>::score_most);
   pad(plan.modrelu, a.modrelu);
   pad(plan.key_row, a.spec.memory == STRIDE ? a.key : nullptr);
   pad(plan.query_row, a.spec.memory == STRIDE ? a.query : nullptr);

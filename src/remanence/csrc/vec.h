@@ -1,6 +1,16 @@
 // Vectors of one register and the functions of them that the cells need. Included inside a namespace per instruction
 // set, with VECTOR_BYTES and REGISTERS defined there.
 
+#define INLINED __attribute__((always_inline))
+#define ALWAYS_INLINE static inline INLINED
+
+// f(0) ... f(N - 1), with constants. An array that is indexed so becomes registers; GCC unrolls a loop too late for that
+// and leaves the array in memory as well.
+template <class F, int... I> ALWAYS_INLINE void each_of(const F &f, std::integer_sequence<int, I...>) {
+  (f(std::integral_constant<int, I>()), ...);
+}
+template <int N, class F> ALWAYS_INLINE void each(const F &f) { each_of(f, std::make_integer_sequence<int, N>()); }
+
 template <class T> struct Simd;
 
 template <> struct Simd<float> {
@@ -15,6 +25,7 @@ template <> struct Simd<float> {
   static constexpr float key_most = 30.0f, query_most = 40.0f;  // see buffer.h
   static constexpr float product_most = 1073741824.0f;          // 2^30
   static constexpr float narrow_most = 5.0f;                    // 1 + exp(2 (5 + 5)) < product_most
+  static constexpr float score_most = 1.0e10f;                  // score_most product_most^3 is finite
 };
 
 template <> struct Simd<double> {
@@ -31,6 +42,7 @@ template <> struct Simd<double> {
   static constexpr double key_most = 100.0, query_most = 150.0;
   static constexpr double product_most = 1.0e60;
   static constexpr double narrow_most = 30.0;
+  static constexpr double score_most = 1.0e100;
 };
 
 template <class T> using Vec = typename Simd<T>::V;
@@ -131,7 +143,7 @@ template <> inline void sum_four<float>(const Vec<float> (&v)[4], float *to) {
 #endif
 
 // exp(r) - 1 for |r| <= ln(2) / 2.
-static inline Vec<float> exp_core(Vec<float> r) {
+ALWAYS_INLINE Vec<float> exp_core(Vec<float> r) {
   Vec<float> p = r * 1.9875691500e-4f + 1.3981999507e-3f;
   p = p * r + 8.3334519073e-3f;
   p = p * r + 4.1665795894e-2f;
@@ -140,7 +152,7 @@ static inline Vec<float> exp_core(Vec<float> r) {
   return p * (r * r) + r;
 }
 
-static inline Vec<double> exp_core(Vec<double> r) {
+ALWAYS_INLINE Vec<double> exp_core(Vec<double> r) {
   constexpr double inverse_factorial[] = {1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
                                           1.0 / 720,      1.0 / 120,     1.0 / 24,     1.0 / 6,     1.0 / 2};
   Vec<double> p = r * (1.0 / 6227020800) + 1.0 / 479001600;
@@ -149,7 +161,7 @@ static inline Vec<double> exp_core(Vec<double> r) {
 }
 
 // x = k ln 2 + r: gives exp(r) - 1 and 2^k.
-template <class T> static inline Vec<T> exp_parts(Vec<T> x, Vec<T> &power) {
+template <class T> ALWAYS_INLINE Vec<T> exp_parts(Vec<T> x, Vec<T> &power) {
   using S = Simd<T>;
   Vec<T> rounded = x * S::log2e + S::magic;
   Vec<T> k = rounded - S::magic;
@@ -158,15 +170,15 @@ template <class T> static inline Vec<T> exp_parts(Vec<T> x, Vec<T> &power) {
   return exp_core(r);
 }
 
-template <class T> static inline Vec<T> exp(Vec<T> x) {
+template <class T> ALWAYS_INLINE Vec<T> exp(Vec<T> x) {
   Vec<T> power, p = exp_parts<T>(lower<T>(higher<T>(x, all<T>(Simd<T>::least)), all<T>(Simd<T>::most)), power);
   return power * p + power;
 }
 
-template <class T> static inline Vec<T> sigmoid(Vec<T> x) { return T(1) / (T(1) + exp<T>(-x)); }
+template <class T> ALWAYS_INLINE Vec<T> sigmoid(Vec<T> x) { return T(1) / (T(1) + exp<T>(-x)); }
 
 // Through exp(2 x) - 1, so that small arguments keep their relative precision.
-template <class T> static inline Vec<T> tanh(Vec<T> x) {
+template <class T> ALWAYS_INLINE Vec<T> tanh(Vec<T> x) {
   constexpr T most = Simd<T>::tanh_most;
   Vec<T> power, p = exp_parts<T>(lower<T>(higher<T>(x + x, all<T>(-most)), all<T>(most)), power);
   Vec<T> e = power * p + (power - T(1));
