@@ -97,6 +97,14 @@ def test_scores_are_exact_for_any_range_of_keys_and_queries(scans, size):
     scans.compare(case)
 
 
+@pytest.mark.parametrize("size", [1e8, 1e14])
+def test_scores_are_exact_for_any_range_of_score_weights(scans, size):
+    case = scans.make_case(ScanSpec("rnn", Screened(3, 4)), steps=12, hidden=64)
+    far = {name: getattr(case.weights, name) * 20.0 for name in ("query", "key")}
+    case.weights = case.weights._replace(**far, score=case.weights.score * size)
+    scans.compare(case, torch.float32)
+
+
 def test_large_states_give_no_nan(scans):
     case = scans.make_case(ScanSpec("rnn", Screened(3, 4), "identity", combine="half"), steps=30)
     case.x = case.x * 1e4
