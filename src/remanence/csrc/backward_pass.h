@@ -18,8 +18,8 @@ template <class T> struct BackwardPass {
   Held<T> *held;                        // (rows, entries), by number
   T *held_sums;                         // (rows, entries, 2, np), by number
   int32_t *ring_number, *set_number;    // (rows, capacity) (rows, relevant): who is in which slot
-  // Where keys were not kept: those of held states, by number.
-  T *held_keys, *came, *came_keys;      // (rows, entries, np); work space (rows or entries, np)
+  T *held_values, *held_keys;           // (rows, entries, np), by number: copies, those of a row together; bounded memory
+  T *came, *came_keys;                  // (rows or entries, np): work space where keys were not kept
   uint8_t *came_wide;
   int32_t *came_number;                 // (rows): number of the state that is held again before this step, or -1
   T *old_value, *old_key;               // (rows, held + relevant, np): initial state
@@ -77,9 +77,10 @@ template <class T> static void lay_reads(BackwardPass<T> &p, Arena &arena) {
   p.held = arena.take<Held<T>>(rows * p.entries), p.list = arena.take<Held<T>>(p.entries);
   p.held_sums = arena.take<T>(rows * p.entries * 2 * np);
   p.ring_number = arena.take<int32_t>(rows * a.capacity), p.set_number = arena.take<int32_t>(rows * slots);
+  if (a.spec.recent >= 0)
+    p.held_values = arena.take<T>(rows * p.entries * np), p.held_keys = arena.take<T>(rows * p.entries * np);
   if (!a.keeps_keys()) {
     Index most = rows > p.entries ? rows : p.entries;
-    p.held_keys = arena.take<T>(rows * p.entries * np);
     p.came = arena.take<T>(most * np), p.came_keys = arena.take<T>(most * np);
     p.came_wide = arena.take<uint8_t>(most), p.came_number = arena.take<int32_t>(most);
   }

@@ -20,9 +20,16 @@ template <class T> static void hold(const BackwardPass<T> &p, Index row, Index s
   Held<T> &held = p.held_of(row, number);
   bool made = source >= 0;
   Index at = made ? p.at(source, row) : row * (a.held + a.spec.relevant) + initial_slot(source);
-  held.value = (made ? a.h_hist : p.old_value) + at * a.np;
+  auto kept = [&](const T *from, T *copies) {
+    if (!copies) return from;
+    T *mine = copies + (row * p.entries + number) * a.np;
+    copy(mine, from, a.np);
+    return static_cast<const T *>(mine);
+  };
+  held.value = kept((made ? a.h_hist : p.old_value) + at * a.np, p.held_values);
   if (!a.keeps_keys()) return;
-  held.key = (made ? a.k_hist : p.old_key) + at * a.np, held.wide = made ? a.wide[at] : p.old_wide[at];
+  held.key = kept((made ? a.k_hist : p.old_key) + at * a.np, p.held_keys);
+  held.wide = made ? a.wide[at] : p.old_wide[at];
 }
 
 // Calls visit(source, number) for all that row holds after its step at time t, in the order of the forward pass.

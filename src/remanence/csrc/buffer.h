@@ -1,7 +1,8 @@
 // The short-term ring and the relevant set of some rows (Screened, Full): who is held, who enters, what is read.
 //
-// The ring needs no pointers: after step t the row holds its steps p = position - age, age = 0 .. count - 1, and they
-// were made at time t - age of this call, or stand in slot p mod `held` of the initial state.
+// The ring needs no pointers: after step t the row holds its steps p = position - age, age = 0 .. count - 1. A bounded
+// ring has p in slot p mod `recent`; the entries of a row stand together there, whatever is kept for the backward pass.
+// An unbounded one has what was made at time t - age of this call, or slot p mod `held` of the initial state.
 
 // Slot that a candidate takes: the first free one, else the least score if strictly beaten, the youngest of equals; or -1.
 template <class T>
@@ -17,12 +18,11 @@ static Index choose_slot(T candidate, const T *scores, const int64_t *steps, Ind
 template <class T> struct Buffer {
   const Scan<T> *a;
   Index first, rows;
-  T *values, *keys;             // (times, rows, np), used in turns; or in the history
+  T *values, *keys;             // (steps, rows, np), or of the present step only where the ring is bounded; or in the history
   uint8_t *wide;                // as keys
-  Index times;                  // in use; as many as steps where they are in the history
-  bool values_kept, keys_kept;
-  T *old_value, *old_key;       // (rows, held, np): the initial ring
-  uint8_t *old_wide;            // (rows, held)
+  bool values_kept, keys_kept;  // in the history
+  T *ring_value, *ring_key;     // (rows, held, np): the ring, if it is bounded, or what it held at first
+  uint8_t *ring_wide;           // (rows, held)
   T *set_value, *set_key;       // (rows, relevant, np)
   uint8_t *set_wide;            // (rows, relevant)
   T *set_score, *relevance;     // (rows, relevant) (rows, recent)
@@ -30,13 +30,17 @@ template <class T> struct Buffer {
   Held<T> *list;                // what one row reads, oldest first, then the relevant set
   T *z;
 
-  Index turn(Index t) const { return t < times ? t : t % times; }
-  Index place(bool kept, Index t, Index turn, Index row) const {
-    return kept ? a->place(t, first + row) : turn * rows + row;
+  bool bounded() const { return a->spec.recent >= 0; }
+  Index place(bool kept, Index t, Index row) const {
+    return kept ? a->place(t, first + row) : bounded() ? row : t * rows + row;
   }
-  T *value_at(Index t, Index row) const { return values + place(values_kept, t, turn(t), row) * a->np; }
-  T *key_at(Index t, Index row) const { return keys + place(keys_kept, t, turn(t), row) * a->np; }
-  uint8_t &wide_at(Index t, Index row) const { return wide[place(keys_kept, t, turn(t), row)]; }
+  T *value_at(Index t, Index row) const { return values + place(values_kept, t, row) * a->np; }
+  T *key_at(Index t, Index row) const { return keys + place(keys_kept, t, row) * a->np; }
+  uint8_t &wide_at(Index t, Index row) const { return wide[place(keys_kept, t, row)]; }
+  Index slot(Index row, int64_t step) const { return row * a->held + step % a->held; }
+  Held<T> in_ring(Index slot) const {
+    return {ring_value + slot * a->np, ring_key + slot * a->np, nullptr, ring_wide[slot]};
+  }
 
   // Ring entries that row holds once step t (its own step `position`) is in.
   Index count(Index t, int64_t position) const {
@@ -50,12 +54,11 @@ template <class T> static Buffer<T> lay_buffer(const Scan<T> &a, Index first, In
   Index slots = a.spec.relevant, np = a.np;
   b.a = &a, b.first = first, b.rows = rows;
   b.values_kept = a.spec.save != SAVE_NOTHING, b.keys_kept = b.values_kept && a.keeps_keys();
-  b.times = !b.keys_kept && a.spec.recent >= 0 && a.spec.recent < a.steps ? a.spec.recent : a.steps;
-  b.values = b.values_kept ? a.h_hist : arena.take<T>(b.times * rows * np);
-  b.keys = b.keys_kept ? a.k_hist : arena.take<T>(b.times * rows * np);
-  b.wide = b.keys_kept ? a.wide : arena.take<uint8_t>(b.times * rows);
-  Index old = a.fresh ? 0 : rows * a.held;
-  b.old_value = arena.take<T>(old * np), b.old_key = arena.take<T>(old * np), b.old_wide = arena.take<uint8_t>(old);
+  Index times = b.bounded() ? 1 : a.steps, ring = a.fresh && !b.bounded() ? 0 : rows * a.held;
+  b.values = b.values_kept ? a.h_hist : arena.take<T>(times * rows * np);
+  b.keys = b.keys_kept ? a.k_hist : arena.take<T>(times * rows * np);
+  b.wide = b.keys_kept ? a.wide : arena.take<uint8_t>(times * rows);
+  b.ring_value = arena.take<T>(ring * np), b.ring_key = arena.take<T>(ring * np), b.ring_wide = arena.take<uint8_t>(ring);
   b.set_value = arena.take<T>(rows * slots * np), b.set_key = arena.take<T>(rows * slots * np);
   b.set_wide = arena.take<uint8_t>(rows * slots);
   b.set_score = arena.take<T>(rows * slots), b.set_step = arena.take<int64_t>(rows * slots);
@@ -79,8 +82,8 @@ template <class T> static void load_initial(const Buffer<T> &b, const Plan<T> &p
   auto widen_all = [&](T *to, const T *from, Index each) {
     for (Index i = 0; i < b.rows * each; ++i) widen(to + i * a.np, from + (b.first * each + i) * a.n, a.n, a.np);
   };
-  widen_all(b.old_value, a.recent0, a.held);
-  make_keys(a, plan, b.old_value, b.rows * a.held, b.old_key, b.old_wide);
+  widen_all(b.ring_value, a.recent0, a.held);
+  make_keys(a, plan, b.ring_value, b.rows * a.held, b.ring_key, b.ring_wide);
   widen_all(b.set_value, a.relevant0, slots);
   make_keys(a, plan, b.set_value, b.rows * slots, b.set_key, b.set_wide);
 }
@@ -115,25 +118,32 @@ template <class T> static void screen_oldest(const Buffer<T> &b, Index t, Index 
   Index j = a.forced ? Index(a.forced[log]) : choose_slot(relevance, scores, steps, slots);
   if (j < 0 || j >= slots) return;
   a.log_slot[log] = j, a.log_displaced[log] = steps[j];
-  Index made = t - a.spec.recent, place = row * a.held + step % a.held, to = (row * slots + j) * np;
-  copy(b.set_value + to, made >= 0 ? b.value_at(made, row) : b.old_value + place * np, np);
-  copy(b.set_key + to, made >= 0 ? b.key_at(made, row) : b.old_key + place * np, np);
-  b.set_wide[row * slots + j] = made >= 0 ? b.wide_at(made, row) : b.old_wide[place];
+  Held<T> oldest = b.in_ring(b.slot(row, step));
+  Index to = row * slots + j;
+  copy(b.set_value + to * np, oldest.value, np), copy(b.set_key + to * np, oldest.key, np);
+  b.set_wide[to] = uint8_t(oldest.wide);
   scores[j] = relevance, steps[j] = step;
+}
+
+// The state that step t made takes its place in a bounded ring.
+template <class T> static void enter_ring(const Buffer<T> &b, Index t, Index row, int64_t position) {
+  Index slot = b.slot(row, position), np = b.a->np;
+  copy(b.ring_value + slot * np, b.value_at(t, row), np), copy(b.ring_key + slot * np, b.key_at(t, row), np);
+  b.ring_wide[slot] = b.wide_at(t, row);
 }
 
 // Lists the ring entries of a row, oldest first; `count` of them.
 template <class T> static void list_ring(const Buffer<T> &b, Index t, Index row, int64_t position, Index count) {
-  Index held = b.a->held, np = b.a->np, made = t - count + 1, i = 0;
-  for (; made < 0; ++made, ++i) {
-    Index place = row * held + (position - (t - made)) % held;
-    b.list[i] = {b.old_value + place * np, b.old_key + place * np, nullptr, b.old_wide[place]};
+  int64_t step = position - (count - 1);
+  if (b.bounded()) {
+    Index first = row * b.a->held, past = first + b.a->held, slot = b.slot(row, step);
+    for (Index i = 0; i < count; ++i, slot = slot + 1 == past ? first : slot + 1) b.list[i] = b.in_ring(slot);
+    return;
   }
-  Index turn = b.turn(made);
-  for (; i < count; ++i, ++made, turn = turn + 1 == b.times ? 0 : turn + 1) {
-    Index key = b.place(b.keys_kept, made, turn, row), value = b.place(b.values_kept, made, turn, row);
-    b.list[i] = {b.values + value * np, b.keys + key * np, nullptr, b.wide[key]};
-  }
+  Index made = t - (count - 1);
+  for (Index i = 0; i < count; ++i, ++made, ++step)
+    b.list[i] = made < 0 ? b.in_ring(b.slot(row, step))
+                         : Held<T>{b.value_at(made, row), b.key_at(made, row), nullptr, b.wide_at(made, row)};
 }
 
 template <class T> static Index list_all(const Buffer<T> &b, Index t, Index row, int64_t position) {
@@ -152,6 +162,7 @@ template <class T>
 static Softmax<T> attend(const Buffer<T> &b, const Plan<T> &plan, Index t, Index row, int64_t position, const T *q, T *eq,
                 T *result) {
   const Scan<T> &a = *b.a;
+  if (b.bounded()) enter_ring(b, t, row, position);
   Index count = list_all(b, t, row, position), ring = b.count(t, position);
   Read<T> read{count, a.np, b.list};
   read.ask(a.spec, a.n, q, eq, plan);
