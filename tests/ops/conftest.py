@@ -10,7 +10,7 @@ from torch import Tensor
 
 from remanence.ops import Log, ScanSpec, State, Strided, Weights, fused, reference
 from remanence.ops.cells import GATES
-from remanence.testing import assert_matches
+from remanence.testing import assert_matches, relative_error
 
 NO_GRADIENT = ("recent_score", "relevant_score")
 
@@ -118,10 +118,23 @@ def compare(case: Case, dtype=torch.float64, **extra) -> dict[str, Tensor]:
     if dtype == torch.float64:
         assert_matches(_comparable(case, case.run(fused, **extra), exact), exact)
         return exact
-    log = Log(exact["log.slot"], exact["log.displaced"])
-    plain, actual = case.run(reference, dtype, log), case.run(fused, dtype, log, **extra)
+    plain, actual = in_lower_precision(case, dtype, exact, **extra)
     assert_matches(_comparable(case, actual, exact), exact, plain)
     return exact
+
+
+def in_lower_precision(case: Case, dtype, exact, **extra) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The reference and the kernel, both with the choices of the exact run."""
+    log = Log(exact["log.slot"], exact["log.displaced"])
+    return case.run(reference, dtype, log), case.run(fused, dtype, log, **extra)
+
+
+def gradient_errors(case: Case, dtype=torch.float32) -> dict[str, tuple[float, float]]:
+    """Relative error of every gradient of the kernel, and of the reference in the same precision."""
+    exact = case.run(reference)
+    plain, actual = in_lower_precision(case, dtype, exact)
+    names = [name for name in exact if name.startswith("d.") and bool(exact[name].any())]
+    return {name: (relative_error(actual[name], exact[name]), relative_error(plain[name], exact[name])) for name in names}
 
 
 def _comparable(case: Case, actual: dict[str, Tensor], exact: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -146,6 +159,7 @@ class Scans:
 
     make_case = staticmethod(make_case)
     compare = staticmethod(compare)
+    gradient_errors = staticmethod(gradient_errors)
     replacements = staticmethod(buffer_replacements)
     weights = staticmethod(random_weights)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
+
 import pytest
 import torch
 
 from remanence.ops import Full, Log, ScanSpec, Screened, Strided, fused, reference, scan
 from remanence.testing import assert_matches
+from remanence.testing._tolerance import OWN_ERROR
 
 STRIDED = (
     Strided(3, 2),
@@ -54,6 +57,17 @@ def test_float32_is_as_good_as_the_reference_in_float32(scans, spec):
     if isinstance(spec.memory, Strided) and spec.memory.normalise:
         pytest.skip("weights that are divided by a sum near 0 amplify rounding without limit")
     scans.compare(scans.make_case(spec, steps=20, hidden=24, started=True, sharp=4.0), torch.float32)
+
+
+@pytest.mark.parametrize("memory", [Full(), Screened(4, 6)], ids=["full", "screened"])
+def test_over_many_draws_float32_is_as_good_as_the_reference_in_float32(scans, memory):
+    ratios: dict[str, list[float]] = {}
+    for seed in range(20):
+        torch.manual_seed(seed)
+        case = scans.make_case(ScanSpec("lstm", memory), steps=20, hidden=24, started=True, sharp=4.0)
+        for name, (error, own) in scans.gradient_errors(case).items():
+            ratios.setdefault(name, []).append(error / own)
+    assert {name: mean for name, of in ratios.items() if (mean := statistics.geometric_mean(of)) > OWN_ERROR} == {}
 
 
 @pytest.mark.parametrize("cell", CELLS)

@@ -216,8 +216,7 @@ template <class T> struct ReadBack {
   const T *dr;         // (np): gradient of the result
   const T *weights;    // (count) of the forward pass, or null: then they are computed again from its norm
   Softmax<T> norm;
-  T *dq;               // (np), set; zero before
-  T *dv;               // (np), added to; ADDITIVE: lacks the factor -2
+  T *dq, *dv;          // (np), added to; ADDITIVE: dv lacks the factor -2
   T *z, *de;           // scratch: count and room up to a multiple of the vector
 };
 

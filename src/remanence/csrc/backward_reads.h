@@ -124,13 +124,15 @@ template <class T> static void attend_back(const BackwardPass<T> &p, Index t, In
   const Scan<T> &a = *p.a;
   Index at = p.at(t, row), np = a.np;
   const T *q = p.query(t, row);
-  fill(dq, np, T(0));
+  fill(dq, np, T(0)), fill(p.dv, np, T(0));
   Index count = list_back(p, t, row, position);
   Read<T> read{count, np, p.list};
   read.ask(a.spec, a.n, q, p.eq, *p.plan);
   const T *kept = a.norm + at * a.norm_size(), *weights = a.keeps_weights() ? kept : nullptr;
   Softmax<T> norm = weights ? Softmax<T>{} : Softmax<T>{kept[0], kept[1]};
-  read_backward<T>(read, {p.dr, weights, norm, dq, p.sums_of(row).recent_score, p.z, p.de});
+  read_backward<T>(read, {p.dr, weights, norm, dq, p.dv, p.z, p.de});
+  T *score = p.sums_of(row).recent_score;  // terms of one read cancel: added first, they round less
+  for (Index j = 0; j < np; j += WIDTH<T>) store(score + j, load(score + j) + load(p.dv + j));
 }
 
 template <class T> static void finish_key_sum(const BackwardPass<T> &p, T *sums) {
