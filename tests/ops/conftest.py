@@ -133,8 +133,8 @@ def gradient_errors(case: Case, dtype=torch.float32) -> dict[str, tuple[float, f
     """Relative error of every gradient of the kernel, and of the reference in the same precision."""
     exact = case.run(reference)
     plain, actual = in_lower_precision(case, dtype, exact)
-    names = [name for name in exact if name.startswith("d.") and bool(exact[name].any())]
-    return {name: (relative_error(actual[name], exact[name]), relative_error(plain[name], exact[name])) for name in names}
+    wanted = {name: value for name, value in exact.items() if name.startswith("d.") and bool(value.any())}
+    return {name: (relative_error(actual[name], g), relative_error(plain[name], g)) for name, g in wanted.items()}
 
 
 def _comparable(case: Case, actual: dict[str, Tensor], exact: dict[str, Tensor]) -> dict[str, Tensor]:
