@@ -1,27 +1,39 @@
 // One step of few rows: weights that are used once need no packing. The sums are the chains of the packed product.
 
-// out (rows, count) += x matrix', matrix (count, depth) as it is: columns are made in registers, and used at once.
+// Columns k to k + W of W rows of a matrix, made in registers and used at once: out (rows, W) += x (rows, W) block'.
+template <class T>
+static inline void multiply_block(T *out, Index stride, Index rows, const T *x, Index x_stride, const T *block, Index depth) {
+  constexpr Index W = WIDTH<T>;
+  Vec<T> column[W];
+  for (Index lane = 0; lane < W; ++lane) column[lane] = load(block + lane * depth);
+  transpose<T>(column);
+  for (Index r = 0; r < rows; ++r) {
+    Vec<T> total = load(out + r * stride);
+    for (Index j = 0; j < W; ++j) total += x[r * x_stride + j] * column[j];
+    store(out + r * stride, total);
+  }
+}
+
+// out (rows, count) += x matrix', matrix (count, depth) as it is. Each sum is one chain, and chains of several vectors go
+// side by side, or they would wait for themselves.
 template <class T>
 static void multiply_once(T *out, Index stride, Index rows, const T *x, Index x_stride, const T *matrix, Index count,
                           Index depth) {
-  constexpr Index W = WIDTH<T>;
-  for (Index i = 0; i < count; i += W) {
-    Index lanes = count - i < W ? count - i : W, k = 0;
-    for (; lanes == W && k + W <= depth; k += W) {
-      Vec<T> column[W];
-      for (Index lane = 0; lane < W; ++lane) column[lane] = load(matrix + (i + lane) * depth + k);
-      transpose<T>(column);
-      for (Index r = 0; r < rows; ++r) {
-        Vec<T> total = load(out + r * stride + i);
-        for (Index j = 0; j < W; ++j) total += x[r * x_stride + k + j] * column[j];
-        store(out + r * stride + i, total);
+  constexpr Index W = WIDTH<T>, STRIP = 4 * W;
+  Index whole = depth / W * W;
+  for (Index first = 0; first < count; first += STRIP) {
+    Index past = count - first < STRIP ? count : first + STRIP;
+    for (Index k = 0; k < whole; k += W)
+      for (Index i = first; i + W <= past; i += W)
+        multiply_block(out + i, stride, rows, x + k, x_stride, matrix + i * depth + k, depth);
+    for (Index i = first; i < past; i += W) {
+      Index lanes = past - i < W ? past - i : W;
+      for (Index k = lanes == W ? whole : 0; k < depth; ++k) {
+        Vec<T> column{};
+        for (Index lane = 0; lane < lanes; ++lane) column[lane] = matrix[(i + lane) * depth + k];
+        for (Index r = 0; r < rows; ++r)
+          store(out + r * stride + i, load(out + r * stride + i) + x[r * x_stride + k] * column);
       }
-    }
-    for (; k < depth; ++k) {
-      Vec<T> column{};
-      for (Index lane = 0; lane < lanes; ++lane) column[lane] = matrix[(i + lane) * depth + k];
-      for (Index r = 0; r < rows; ++r)
-        store(out + r * stride + i, load(out + r * stride + i) + x[r * x_stride + k] * column);
     }
   }
 }

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from remanence.testing._tolerance import relative_error
+from remanence.testing._tolerance import FLOAT64_LIMIT, relative_error
 
-ROUNDING = 4096
-"""Machine precisions that two computations of the same numbers may be apart; no long recurrence amplifies these."""
+ROUNDING = FLOAT64_LIMIT / torch.finfo(torch.float64).eps
+"""Machine precisions that two computations of the same numbers may be apart."""
 
 ESTIMATE = 0.05
 """How far, of its size, an estimate may be off: a slope of a finite run, a moment of a finite sample."""
