@@ -217,28 +217,32 @@ template <class T> struct ReadBack {
   const T *weights;    // (count) of the forward pass, or null: then they are computed again from its norm
   Softmax<T> norm;
   T *dq, *dv;          // (np), added to; ADDITIVE: dv lacks the factor -2
+  T *first;            // scratch: r of the first slot (np)
   T *z, *de;           // scratch: count and room up to a multiple of the vector
 };
 
-// With r = 1 / (1 + exp(2 (q + k))), tanh = 1 - 2 r and its derivative is 4 r (1 - r). Here only de r (1 - r) and
-// de (r - 1/2) are summed; the factors 4 v and -2 come once, where a sum is complete. (The de of one read sum to zero, so
-// de r would do, but its sums round more coarsely.) Local copies: a store through a vector might change anything else for
+// With r = 1 / (1 + exp(2 (q + k))), tanh = 1 - 2 r and its derivative is 4 r (1 - r). Here only de r (1 - r) and de r are
+// summed; the factors 4 v and -2 come once, where a sum is complete. The de of one read sum to zero: what all slots have in
+// common teaches neither q nor v, and would only round, so that of the first slot, r1, is taken off first:
+// r (1 - r) - r1 (1 - r1) = (r - r1) (1 - r1 - r). Local copies: a store through a vector might change anything else for
 // all the compiler knows.
 template <class T, int M, int wide>
 static void spread_slots(const Read<T> &read, const ReadBack<T> &back, const Group<T> &group, Index i) {
   const T *key[4] = {group.key[0], group.key[1], group.key[2], group.key[3]};
   const T *eq = read.eq, *dr_of = back.dr;
-  T *dq_of = back.dq, *dv_of = back.dv, *sums[M];
+  T *dq_of = back.dq, *dv_of = back.dv, *first_of = back.first, *sums[M];
   Vec<T> z[M], de[M];
   for (int g = 0; g < M; ++g) sums[g] = read.held[i + g].sums, z[g] = all<T>(back.z[i + g]), de[g] = all<T>(back.de[i + g]);
   for (Index j = 0, np = read.np; j < np; j += WIDTH<T>) {
     Vec<T> dr = load(dr_of + j), dq = load(dq_of + j), dv = load(dv_of + j), r[4];
     if (wide < WIDE) reciprocals<T, wide>(load(eq + j), key, j, r);
+    for (int g = 0; wide == WIDE && g < M; ++g) r[g] = bend(read, key[g], read.held[i + g].wide, j) * T(-0.5);
+    if (!i) store(first_of + j, r[0]);
+    Vec<T> first = load(first_of + j), rest = T(1) - first;
 #pragma GCC unroll 4
     for (int g = 0; g < M; ++g) {
-      if (wide == WIDE) r[g] = bend(read, key[g], read.held[i + g].wide, j) * T(-0.5);
-      Vec<T> slope = r[g] - r[g] * r[g];
-      dq += de[g] * slope, dv += de[g] * (r[g] - T(0.5));
+      Vec<T> slope = r[g] - r[g] * r[g], part = de[g] * (r[g] - first);
+      dv += part, dq += part * (rest - r[g]);
       store(sums[g] + j, load(sums[g] + j) + z[g] * dr);
       store(sums[g] + np + j, load(sums[g] + np + j) + de[g] * slope);
     }

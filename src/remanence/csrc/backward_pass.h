@@ -12,7 +12,7 @@ template <class T> struct BackwardPass {
   T *d;                                 // (chunk, rows, pitch); LEAN: at first activations, and the query in the place of dk
   T *ds, *dc, *dleak, *dh, *through;    // (rows, np); through: result of a matrix product
   T *s_init, *c_init, *h_init, *zero;   // (rows, np) (np)
-  T *eq, *dr, *dv;                      // (np)
+  T *eq, *dr, *dv, *first_slot;         // (np)
   // BUFFER. Every held state has a number, and by it sums (2, np) of the gradients of its value and its key.
   Index entries;                        // numbers per row: capacity + relevant
   Held<T> *held;                        // (rows, entries), by number
@@ -111,6 +111,7 @@ static BackwardPass<T> lay_backward(const Scan<T> &a, const Gradients<T> &g, Ind
   for (T **row : {&p.ds, &p.dc, &p.dleak, &p.dh, &p.through, &p.s_init, &p.c_init, &p.h_init})
     *row = arena.take<T>(rows * np);
   p.zero = arena.take<T>(np), p.eq = arena.take<T>(np), p.dr = arena.take<T>(np), p.dv = arena.take<T>(np);
+  p.first_slot = arena.take<T>(np);
   if (reads) lay_reads(p, arena);
   if (a.spec.memory == STRIDE) lay_stored(p, arena);
   Index depth = p.chunk * group_rows, width = np > round_up(a.inputs + 1) ? np : round_up(a.inputs + 1);

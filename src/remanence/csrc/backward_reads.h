@@ -130,7 +130,7 @@ template <class T> static void attend_back(const BackwardPass<T> &p, Index t, In
   read.ask(a.spec, a.n, q, p.eq, *p.plan);
   const T *kept = a.norm + at * a.norm_size(), *weights = a.keeps_weights() ? kept : nullptr;
   Softmax<T> norm = weights ? Softmax<T>{} : Softmax<T>{kept[0], kept[1]};
-  read_backward<T>(read, {p.dr, weights, norm, dq, p.dv, p.z, p.de});
+  read_backward<T>(read, {p.dr, weights, norm, dq, p.dv, p.first_slot, p.z, p.de});
   T *score = p.sums_of(row).recent_score;  // terms of one read cancel: added first, they round less
   for (Index j = 0; j < np; j += WIDTH<T>) store(score + j, load(score + j) + load(p.dv + j));
 }
