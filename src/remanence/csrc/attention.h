@@ -216,7 +216,7 @@ template <class T> struct ReadBack {
   const T *dr;         // (np): gradient of the result
   const T *weights;    // (count) of the forward pass, or null: then they are computed again from its norm
   Softmax<T> norm;
-  T *dq, *dv;          // (np), added to; ADDITIVE: dv lacks the factor -2
+  T *dq, *dv;          // (np), set; zero before; ADDITIVE: dv lacks the factor -2
   T *first;            // scratch: r of the first slot (np)
   T *z, *de;           // scratch: count and room up to a multiple of the vector
 };
@@ -224,8 +224,8 @@ template <class T> struct ReadBack {
 // With r = 1 / (1 + exp(2 (q + k))), tanh = 1 - 2 r and its derivative is 4 r (1 - r). Here only de r (1 - r) and de r are
 // summed; the factors 4 v and -2 come once, where a sum is complete. The de of one read sum to zero: what all slots have in
 // common teaches neither q nor v, and would only round, so that of the first slot, r1, is taken off first:
-// r (1 - r) - r1 (1 - r1) = (r - r1) (1 - r1 - r). Local copies: a store through a vector might change anything else for
-// all the compiler knows.
+// r (1 - r) - r1 (1 - r1) = (r - r1) (1 - r1) - (r - r1) r, of which dq gathers the last term only; see finish_query.
+// Local copies: a store through a vector might change anything else for all the compiler knows.
 template <class T, int M, int wide>
 static void spread_slots(const Read<T> &read, const ReadBack<T> &back, const Group<T> &group, Index i) {
   const T *key[4] = {group.key[0], group.key[1], group.key[2], group.key[3]};
@@ -238,11 +238,10 @@ static void spread_slots(const Read<T> &read, const ReadBack<T> &back, const Gro
     if (wide < WIDE) reciprocals<T, wide>(load(eq + j), key, j, r);
     for (int g = 0; wide == WIDE && g < M; ++g) r[g] = bend(read, key[g], read.held[i + g].wide, j) * T(-0.5);
     if (!i) store(first_of + j, r[0]);
-    Vec<T> first = load(first_of + j), rest = T(1) - first;
 #pragma GCC unroll 4
     for (int g = 0; g < M; ++g) {
-      Vec<T> slope = r[g] - r[g] * r[g], part = de[g] * (r[g] - first);
-      dv += part, dq += part * (rest - r[g]);
+      Vec<T> slope = r[g] - r[g] * r[g], part = de[g] * (r[g] - load(first_of + j));
+      dv += part, dq += part * r[g];
       store(sums[g] + j, load(sums[g] + j) + z[g] * dr);
       store(sums[g] + np + j, load(sums[g] + np + j) + de[g] * slope);
     }
@@ -290,6 +289,12 @@ template <class T> static void score_gradients(const Read<T> &read, const ReadBa
   for (Index i = 0; i < read.count; ++i) back.de[i] = back.z[i] * (back.de[i] - mean);
 }
 
+template <class T> static void finish_query(const Read<T> &read, const ReadBack<T> &back) {
+  for (Index j = 0; j < read.np; j += WIDTH<T>)
+    store(back.dq + j, (T(1) - load(back.first + j)) * load(back.dv + j) - load(back.dq + j));
+  finish_slopes(back.dq, read.v, read.np);
+}
+
 template <class T> static void read_backward(const Read<T> &read, const ReadBack<T> &back) {
   find_weights(read, back);
   score_gradients(read, back);
@@ -298,5 +303,5 @@ template <class T> static void read_backward(const Read<T> &read, const ReadBack
     for (; i < read.count; ++i) spread_dot(read, back, i);
   for (; i + 4 <= read.count; i += 4) spread_group<T, 4>(read, back, i);
   for (; i < read.count; ++i) spread_group<T, 1>(read, back, i);
-  if (read.score == ADDITIVE) finish_slopes(back.dq, read.v, read.np);
+  if (read.score == ADDITIVE) finish_query(read, back);
 }
