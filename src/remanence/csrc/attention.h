@@ -123,7 +123,7 @@ template <class T, int wide> static void score_four(const Read<T> &read, const T
 // tanh(q + k) - 1 at j.
 template <class T> static inline Vec<T> bend(const Read<T> &read, const T *key, Index wide, Index j) {
   if (wide == WIDE) return tanh<T>(load(read.q + j) + load(key + j)) - T(1);
-  return T(-2) / lower<T>(load(read.eq + j) * load(key + j) + T(1), all<T>(Simd<T>::product_most));
+  return T(-2) / divisor<T, USUAL>(load(read.eq + j), load(key + j));
 }
 
 // Score of one key, where one of its group is wide.

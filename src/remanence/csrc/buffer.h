@@ -44,7 +44,7 @@ template <class T> struct Buffer {
 
   // Ring entries that row holds once step t (its own step `position`) is in.
   Index count(Index t, int64_t position) const {
-    Index most = a->spec.recent >= 0 ? a->spec.recent : a->held + t + 1;
+    Index most = bounded() ? a->spec.recent : a->held + t + 1;
     return position + 1 < most ? Index(position + 1) : most;
   }
 };

@@ -22,7 +22,7 @@ template <> struct Simd<float> {
   static constexpr float log2e = 1.44269504088896341f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
   static constexpr float least = -87.0f, most = 88.0f;          // range of exp
   static constexpr float tanh_most = 40.0f;                     // tanh(x) rounds to 1 from 2 x = 40 on
-  static constexpr float key_most = 30.0f, query_most = 40.0f;  // see buffer.h
+  static constexpr float key_most = 30.0f, query_most = 40.0f;  // see attention.h
   static constexpr float product_most = 1073741824.0f;          // 2^30
   static constexpr float narrow_most = 5.0f;                    // 1 + exp(2 (5 + 5)) < product_most
   static constexpr float score_most = 1.0e10f;                  // score_most product_most^3 is finite
