@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_padded_sequence
 
+from remanence import nn
 from remanence.ops import Full, Log, ScanSpec, Screened, Strided, Weights, saving, scan
 from remanence.testing import assert_matches
 
@@ -65,3 +67,24 @@ def test_a_segment_of_no_steps_is_refused():
 def test_gradients_of_a_long_sequence_stay_exact_in_segments(scans):
     case = scans.make_case(SPECS[0], steps=3000, batch=2, hidden=8)
     assert_matches(run(case, "fused", segment=256), run(case, "fused"))
+
+
+@pytest.mark.parametrize("layer", [nn.RelLSTM, nn.LSTM, nn.RelGRU], ids=lambda layer: layer.__name__)
+@pytest.mark.parametrize(("batch", "steps"), [(1, 300), (7, 70), (40, 40), (150, 20)])  # one to several chunks and groups
+@pytest.mark.parametrize("packed", [False, True])
+def test_lean_gradients_have_the_bits_of_the_others(layer, batch, steps, packed):
+    torch.manual_seed(0)
+    recurrent = layer(3, 6, **({"recent": 3, "relevant": 2} if layer.__name__.startswith("Rel") else {}), backend="fused")
+    x = torch.randn(steps, batch, 3)
+    lengths = torch.randint(1, steps + 1, (batch,)).sort(descending=True).values
+    lengths[0] = steps
+    given = pack_padded_sequence(x, lengths) if packed else x
+
+    def gradients(**choice: bool) -> list[torch.Tensor]:
+        recurrent.zero_grad()
+        with saving(**choice):
+            output = recurrent(given)[0]
+        (output.data if packed else output).square().sum().backward()
+        return [w.grad.clone() for w in recurrent.parameters() if w.grad is not None]
+
+    assert all(map(torch.equal, gradients(lean=True), gradients()))

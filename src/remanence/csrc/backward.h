@@ -83,25 +83,37 @@ template <class T> static void start_backward(BackwardPass<T> &p, void *const *s
   if (a.spec.memory == BUFFER) start_reads(p);
 }
 
-// LEAN: activations and queries of a chunk, computed again from the states, where their gradients will stand.
+// LEAN: what the steps of a chunk start from, side by side: s_chunk, and the inputs where their gradients will stand.
+template <class T> static void gather_chunk(const BackwardPass<T> &p, Index from, Index to) {
+  const Scan<T> &a = *p.a;
+  T *s = p.s_chunk, *x = p.dx;
+  for (Index t = from; t < to; ++t)
+    for (Index row = 0; row < p.rows; ++row, s += a.np, x += a.inputs) {
+      bool live = t < a.length(p.first + row);
+      copy(s, live ? p.s_before(t, row) : p.zero, a.np);
+      live ? copy(x, a.x + p.at(t, row) * a.inputs, a.inputs) : fill(x, a.inputs, T(0));
+    }
+}
+
+// LEAN: activations, cells and queries of a chunk, computed again from the states, where their gradients will stand.
 template <class T> static void recompute(const BackwardPass<T> &p, Index from, Index to) {
   const Scan<T> &a = *p.a;
-  Index np = a.np, planes = a.spec.planes();
-  for (Index t = from; t < to; ++t) {
-    Index rows = a.alive(t, p.first, p.rows);
-    for (Index row = 0; row < rows; ++row)
-      copy(p.through + row * np, t < a.length(p.first + row) ? p.s_before(t, row) : p.zero, np);
-    T *d = p.d_row(t, 0);
-    if (a.spec.memory == BUFFER)
-      multiply<T>(d + (planes + 1) * np, p.pitch, rows, nullptr, {p.through, np, a.n}, {nullptr, 0, 0}, p.plan->query);
-    if (a.spec.cell == RNN) continue;
-    make_planes(a, *p.plan, rows, a.x + p.at(t, 0) * a.inputs, p.through, d, p.pitch);
-    for (Index row = 0; row < rows; ++row) {
+  Index np = a.np, count = (to - from) * p.rows;
+  T *d = p.d_row(from, 0);
+  gather_chunk(p, from, to);
+  if (a.spec.memory == BUFFER)
+    multiply<T>(d + (a.spec.planes() + 1) * np, p.pitch, count, nullptr, {p.s_chunk, np, a.n}, {nullptr, 0, 0},
+                p.plan->query);
+  if (a.spec.cell == RNN) return;
+  make_planes(a, *p.plan, count, p.dx, p.s_chunk, d, p.pitch);
+  bool lstm = a.spec.cell == LSTM;
+  for (Index t = from; t < to; ++t)
+    for (Index row = 0; row < p.rows; ++row) {
       if (t >= a.length(p.first + row)) continue;
-      if (a.spec.cell == LSTM) copy(p.dr, p.before(a.c_hist, p.c_init, t, row), np);
-      cell_forward<T>(a.spec, p.plan->modrelu, np, {d + row * p.pitch, p.dr, p.leak(t, row), p.eq});
+      T *c = lstm ? p.c_made(t, row) : nullptr;
+      if (lstm) copy(c, p.c_before(t, row), np);
+      cell_forward<T>(a.spec, p.plan->modrelu, np, {p.d_row(t, row), c, p.leak(t, row), lstm ? nullptr : p.eq});
     }
-  }
 }
 
 template <class T> static void fetch(const T *row, Index count) {
@@ -114,7 +126,7 @@ template <class T> static void fetch_before(const BackwardPass<T> &p, Index t, I
   Index np = a.np, at = p.at(t - 1, row), oldest = t - a.spec.recent;
   if (a.gates) fetch(a.gates + at * a.spec.planes() * np, a.spec.planes() * np);
   if (p.g->output) fetch(p.g->output + at * a.n, a.n);
-  if (a.spec.cell == LSTM && t > 1) fetch(a.c_hist + p.at(t - 2, row) * np, np);
+  if (a.spec.cell == LSTM && !p.lean() && t > 1) fetch(a.c_hist + p.at(t - 2, row) * np, np);
   if (a.q_hist) fetch(a.q_hist + at * np, np);
   if (a.spec.memory != BUFFER || a.spec.recent < 0 || oldest < 0) return;
   if (a.k_hist) fetch(a.k_hist + p.at(oldest, row) * np, np);
@@ -140,7 +152,7 @@ template <class T> static void row_through_memory(const BackwardPass<T> &p, Inde
 template <class T> static void fetch_cell(const BackwardPass<T> &p, Index t, Index row) {
   const Scan<T> &a = *p.a;
   fetch(p.planes(t, row), a.spec.planes() * a.np);
-  if (a.spec.cell == LSTM) fetch(p.before(a.c_hist, p.c_init, t, row), a.np);
+  if (a.spec.cell == LSTM) fetch(p.c_before(t, row), a.np);
 }
 
 template <class T> static void row_through_cell(const BackwardPass<T> &p, Index t, Index row) {
@@ -152,9 +164,8 @@ template <class T> static void row_through_cell(const BackwardPass<T> &p, Index 
   if (p.g->offset) copy(p.g->offset + at * a.n, dh, a.n);
   bool lstm = a.spec.cell == LSTM;
   cell_backward<T>(a.spec, np,
-                   {p.planes(t, row), lstm ? a.c_hist + at * np : nullptr,
-                    lstm ? p.before(a.c_hist, p.c_init, t, row) : nullptr, p.leak(t, row), dh, p.dc + row * np,
-                    p.dleak + row * np, p.d_row(t, row), p.sums_of(row).modrelu});
+                   {p.planes(t, row), lstm ? p.c_after(t, row) : nullptr, lstm ? p.c_before(t, row) : nullptr,
+                    p.leak(t, row), dh, p.dc + row * np, p.dleak + row * np, p.d_row(t, row), p.sums_of(row).modrelu});
 }
 
 // Resets and cuts: what does not go on to the step before.
@@ -298,7 +309,7 @@ static void backward(const Scan<T> &a, const Gradients<T> &g, const void *plan, 
   for (Index t = longest; t < a.steps && !a.starts; ++t) silence(p, t, 0);
   for (Index to = longest; to > 0;) {
     Index from = (to - 1) / p.chunk * p.chunk;
-    if (a.spec.save == SAVE_LEAN) recompute(p, from, to);
+    if (p.lean()) recompute(p, from, to);
     for (Index t = to - 1; t >= from; --t) step_back(p, t);
     for (Index group = 0; group * p.group_rows < p.rows; ++group) add_weights(p, from, to, group);
     give_inputs(p, from, to);

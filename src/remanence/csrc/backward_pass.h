@@ -13,6 +13,7 @@ template <class T> struct BackwardPass {
   T *ds, *dc, *dleak, *dh, *through;    // (rows, np); through: result of a matrix product
   T *s_init, *c_init, *h_init, *zero;   // (rows, np) (np)
   T *eq, *dr, *dv, *first_slot;         // (np)
+  T *s_chunk, *c_chunk;                 // (chunk, rows, np). LEAN: states that the steps start from, cells that they make
   // BUFFER. Every held state has a number, and by it sums (2, np) of the gradients of its value and its key.
   Index entries;                        // numbers per row: capacity + relevant
   Held<T> *held;                        // (rows, entries), by number
@@ -41,6 +42,13 @@ template <class T> struct BackwardPass {
     return t ? history + at(t - 1, row) * a->np : init + row * a->np;
   }
   const T *s_before(Index t, Index row) const { return before(a->s_hist, s_init, t, row); }
+  bool lean() const { return a->spec.save == SAVE_LEAN; }
+  T *c_made(Index t, Index row) const { return c_chunk + (t % chunk * rows + row) * a->np; }  // LEAN
+  const T *c_after(Index t, Index row) const { return lean() ? c_made(t, row) : a->c_hist + at(t, row) * a->np; }
+  const T *c_before(Index t, Index row) const {
+    if (!lean() || !t || a->at(a->reset, t, first + row)) return before(a->c_hist, c_init, t, row);
+    return t % chunk ? c_made(t - 1, row) : a->c_hist + a->cell_place(t, first + row) * a->np;
+  }
   const T *leak(Index t, Index row) const {
     return a->spec.leaks_h() ? before(a->h_hist, h_init, t, row) : s_before(t, row);
   }
@@ -62,13 +70,6 @@ template <class T> struct BackwardPass {
     return {sum_values + row * slots * a->np, sum_keys + row * slots, s.key_row, s.query_row, s.score_bias};
   }
 };
-
-// Steps per chunk: enough rows per product of weight gradients, and few enough for the cache; never of the threads.
-static inline Index chunk_steps(Index rows_of_group, Index np, Index steps) {
-  Index chunk = (np < 128 ? 128 : 64) / rows_of_group;
-  chunk = chunk < 4 ? 4 : chunk;
-  return chunk < steps ? chunk : steps;
-}
 
 template <class T> static void lay_reads(BackwardPass<T> &p, Arena &arena) {
   const Scan<T> &a = *p.a;
@@ -106,12 +107,15 @@ static BackwardPass<T> lay_backward(const Scan<T> &a, const Gradients<T> &g, Ind
   p.a = &a, p.g = &g, p.first = first, p.rows = rows, p.group_rows = group_rows;
   p.sums = arena.take<Sums<T>>((rows + group_rows - 1) / group_rows);
   p.replay = lay_replay(a, first, last, arena);
-  p.chunk = chunk_steps(group_rows, np, a.steps), p.pitch = (planes + 2 * reads) * np + ALIGN;
+  p.chunk = chunk_steps(np, a.batch), p.chunk = p.chunk < a.steps ? p.chunk : a.steps;
+  p.pitch = (planes + 2 * reads) * np + ALIGN;
   p.d = arena.take<T>(p.chunk * rows * p.pitch);
   for (T **row : {&p.ds, &p.dc, &p.dleak, &p.dh, &p.through, &p.s_init, &p.c_init, &p.h_init})
     *row = arena.take<T>(rows * np);
   p.zero = arena.take<T>(np), p.eq = arena.take<T>(np), p.dr = arena.take<T>(np), p.dv = arena.take<T>(np);
   p.first_slot = arena.take<T>(np);
+  if (p.lean()) p.s_chunk = arena.take<T>(p.chunk * rows * np);
+  if (p.lean() && a.spec.cell == LSTM) p.c_chunk = arena.take<T>(p.chunk * rows * np);
   if (reads) lay_reads(p, arena);
   if (a.spec.memory == STRIDE) lay_stored(p, arena);
   Index depth = p.chunk * group_rows, width = np > round_up(a.inputs + 1) ? np : round_up(a.inputs + 1);

@@ -163,19 +163,19 @@ template <class T> Index point_history(Scan<T> &a, Index places, T *output, T *h
   const Spec &spec = a.spec;
   if (spec.save == SAVE_NOTHING) return 0;
   Index used = 0;
-  auto take = [&](bool wanted, Index width) {
+  auto take = [&](bool wanted, Index width, Index every = 1) {
     T *part = wanted && history ? history + used : nullptr;
-    used += wanted ? places * width : 0;
+    used += wanted ? places / every * width : 0;
     return part;
   };
   bool same = a.n == a.np && spec.output != SUMMARY, remembers = spec.memory != NONE, reads = spec.memory == BUFFER;
   bool is_h = same && (!remembers || spec.output == HIDDEN), is_s = same && (!remembers || spec.output == MACRO);
-  bool every = spec.save == SAVE_ALL, gated = spec.cell != RNN;
+  bool whole = spec.save == SAVE_ALL, gated = spec.cell != RNN;
   a.h_hist = is_h ? output : take(true, a.np);
   a.s_hist = !remembers ? a.h_hist : is_s ? output : take(true, a.np);
-  a.c_hist = take(spec.cell == LSTM, a.np);
-  a.gates = take(gated ? every : a.offset != nullptr, spec.planes() * a.np);
-  a.q_hist = take(reads && every, a.np), a.k_hist = take(a.keeps_keys(), a.np);
+  a.c_hist = take(spec.cell == LSTM, a.np, whole ? 1 : chunk_steps(a.np, a.batch));
+  a.gates = take(gated ? whole : a.offset != nullptr, spec.planes() * a.np);
+  a.q_hist = take(reads && whole, a.np), a.k_hist = take(a.keeps_keys(), a.np);
   a.norm = take(reads, a.norm_size());
   a.wide = reinterpret_cast<uint8_t *>(history && a.keeps_keys() ? history + used : nullptr);
   return used + (a.keeps_keys() ? (places + 3) / 4 : 0);

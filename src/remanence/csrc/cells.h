@@ -4,7 +4,7 @@ template <class T> struct CellStep {
   T *planes;        // (planes, np): sums in, activations out
   T *c;             // LSTM: previous cell in, new cell out
   const T *leak;    // GRU, GORU: what the update gate lets through
-  T *h;             // out
+  T *h;             // out; LSTM: null if it is not wanted
 };
 
 template <class T> static Vec<T> activate(int nonlinearity, Vec<T> z, Vec<T> bias) {
@@ -32,7 +32,7 @@ template <class T> static void lstm_forward(Index np, const CellStep<T> &step) {
     store(step.c + j, c);
   }
   // A loop of its own: behind the sum its tanh would have to wait for the gates.
-  for (Index j = 0; j < np; j += WIDTH<T>) store(step.h + j, load(po + j) * tanh<T>(load(step.c + j)));
+  for (Index j = 0; step.h && j < np; j += WIDTH<T>) store(step.h + j, load(po + j) * tanh<T>(load(step.c + j)));
 }
 
 // GRU and GORU: h = (1 - z) candidate + z leak, candidate = f(x part + r * s part).

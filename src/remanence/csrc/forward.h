@@ -69,6 +69,15 @@ static void make_planes(const Scan<T> &a, const Plan<T> &plan, Index rows, const
   multiply<T>(planes + 3 * np, stride, rows, plan.bias + 3 * np, from_s, none, plan.from_s);
 }
 
+// The new cell, for the backward pass. LEAN: only the one that the next chunk starts from.
+template <class T> static void keep_cell(const ForwardPass<T> &pass, Index t, Index row) {
+  const Scan<T> &a = *pass.a;
+  Index b = pass.first + row;
+  if (a.spec.save == SAVE_ALL) return copy(a.c_hist + a.place(t, b) * a.np, pass.c + row * a.np, a.np);
+  if ((t + 1) % chunk_steps(a.np, a.batch) || t + 1 >= a.length(b)) return;
+  copy(a.c_hist + a.cell_place(t + 1, b) * a.np, pass.c + row * a.np, a.np);
+}
+
 // h of a row, in its place; `h` of the pass becomes the leak of the next step where there is one.
 template <class T> static void step_cell(const ForwardPass<T> &pass, Index t, Index row, T *planes, T *h) {
   const Scan<T> &a = *pass.a;
@@ -77,7 +86,7 @@ template <class T> static void step_cell(const ForwardPass<T> &pass, Index t, In
   cell_forward<T>(a.spec, pass.plan->modrelu, np, {planes, pass.c + row * np, leak, h});
   if (a.offset)
     for (Index j = 0; j < a.n; ++j) h[j] += a.offset[at * a.n + j];
-  if (a.c_hist) copy(a.c_hist + at * np, pass.c + row * np, np);
+  if (a.c_hist) keep_cell(pass, t, row);
 }
 
 template <class T> static void combine(const Scan<T> &a, T *s, const T *h, const T *r) {

@@ -34,6 +34,24 @@ struct Spec {
   int blocks() const { return cell == RNN ? 1 : cell == LSTM ? 4 : 3; } // blocks of rows in the weight matrices
 };
 
+// Rows that are scanned together: enough for the products, few enough for weights and memories to share the cache.
+inline Index block_rows(Index np, Index batch) { return np >= 256 && batch > 16 ? 8 : 16; }
+
+// Rows of one group of weight-gradient sums: a function of the batch alone.
+inline Index group_rows(Index batch) {
+  Index groups = (batch + 4) / 5;
+  groups = groups > 8 ? 8 : groups < 1 ? 1 : groups;
+  return (batch + groups - 1) / groups;
+}
+
+// Steps of a chunk of the backward pass: enough rows per product of weight gradients, and few enough for the cache; never
+// of the threads. Must agree with fused.py: chunk_steps.
+inline Index chunk_steps(Index np, Index batch) {
+  Index block = block_rows(np, batch), group = group_rows(batch), rows = group < block ? group : block;
+  Index chunk = (np < 128 ? 128 : 64) / rows;
+  return chunk < 4 ? 4 : chunk;
+}
+
 // n: hidden size, np: n rounded up to ALIGN. Null pointers mark what is absent. Where rows are packed, (steps, batch)
 // stands for one place per real step: those of one time side by side, rows longest first.
 template <class T>
@@ -60,7 +78,8 @@ struct Scan {
   T *s1, *c1, *h1, *recent1, *recent_score1, *relevant1, *relevant_score1; // final state, shapes as above
   int64_t *relevant_step1, *step1, *log_slot, *log_displaced;              // logs (steps, batch)
 
-  // History for the backward pass, rows padded to np: (steps, batch, np), gates (steps, batch, planes, np).
+  // History for the backward pass, rows padded to np: (steps, batch, np), gates (steps, batch, planes, np). LEAN: c_hist
+  // has the cells that chunks start from, see cell_place.
   T *h_hist, *s_hist, *c_hist, *gates, *q_hist, *k_hist, *norm;
   uint8_t *wide;                                               // (steps, batch): this key is stored as it is
   // norm (steps, batch, norm_size): weights of the read; only their maximum and sum where a read has no bounded size.
@@ -79,6 +98,12 @@ struct Scan {
   Index alive(Index t, Index first, Index rows) const {
     while (lengths && rows && t >= lengths[first + rows - 1]) --rows;
     return rows;
+  }
+  // LEAN: place in c_hist of the cell that step t > 0, the first of a chunk, starts from. Packed or not, places of different
+  // chunks do not meet, because rows only become fewer, and none exceeds the number of all places / chunk.
+  Index cell_place(Index t, Index row) const {
+    Index alive_before = place(t, 0) - place(t - 1, 0);
+    return place(t, 0) / chunk_steps(np, batch) - alive_before + row;
   }
   Index place(Index t, Index row) const { return (starts ? starts[t] : t * batch) + row; }
   bool at(const bool *mask, Index t, Index row) const { return mask && mask[place(t, row)]; }
@@ -128,15 +153,5 @@ struct KernelSet {
 };
 
 extern const KernelSet portable_kernels, avx2_kernels, avx512_kernels;
-
-// Rows that are scanned together: enough for the products, few enough for weights and memories to share the cache.
-inline Index block_rows(Index np, Index batch) { return np >= 256 && batch > 16 ? 8 : 16; }
-
-// Rows of one group of weight-gradient sums: a function of the batch alone.
-inline Index group_rows(Index batch) {
-  Index groups = (batch + 4) / 5;
-  groups = groups > 8 ? 8 : groups < 1 ? 1 : groups;
-  return (batch + groups - 1) / groups;
-}
 
 }  // namespace remanence

@@ -151,6 +151,14 @@ def encode(spec: ScanSpec, save: int) -> list[int]:
 _kept_numbers = cache(_numbers)
 
 
+def chunk_steps(padded: int, batch: int) -> int:
+    """Steps of a chunk of the backward pass; must agree with the function of this name in ``scan.h``."""
+    block = 8 if padded >= 256 and batch > 16 else 16
+    groups = max(1, min(8, (batch + 4) // 5))
+    rows = min((batch + groups - 1) // groups, block)
+    return max(4, (128 if padded < 128 else 64) // rows)
+
+
 class _Shapes:
     """Shapes of everything that the forward operator returns; must agree with ``forward_typed`` in the binding."""
 
@@ -190,9 +198,11 @@ class _Shapes:
         own_s = remembers and not (same and self.output == "macro")
         planes = int(self.offset) if self.cell == "rnn" else 4 * every
         keys = reads and (every or self.limit < 0)
-        rows = own_h + own_s + (self.cell == "lstm") + planes + (reads and every) + keys
+        rows = own_h + own_s + planes + (reads and every) + keys
         weights = 2 if self.limit < 0 else self.limit + self.relevant
-        return self.places * (rows * self.padded + reads * weights) + keys * ((self.places + 3) // 4)
+        cells = self.places // (1 if every else chunk_steps(self.padded, self.batch)) * (self.cell == "lstm")
+        numbers = self.places * (rows * self.padded + reads * weights) + cells * self.padded
+        return numbers + keys * ((self.places + 3) // 4)
 
 
 def _fake_forward(*args: Any) -> tuple[Tensor, ...]:
