@@ -70,11 +70,12 @@ def test_gradients_of_a_long_sequence_stay_exact_in_segments(scans):
 
 
 @pytest.mark.parametrize("layer", [nn.RelLSTM, nn.LSTM, nn.RelGRU], ids=lambda layer: layer.__name__)
-@pytest.mark.parametrize(("batch", "steps"), [(1, 300), (7, 70), (40, 40), (150, 20)])  # one to several chunks and groups
+@pytest.mark.parametrize(("batch", "steps"), [(1, 300), (7, 70), (40, 40), (150, 20)])  # few chunks and many
 @pytest.mark.parametrize("packed", [False, True])
 def test_lean_gradients_have_the_bits_of_the_others(layer, batch, steps, packed):
     torch.manual_seed(0)
-    recurrent = layer(3, 6, **({"recent": 3, "relevant": 2} if layer.__name__.startswith("Rel") else {}), backend="fused")
+    sizes = {} if layer is nn.LSTM else {"recent": 3, "relevant": 2}
+    recurrent = layer(3, 6, backend="fused", **sizes)
     x = torch.randn(steps, batch, 3)
     lengths = torch.randint(1, steps + 1, (batch,)).sort(descending=True).values
     lengths[0] = steps

@@ -172,7 +172,8 @@ class RecurrentLayer(nn.Module):
                     nn.init.normal_(self._parameter(name, suffix), std=0.01)
 
     def _parameter(self, name: str, suffix: str) -> Tensor:
-        return getattr(self, name + suffix)
+        found = self._parameters.get(name + suffix)  # `getattr` would take longer than a small step
+        return getattr(self, name + suffix) if found is None else found
 
     def recurrent_weight(self, suffix: str) -> Tensor:
         """The recurrent matrix ``(gates * n, m)`` as the scan sees it; parametrised layers override this."""
@@ -184,15 +185,16 @@ class RecurrentLayer(nn.Module):
         Args:
             suffix: ``"_l0"``, ``"_l0_reverse"``, ``"_l1"``, ...
         """
-        optional = (self._optional(name + suffix) for name in OPTIONAL_WEIGHTS)
+        present = self._parameters
+        optional: list[Tensor | None] = [present.get(name + suffix) for name in OPTIONAL_WEIGHTS]
+        for i, found in enumerate(optional):
+            if found is None:
+                optional[i] = self._replaced(OPTIONAL_WEIGHTS[i] + suffix)
         return Weights(self._parameter("weight_ih", suffix), self.recurrent_weight(suffix), *optional)
 
-    def _optional(self, name: str) -> Tensor | None:
-        """A parameter that this layer may lack. To ask for it by `getattr` would take longer than a small step."""
-        if (found := self._parameters.get(name)) is not None:
-            return found
-        replaced = name in self.__dict__ or hasattr(type(self), name)  # by pruning, or by a parametrisation
-        return getattr(self, name) if replaced else None
+    def _replaced(self, name: str) -> Tensor | None:
+        """What stands in for a parameter that this layer lacks: pruning and parametrisations do that."""
+        return getattr(self, name) if name in self.__dict__ or hasattr(type(self), name) else None
 
     # ---- running ----------------------------------------------------------------------------------------------------
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.modules import module as torch_module
 
-from remanence.ops import State
-from remanence.ops._backend import choose_backend
-from remanence.ops.stream import fused_step
+from remanence.ops import ScanSpec, State
+from remanence.ops.fused import transform_active
+from remanence.ops.stream import flatten, kernel_config, kernel_step
+
+
+class _Stream(NamedTuple):
+    """What all steps of a layer have in common; kept on the layer: to find it takes longer than a small step."""
+
+    spec: ScanSpec
+    config: list[int] | None  # None where the kernel cannot run this layer
+    suffixes: list[str]
 
 
 def step_at_once(layer: Any, input_t: Tensor, state: Any) -> tuple[Tensor, State] | None:
@@ -27,9 +35,14 @@ def step_at_once(layer: Any, input_t: Tensor, state: Any) -> tuple[Tensor, State
         return None
     if _watched(layer) or torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling():
         return None
+    stream = layer.__dict__.get("_stream")
+    if stream is None or stream.spec is not layer.spec:
+        suffixes = [f"_l{i}" for i in range(layer.num_layers)]
+        stream = layer._stream = _Stream(layer.spec, kernel_config(layer.spec), suffixes)
+    if stream.config is None or transform_active():
+        return None
     try:
-        choose_backend("fused", layer.spec, input_t)
-        return fused_step(input_t, [layer.weights(f"_l{i}") for i in range(layer.num_layers)], state, layer.spec)
+        return kernel_step(input_t, flatten(map(layer.weights, stream.suffixes)), state, stream.config)
     except (RuntimeError, ValueError):
         return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -46,25 +46,35 @@ def step(
     """
     if choose_backend(backend, spec, x) != "fused":
         return _reference(x, layers, state, spec)
-    return fused_step(x, layers, state, spec)
+    return kernel_step(x, flatten(layers), state, fused.encode(spec, fused.SAVE_NOTHING))
 
 
-def fused_step(x: Tensor, layers: Sequence[Weights], state: State, spec: ScanSpec) -> tuple[Tensor, State]:
+def kernel_config(spec: ScanSpec) -> list[int] | None:
+    """What :func:`kernel_step` must know of a specification; ``None`` if the kernel is not there or cannot run it.
+
+    Args:
+        spec: what kind of layer these are.
+    """
+    if _KERNEL is None or fused.unsupported(spec, torch.float32, torch.device("cpu")) is not None:
+        return None
+    return fused.encode(spec, fused.SAVE_NOTHING)
+
+
+def kernel_step(x: Tensor, weights: list[Tensor], state: State, config: list[int]) -> tuple[Tensor, State]:
     """What :func:`step` does in the kernel, where that can run and gradients are off.
 
     Args:
         x: ``(B, input_size)``, or ``(input_size,)`` unbatched.
-        layers: parameters of each layer.
+        weights: of all layers, as :func:`flatten` gives them.
         state: fields ``(num_layers, B, ...)``, without ``B`` unbatched.
-        spec: what kind of layer these are.
+        config: of :func:`kernel_config`.
     """
     s, c, h, chain, *held = state
-    config = fused.encode(spec, fused.SAVE_NOTHING)
-    output, s, c, h, *held = _KERNEL(x, flatten(layers), s, c, h, *held, config)
+    output, s, c, h, *held = _KERNEL(x, weights, s, c, h, *held, config)
     return output, State(s, c, h, chain, *held)
 
 
-def flatten(layers: Sequence[Weights]) -> list[Tensor]:
+def flatten(layers: Iterable[Weights]) -> list[Tensor]:
     """All weights one after the other, an empty tensor where there is none.
 
     Args:
