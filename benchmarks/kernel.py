@@ -28,6 +28,7 @@ from remanence.ops import Full, ScanSpec, Screened, Strided, fused
 
 GRID = [(n, batch, steps) for steps in (120, 520, 2020) for n in (64, 128, 256) for batch in (10, 64)]
 QUICK = [(n, batch, 120) for n in (64, 128, 256) for batch in (10, 64)]
+SLOW_REPEATS = {120: 5, 520: 2, 2020: 1}  # by T
 GATES = {"lstm": 4, "rnn": 1}
 LENGTHS = {True: [500, 2000, 8000], False: [500, 2000, 8000, 32000]}  # of the fits; quick or not
 RESULT = Path(__file__).with_suffix(".json")
@@ -35,12 +36,11 @@ Row = dict[str, float]
 
 
 def measure_grid(cell: str, grid: list[tuple[int, int, int]], repeats: int) -> list[Row]:
-    """Milliseconds of all candidates; the slow ones run once beyond T = 120, without a run to warm up."""
+    """Milliseconds of all candidates; the slow ones run five times at T = 120, twice at 520 and once at 2020."""
     rows = []
     for n, batch, steps in grid:
-        short = steps <= 120
         times = medians(fast_runs(cell, n, batch, steps) | PEAKS, repeats if steps < 2000 else 3)
-        times |= medians(slow_runs(cell, n, batch, steps), 1, warm=short and n * batch < 5000)
+        times |= medians(slow_runs(cell, n, batch, steps), SLOW_REPEATS[steps], warm=steps == 120)
         speeds = {"gflops": product_work(cell, n) * batch * steps / times["rel"] / 1e9}
         speeds["peak"] = max(PEAK_WORK[name] / times.pop(name) for name in PEAKS) / 1e9
         rows.append({"n": n, "batch": batch, "T": steps, **speeds, **{k: 1e3 * t for k, t in times.items()}})

@@ -69,19 +69,17 @@ template <class T, int wide> ALWAYS_INLINE Vec<T> divisor(Vec<T> eq, Vec<T> key)
   return wide == NARROW ? d : lower<T>(d, all<T>(Simd<T>::product_most));
 }
 
-// 1 / (1 + eq ek) for four keys at once: two or four share a division, which costs more in wide vectors.
+// 1 / (1 + eq ek) for four keys at once. In wide vectors a division costs more than the products that save three of them.
 template <class T, int wide>
 ALWAYS_INLINE void reciprocals(Vec<T> eq, const T *const *key, Index j, Vec<T> (&r)[4]) {
-  Vec<T> d[4], r01, r23;
+  Vec<T> d[4];
   each<4>([&](auto i) INLINED { d[i] = divisor<T, wide>(eq, load(key[i] + j)); });
-  Vec<T> d01 = d[0] * d[1], d23 = d[2] * d[3];
   if constexpr (VECTOR_BYTES < 64) {
-    r01 = T(1) / d01, r23 = T(1) / d23;
+    each<4>([&](auto i) INLINED { r[i] = T(1) / d[i]; });
   } else {
-    Vec<T> one = T(1) / (d01 * d23);
-    r01 = one * d23, r23 = one * d01;
+    Vec<T> d01 = d[0] * d[1], d23 = d[2] * d[3], one = T(1) / (d01 * d23), r01 = one * d23, r23 = one * d01;
+    r[0] = r01 * d[1], r[1] = r01 * d[0], r[2] = r23 * d[3], r[3] = r23 * d[2];
   }
-  r[0] = r01 * d[1], r[1] = r01 * d[0], r[2] = r23 * d[3], r[3] = r23 * d[2];
 }
 
 // sum_c v_c / (1 + eq_c ek_c) over C vectors, as one fraction.
