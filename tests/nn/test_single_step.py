@@ -98,6 +98,16 @@ def test_pruned_and_parametrised_weights_are_used(calls):
     assert calls == [False, True]  # pruning recomputes its weight in a hook
 
 
+def test_what_is_kept_for_all_steps_follows_a_new_specification(calls):
+    layer, x = LAYERS["RelLSTM"](), torch.randn(2, 6)
+    with torch.no_grad():
+        _, state = layer(torch.randn(5, 2, 6))
+        layer.step(x, state)
+        layer.spec = LAYERS["RelLSTM"](combine="half").spec
+        assert torch.equal(layer.step(x, state)[0], layer(x[None], state)[0][0])
+    assert calls == [True, True]
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
