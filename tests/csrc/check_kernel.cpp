@@ -149,6 +149,7 @@ double check_case(int cell, int memory, Index recent, int save, Index n, Start s
   c.floats.reserve(100), c.whole.reserve(20), c.bytes.reserve(4);
   c.places = a.steps * a.batch;
   if (start == PACKED) pack(c);
+  a.large = n != 16;  // so that both ways of writing the history are taken
   give_inputs(c);
   give_room(c);
   return check(c);

@@ -57,6 +57,23 @@ def test_bits_do_not_depend_on_other_rows(scans, spec, dtype, hidden):
         assert same(State._make(field[rows] for field in state), alone_state)
 
 
+@pytest.mark.parametrize("lean", [False, True], ids=["all", "lean"])
+def test_bits_do_not_depend_on_the_size_of_the_history(scans, spec, lean):
+    """A history that exceeds the caches is written past them."""
+    x, weights = draw(scans, spec, torch.float32, hidden=64, steps=260, batch=64)
+    cotangent = torch.randn(260, 64, 64)
+
+    def run(rows: slice) -> list[torch.Tensor]:
+        inputs = x[:, rows].clone().requires_grad_()
+        output, state, _ = fused.scan(inputs, weights, None, spec=spec, lean=lean)
+        return [output, state.s, *torch.autograd.grad(output, inputs, cotangent[:, rows])]
+
+    few, many = run(slice(10, 13)), run(slice(None))
+    assert torch.equal(many[0][:, 10:13], few[0])
+    assert torch.equal(many[1][10:13], few[1])
+    assert torch.equal(many[2][:, 10:13], few[2])
+
+
 @pytest.mark.parametrize("hidden", HIDDEN)
 def test_bits_do_not_depend_on_chunks_or_steps(scans, spec, dtype, hidden):
     x, weights = draw(scans, spec, dtype, hidden, batch=5)

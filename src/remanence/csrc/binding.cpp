@@ -202,7 +202,9 @@ template <class T> ForwardOut forward_typed(const Inputs &i, const Spec &spec) {
   a.recent_score1 = out<T>(recent_score), a.relevant1 = out<T>(relevant), a.relevant_score1 = out<T>(relevant_score);
   a.relevant_step1 = out<int64_t>(relevant_step), a.step1 = out<int64_t>(step);
   a.log_slot = out<int64_t>(slot), a.log_displaced = out<int64_t>(displaced);
-  Tensor history = pooled(i.x, {point_history<T>(a, places, a.output, nullptr)});
+  Index numbers = point_history<T>(a, places, a.output, nullptr);
+  a.large = numbers * sizeof(T) > LARGE_HISTORY;
+  Tensor history = pooled(i.x, {numbers});
   point_history(a, places, a.output, out<T>(history));
   if (a.wide) std::memset(a.wide, 0, std::size_t((places + 3) / 4) * sizeof(T));  // so that no byte is left to chance
   run_forward(a, torch::stable::get_num_threads(), TorchParallel());

@@ -49,11 +49,12 @@ template <class T> struct Buffer {
   }
 };
 
-template <class T> static Buffer<T> lay_buffer(const Scan<T> &a, Index first, Index rows, Arena &arena) {
+template <class T> static Buffer<T> lay_buffer(const Scan<T> &a, Index first, Index rows, bool streams, Arena &arena) {
   Buffer<T> b{};
   Index slots = a.spec.relevant, np = a.np;
   b.a = &a, b.first = first, b.rows = rows;
-  b.values_kept = a.spec.save != SAVE_NOTHING, b.keys_kept = b.values_kept && a.keeps_keys();
+  b.values_kept = a.spec.save != SAVE_NOTHING && !(streams && b.bounded());
+  b.keys_kept = b.values_kept && a.keeps_keys();
   Index times = b.bounded() ? 1 : a.steps, ring = a.fresh && !b.bounded() ? 0 : rows * a.held;
   b.values = b.values_kept ? a.h_hist : arena.take<T>(times * rows * np);
   b.keys = b.keys_kept ? a.k_hist : arena.take<T>(times * rows * np);

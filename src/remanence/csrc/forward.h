@@ -4,6 +4,7 @@ template <class T> struct ForwardPass {
   const Scan<T> *a;
   const Plan<T> *plan;
   Index first, rows;
+  bool streams;       // the history is written past the caches, once a row's step is done; else it is worked in
   T *s, *c, *h;       // (rows, np): the state; h is the new hidden state, or the leak of a gated cell with memory
   T *planes;          // (rows, planes, np)
   T *q, *result, *eq; // (rows, np) (np) (np)
@@ -12,6 +13,13 @@ template <class T> struct ForwardPass {
   T *stored_values, *stored_keys;  // STRIDE: (rows, slots, np) (rows, slots)
   int64_t *stored_steps;
 
+  // Where numbers of a step are made, `width` a row: in the history from place `at` on, or in scratch.
+  T *workplace(T *history, T *scratch, Index at, Index width) const {
+    return history && !streams ? history + at * width : scratch;
+  }
+  void keep(T *history, const T *made, Index count) const {
+    streams ? stream(history, made, count) : copy(history, made, count);
+  }
   Stored<T> stored(Index row) const {
     Index slots = a->spec.relevant;
     return {slots, stored_values + row * slots * a->np, stored_keys + row * slots, stored_steps + row * slots};
@@ -20,13 +28,13 @@ template <class T> struct ForwardPass {
 
 template <class T> static ForwardPass<T> lay_forward(const Scan<T> &a, Index first, Index rows, Arena &arena) {
   ForwardPass<T> pass{};
-  pass.a = &a, pass.first = first, pass.rows = rows;
+  pass.a = &a, pass.first = first, pass.rows = rows, pass.streams = STREAMS && a.large;
   Index np = a.np, slots = a.spec.relevant;
   pass.s = arena.take<T>(rows * np), pass.c = arena.take<T>(rows * np), pass.h = arena.take<T>(rows * np);
   pass.planes = arena.take<T>(rows * a.spec.planes() * np);
   pass.q = arena.take<T>(rows * np), pass.result = arena.take<T>(np), pass.eq = arena.take<T>(np);
   pass.position = arena.take<int64_t>(rows);
-  if (a.spec.memory == BUFFER) pass.buffer = lay_buffer(a, first, rows, arena);
+  if (a.spec.memory == BUFFER) pass.buffer = lay_buffer(a, first, rows, pass.streams, arena);
   if (a.spec.memory == STRIDE) {
     pass.stored_values = arena.take<T>(rows * slots * np), pass.stored_keys = arena.take<T>(rows * slots);
     pass.stored_steps = arena.take<int64_t>(rows * slots);
@@ -73,9 +81,9 @@ static void make_planes(const Scan<T> &a, const Plan<T> &plan, Index rows, const
 template <class T> static void keep_cell(const ForwardPass<T> &pass, Index t, Index row) {
   const Scan<T> &a = *pass.a;
   Index b = pass.first + row;
-  if (a.spec.save == SAVE_ALL) return copy(a.c_hist + a.place(t, b) * a.np, pass.c + row * a.np, a.np);
+  if (a.spec.save == SAVE_ALL) return pass.keep(a.c_hist + a.place(t, b) * a.np, pass.c + row * a.np, a.np);
   if ((t + 1) % chunk_steps(a.np, a.batch) || t + 1 >= a.length(b)) return;
-  copy(a.c_hist + a.cell_place(t + 1, b) * a.np, pass.c + row * a.np, a.np);
+  pass.keep(a.c_hist + a.cell_place(t + 1, b) * a.np, pass.c + row * a.np, a.np);
 }
 
 // h of a row, in its place; `h` of the pass becomes the leak of the next step where there is one.
@@ -108,7 +116,7 @@ template <class T> static void step_row(const ForwardPass<T> &pass, Index t, Ind
   int64_t position = pass.position[row]++;
   T *s = pass.s + row * np;
   if (a.spec.memory == BUFFER) {
-    const T *q = (a.q_hist ? a.q_hist + at * np : pass.q + row * np);
+    const T *q = pass.workplace(a.q_hist, pass.q + row * np, at, np);
     Softmax<T> norm = attend(pass.buffer, *pass.plan, t, row, position, q, pass.eq, pass.result);
     T *kept = a.norm ? a.norm + at * a.norm_size() : nullptr;
     if (kept && a.keeps_weights()) copy(kept, pass.buffer.z, a.norm_size());
@@ -121,7 +129,7 @@ template <class T> static void step_row(const ForwardPass<T> &pass, Index t, Ind
   else
     combine(a, s, h, pass.result);
   if (a.spec.leaks_h()) copy(pass.h + row * np, h, np);
-  if (a.s_hist && a.s_hist != a.h_hist) copy(a.s_hist + at * np, s, np);
+  if (a.s_hist && a.s_hist != a.h_hist) pass.keep(a.s_hist + at * np, s, np);
   write_output(pass, at, h, s);
   if (a.spec.memory == STRIDE) stride_store(a, *pass.plan, pass.stored(row), at, position, s);
 }
@@ -129,13 +137,26 @@ template <class T> static void step_row(const ForwardPass<T> &pass, Index t, Ind
 // Where the states of step t go: (rows, np).
 template <class T> static T *state_rows(const ForwardPass<T> &pass, Index t) {
   const Scan<T> &a = *pass.a;
-  if (a.h_hist) return a.h_hist + a.place(t, pass.first) * a.np;
-  return a.spec.memory == BUFFER ? pass.buffer.value_at(t, 0) : nullptr;
+  if (a.spec.memory == BUFFER) return pass.buffer.value_at(t, 0);
+  return pass.workplace(a.h_hist, nullptr, a.place(t, pass.first), a.np);
 }
 
 template <class T> static void step_keys(const ForwardPass<T> &pass, Index t, Index rows, const T *h) {
   const Scan<T> &a = *pass.a;
   make_keys(a, *pass.plan, h, rows, pass.buffer.key_at(t, 0), &pass.buffer.wide_at(t, 0));
+}
+
+// What was not made in the history goes there; c and s have gone before.
+template <class T> static void stream_row(const ForwardPass<T> &pass, Index t, Index row, const T *h) {
+  const Scan<T> &a = *pass.a;
+  Index np = a.np, at = a.place(t, pass.first + row), planes = a.spec.planes() * np;
+  if (a.gates) stream(a.gates + at * planes, pass.planes + row * planes, planes);
+  if (a.q_hist) stream(a.q_hist + at * np, pass.q + row * np, np);
+  if (a.spec.memory == BUFFER && pass.buffer.values_kept) return;
+  if (a.h_hist) stream(a.h_hist + at * np, h, np);
+  if (!a.k_hist) return;
+  stream(a.k_hist + at * np, pass.buffer.key_at(t, row), np);
+  a.wide[at] = pass.buffer.wide_at(t, row);
 }
 
 template <class T> static void finish_row(const ForwardPass<T> &pass, Index t, Index row) {
@@ -167,11 +188,11 @@ template <class T> static void step_all(const ForwardPass<T> &pass, Index t, T *
   Index rows = a.alive(t, pass.first, pass.rows);
   for (Index row = 0; row < rows; ++row)
     if (a.at(a.reset, t, pass.first + row) && t < a.length(pass.first + row)) reset_row(pass, row);
-  T *gates = a.gates ? a.gates + at * planes : pass.planes, *h = state_rows(pass, t);
+  T *gates = pass.workplace(a.gates, pass.planes, at, planes), *h = state_rows(pass, t);
   if (!h) h = h_spare;
   make_planes(a, *pass.plan, rows, a.x + at * a.inputs, pass.s, gates, planes);
   if (a.spec.memory == BUFFER)
-    multiply<T>(a.q_hist ? a.q_hist + at * np : pass.q, np, rows, nullptr, {pass.s, np, a.n}, {nullptr, 0, 0},
+    multiply<T>(pass.workplace(a.q_hist, pass.q, at, np), np, rows, nullptr, {pass.s, np, a.n}, {nullptr, 0, 0},
                 pass.plan->query);
   for (Index row = 0; row < rows; ++row) {
     bool live = t < a.length(pass.first + row);
@@ -186,6 +207,7 @@ template <class T> static void step_all(const ForwardPass<T> &pass, Index t, T *
       continue;
     }
     step_row(pass, t, row, h + row * np);
+    if (pass.streams) stream_row(pass, t, row, h + row * np);
     if (a.spec.memory == NONE) a.log_slot[at + row] = a.log_displaced[at + row] = EMPTY;
     if (t == length - 1) finish_row(pass, t, row);
   }
@@ -207,6 +229,7 @@ static void forward(const Scan<T> &a, const void *plan, Index first, Index last,
   start_forward(pass);
   Index longest = a.longest(first, last);
   for (Index t = 0; t < longest; ++t) step_all(pass, t, h_spare);
+  if (pass.streams) end_stream();
   for (Index t = longest; t < a.steps && !a.starts; ++t)
     for (Index row = 0; row < pass.rows; ++row) silent_row(pass, t, row);
 }

@@ -44,6 +44,8 @@ inline Index group_rows(Index batch) {
   return (batch + groups - 1) / groups;
 }
 
+constexpr std::size_t LARGE_HISTORY = 16 << 20;  // bytes
+
 // Steps of a chunk of the backward pass: enough rows per product of weight gradients, and few enough for the cache; never
 // of the threads. Must agree with fused.py: chunk_steps.
 inline Index chunk_steps(Index np, Index batch) {
@@ -61,6 +63,7 @@ struct Scan {
   Index held;      // ring entries of the initial state (its `recent` dimension)
   Index capacity;  // ring entries of the final state
   bool fresh;      // nothing is held at the start: recent0 and relevant0 of a buffer are not read
+  bool large;      // the history exceeds the caches
 
   const T *x;                                              // (steps, batch, inputs)
   const T *w_ih, *w_hh, *b_ih, *b_hh;                      // (G, inputs) (G, n) (G) (G)

@@ -205,6 +205,21 @@ template <class T> static inline void copy(T *to, const T *from, Index count) {
   for (Index i = 0; i < count; ++i) to[i] = from[i];
 }
 
+// Whole vectors past the caches, for what is not read again soon: lines that are only written need not be fetched first.
+#if VECTOR_BYTES == 32 && defined(__x86_64__)
+constexpr bool STREAMS = true;
+template <class T> static inline void stream(T *to, const T *from, Index count) {
+  if (reinterpret_cast<std::uintptr_t>(to) % VECTOR_BYTES) return copy(to, from, count);
+  for (Index i = 0; i < count; i += WIDTH<T>)
+    __builtin_ia32_movntps256(reinterpret_cast<float *>(to + i), (Vec<float>)load(from + i));
+}
+static inline void end_stream() { __builtin_ia32_sfence(); }
+#else
+constexpr bool STREAMS = false;
+template <class T> static inline void stream(T *to, const T *from, Index count) { copy(to, from, count); }
+static inline void end_stream() {}
+#endif
+
 // A row of n numbers into one padded to np, and back.
 template <class T> static inline void widen(T *to, const T *from, Index n, Index np) {
   copy(to, from, n);
