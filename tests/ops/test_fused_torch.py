@@ -32,6 +32,15 @@ def test_opcheck(scans, spec, save, hidden):
     torch.library.opcheck(torch.ops.remanence.scan_forward.default, arguments(scans, spec, save, hidden=hidden))
 
 
+@pytest.mark.parametrize(("hidden", "batch"), [(5, 1), (5, 12), (130, 12), (130, 150), (256, 17), (256, 150)])
+def test_both_languages_know_how_many_cells_are_kept(hidden, batch):
+    weights = (torch.randn(4 * hidden, 2), torch.randn(4 * hidden, hidden))
+    inputs = (torch.randn(140, batch, 2), *weights, *[None] * 21)
+    config = fused.encode(ScanSpec("lstm"), fused.SAVE_LEAN)
+    history = torch.ops.remanence.scan_forward(*inputs, config)[-1]
+    assert history.numel() == fused._Shapes(inputs, config).history_size() > 0
+
+
 @pytest.mark.parametrize("spec", [REL, ScanSpec("rnn"), ScanSpec("gru", Full())], ids=str)
 def test_compiles_without_a_graph_break(scans, spec):
     case = scans.make_case(spec, steps=8, batch=2)

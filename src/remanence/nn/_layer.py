@@ -185,11 +185,8 @@ class RecurrentLayer(nn.Module):
         Args:
             suffix: ``"_l0"``, ``"_l0_reverse"``, ``"_l1"``, ...
         """
-        present = self._parameters
-        optional: list[Tensor | None] = [present.get(name + suffix) for name in OPTIONAL_WEIGHTS]
-        for i, found in enumerate(optional):
-            if found is None:
-                optional[i] = self._replaced(OPTIONAL_WEIGHTS[i] + suffix)
+        present, names = self._parameters, [name + suffix for name in OPTIONAL_WEIGHTS]
+        optional = [self._replaced(name) if (w := present.get(name)) is None else w for name in names]
         return Weights(self._parameter("weight_ih", suffix), self.recurrent_weight(suffix), *optional)
 
     def _replaced(self, name: str) -> Tensor | None:
