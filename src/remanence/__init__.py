@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from remanence import nn as nn
     from remanence import ops as ops
     from remanence import probes as probes
+    from remanence import rl as rl
     from remanence import tasks as tasks
     from remanence import testing as testing
     from remanence import theory as theory
     from remanence import train as train
 
 __version__ = "0.1.0"
-__all__ = ["nn", "ops", "tasks", "data", "train", "probes", "theory", "claims", "experiments", "testing"]
+__all__ = ["nn", "ops", "tasks", "data", "train", "rl", "probes", "theory", "claims", "experiments", "testing"]
 
 
 def __getattr__(name: str) -> ModuleType:

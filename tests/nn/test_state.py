@@ -10,6 +10,11 @@ from remanence.testing import assert_matches
 DOUBLE = torch.float64
 
 
+def test_no_rows_can_be_selected() -> None:
+    state = nn.RelLSTM(2, 3).initial_state(4).select([])
+    assert {field.shape[1] for field in state} == {0}
+
+
 def test_select_and_cat_are_inverse() -> None:
     layer = nn.RelLSTM(3, 4, recent=3, relevant=2)
     _, state = layer(torch.randn(9, 4, 3))

@@ -298,8 +298,9 @@ class State(NamedTuple):
         Args:
             rows: ``(K,)`` indices, ``(B,)`` mask, or a slice.
         """
-        index = rows if isinstance(rows, slice | Tensor) else torch.tensor(rows)
-        return State(*(field[:, index] for field in self))
+        if not isinstance(rows, slice | Tensor):
+            rows = torch.tensor(rows) if len(rows) else torch.zeros(0, dtype=torch.int64)
+        return State(*(field[:, rows] for field in self))
 
     @staticmethod
     def cat(states: Sequence[State]) -> State:

@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import importlib.util
 import inspect
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,21 @@ def build_task(config: RunConfig) -> Task:
         >>> build_task(RunConfig()).name
         'copy'
     """
-    for name in config.imports:
-        _import(name)
+    import_all(config.imports)
     return make_task(config.task.name, **config.task.options)
+
+
+def import_all(names: Iterable[str]) -> None:
+    """Imports what registers users' own tasks and environments.
+
+    Args:
+        names: Modules, or paths of Python files.
+
+    Example:
+        >>> import_all(["math"])
+    """
+    for name in names:
+        _import(name)
 
 
 def _import(name: str) -> None:

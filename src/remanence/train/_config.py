@@ -339,5 +339,18 @@ class RunConfig:
     @property
     def digest(self) -> str:
         """Eight hexadecimal digits that name this configuration, so that the same command finds the same run again."""
-        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        return digest_of(self)
+
+
+def digest_of(config: Any) -> str:
+    """Eight hexadecimal digits that name a configuration.
+
+    Args:
+        config: A dataclass of plain values.
+
+    Example:
+        >>> digest_of(RunConfig()) == RunConfig().digest
+        True
+    """
+    text = json.dumps(dataclasses.asdict(config), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -7,20 +7,33 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy
 import torch
 
 import remanence
 from remanence import ops
-from remanence.train._config import RunConfig
 
 # What decides the last bits of a sum; a change of one of these is worth a warning on resuming.
 DECIDES_BITS = ("torch", "threads", "cpu_capability", "instruction_set", "machine", "backend", "world_size")
 
 
-def make_manifest(config: RunConfig, world_size: int = 1) -> dict[str, Any]:
+class Configuration(Protocol):
+    """What a manifest tells of a configuration of any kind."""
+
+    @property
+    def seed(self) -> int:
+        """Of everything random."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Its name."""
+        ...
+
+
+def make_manifest(config: Configuration, world_size: int = 1) -> dict[str, Any]:
     """Collects versions, commit, seed, threads, backend, host facts and the command.
 
     Args:
@@ -31,6 +44,7 @@ def make_manifest(config: RunConfig, world_size: int = 1) -> dict[str, Any]:
         A dictionary for JSON.
 
     Example:
+        >>> from remanence.train import RunConfig
         >>> make_manifest(RunConfig(seed=3))["seed"]
         3
     """

@@ -9,11 +9,12 @@ import tomllib
 import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from remanence._validate import message, one_of
 from remanence.train._config import RunConfig
 
+Config = TypeVar("Config")
 NONE = "none"
 """What stands for None in TOML, which has no word for it."""
 
@@ -35,11 +36,27 @@ def read_config(path: str | Path) -> RunConfig:
         ...     read_config(path).task.name
         'denoise'
     """
+    return config_from(read_table(path))
+
+
+def read_table(path: str | Path) -> dict[str, Any]:
+    """Reads a TOML file.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ValueError: If it is not valid.
+
+    Example:
+        >>> read_table("no such file")
+        Traceback (most recent call last):
+        FileNotFoundError: ...
+    """
     try:
-        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from error
-    return config_from(table)
 
 
 def config_from(table: Mapping[str, Any], base: RunConfig | None = None) -> RunConfig:
@@ -57,22 +74,33 @@ def config_from(table: Mapping[str, Any], base: RunConfig | None = None) -> RunC
         Traceback (most recent call last):
         ValueError: `key` must be one of 'task', ...; got 'optimizer'. Did you mean 'optimiser'?
     """
-    return _replace(base or RunConfig(), table, "")
+    return changed(base or RunConfig(), table)
 
 
-def _replace(config: Any, table: Mapping[str, Any], prefix: str) -> Any:
+def changed(config: Config, table: Mapping[str, Any], prefix: str = "") -> Config:
+    """Changes a configuration of any kind.
+
+    Args:
+        config: A frozen dataclass, whose sections are such too.
+        table: Its keys; ``"none"`` stands for None.
+        prefix: Section that it is, for messages.
+
+    Example:
+        >>> changed(RunConfig(), {"seed": 3}).seed
+        3
+    """
     hints = typing.get_type_hints(type(config))
     changes = {}
     for key, value in table.items():
         one_of(f"key of [{prefix}]" if prefix else "key", key, hints)
         name, now = f"{prefix}.{key}" if prefix else key, getattr(config, key)
         if dataclasses.is_dataclass(now):
-            changes[key] = _replace(now, _table(name, value), name)
+            changes[key] = changed(now, _table(name, value), name)
         elif isinstance(now, dict):
             changes[key] = {**now, **{option: _plain(item) for option, item in _table(name, value).items()}}
         else:
             changes[key] = _convert(name, value, hints[key])
-    return dataclasses.replace(config, **changes)
+    return dataclasses.replace(config, **changes)  # type: ignore[type-var]
 
 
 def _table(name: str, value: Any) -> Mapping[str, Any]:
@@ -118,6 +146,19 @@ def with_settings(config: RunConfig, settings: Iterable[str]) -> RunConfig:
         Traceback (most recent call last):
         ValueError: `key of [optimiser]` must be one of ...; got 'learning_rat'. Did you mean 'learning_rate'?
     """
+    return config_from(settings_table(settings), config)
+
+
+def settings_table(settings: Iterable[str]) -> dict[str, Any]:
+    """Single settings as nested tables.
+
+    Args:
+        settings: ``"section.key=value"``.
+
+    Example:
+        >>> settings_table(["task.name=denoise", "seed=3"])
+        {'task': {'name': 'denoise'}, 'seed': 3}
+    """
     table: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -128,7 +169,7 @@ def with_settings(config: RunConfig, settings: Iterable[str]) -> RunConfig:
         for section in sections:
             inner = inner.setdefault(section, {})
         inner[last] = parse_value(text.strip())
-    return config_from(table, config)
+    return table
 
 
 def parse_value(text: str) -> Any:
@@ -144,8 +185,8 @@ def parse_value(text: str) -> Any:
         return text
 
 
-def to_toml(config: RunConfig) -> str:
-    """Writes a configuration out, every key of it, so that it reads back as the same one.
+def to_toml(config: Any) -> str:
+    """Writes a configuration of any kind out, every key of it, so that it reads back as the same one.
 
     Example:
         >>> print(to_toml(RunConfig()).splitlines()[0])

@@ -1,0 +1,26 @@
+"""Reinforcement learning: policies with a memory, for MiniGrid and any environment with finitely many actions."""
+
+from remanence.rl._config import PolicyConfig, PPOConfig
+from remanence.rl._play import Score, evaluate_policy
+from remanence.rl._policy import Judgement, MemoryPolicy
+from remanence.rl._ppo import Losses, Pieces, ppo_losses
+from remanence.rl._rollout import Player, Rollout, advantages
+from remanence.rl._run import PolicyOutcome, load_policy, train_policy
+
+__all__ = [
+    "MemoryPolicy",
+    "Judgement",
+    "train_policy",
+    "load_policy",
+    "PolicyOutcome",
+    "PolicyConfig",
+    "PPOConfig",
+    "evaluate_policy",
+    "Score",
+    "Player",
+    "Rollout",
+    "advantages",
+    "Pieces",
+    "Losses",
+    "ppo_losses",
+]

@@ -1,0 +1,109 @@
+"""What a run of reinforcement learning is: typed, frozen, complete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from remanence._validate import message, positive_int, probability, real
+from remanence.train import ModelConfig
+from remanence.train._config import digest_of
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """Proximal policy optimisation over whole sequences.
+
+    Args:
+        steps: that every copy of the environment plays between two updates.
+        recurrence: steps that gradients go back; divides `steps`. Each such piece starts from the state that the policy
+            had there when it played.
+        epochs: passes over what was played.
+        batch: steps of one minibatch, a multiple of `recurrence`.
+        discount: of future rewards, gamma.
+        smoothing: lambda of generalised advantage estimation.
+        learning_rate: of Adam.
+        epsilon: of Adam.
+        entropy: weight of the policy's entropy.
+        value: weight of the critic's squared error.
+        clip: how far the ratio of probabilities, and a value, may move from where it was.
+        clip_norm: greatest norm of the gradient.
+
+    Example:
+        >>> PPOConfig(recurrence=100)
+        Traceback (most recent call last):
+        ValueError: `ppo.recurrence` must divide ppo.steps (128); got 100
+    """
+
+    steps: int = 128
+    recurrence: int = 128
+    epochs: int = 4
+    batch: int = 256
+    discount: float = 0.99
+    smoothing: float = 0.95
+    learning_rate: float = 1e-3
+    epsilon: float = 1e-8
+    entropy: float = 0.01
+    value: float = 0.5
+    clip: float = 0.2
+    clip_norm: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "recurrence", "epochs", "batch"):
+            positive_int(f"ppo.{name}", getattr(self, name))
+        for name in ("discount", "smoothing"):
+            probability(f"ppo.{name}", getattr(self, name))
+        for name in ("learning_rate", "epsilon", "clip", "clip_norm"):
+            real(f"ppo.{name}", getattr(self, name), above=0.0)
+        for name in ("entropy", "value"):
+            real(f"ppo.{name}", getattr(self, name), least=0.0)
+        if self.steps % self.recurrence:
+            raise ValueError(message("ppo.recurrence", f"divide ppo.steps ({self.steps})", self.recurrence))
+        if self.batch % self.recurrence:
+            expected = f"be a multiple of ppo.recurrence ({self.recurrence})"
+            raise ValueError(message("ppo.batch", expected, self.batch))
+
+
+@dataclass(frozen=True)
+class PolicyConfig:
+    """Everything that decides a run; two runs of one configuration end with the same weights.
+
+    Args:
+        environment: id of a gymnasium environment with finitely many actions.
+        model: core of the policy, one of the recurrent layers in :mod:`remanence.nn`.
+        ppo: how it learns.
+        frames: steps to play, all copies together.
+        copies: of the environment, side by side.
+        seed: of weights, episodes and actions.
+        threads: of torch.
+        save_every: updates between two checkpoints.
+        imports: modules, or paths of Python files, that are imported first; they register environments.
+
+    Example:
+        >>> PolicyConfig(frames=100_000).updates
+        49
+    """
+
+    environment: str = "MiniGrid-MemoryS7-v0"
+    model: ModelConfig = field(default_factory=lambda: ModelConfig("RelLSTM"))
+    ppo: PPOConfig = field(default_factory=PPOConfig)
+    frames: int = 5_000_000
+    copies: int = 16
+    seed: int = 0
+    threads: int = 1
+    save_every: int = 20
+    imports: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("frames", "copies", "threads", "save_every"):
+            positive_int(name, getattr(self, name))
+        positive_int("seed", self.seed, minimum=0)
+
+    @property
+    def updates(self) -> int:
+        """How often it plays and learns: the last time, `frames` steps are reached."""
+        return -(-self.frames // (self.copies * self.ppo.steps))
+
+    @property
+    def digest(self) -> str:
+        """Eight hexadecimal digits that name this configuration."""
+        return digest_of(self)

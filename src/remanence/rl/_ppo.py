@@ -1,0 +1,148 @@
+"""Proximal policy optimisation over whole sequences: rows are pieces of episodes, and resets run inside the scan."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.optim import Optimizer
+
+from remanence.nn import State
+from remanence.rl._config import PPOConfig
+from remanence.rl._policy import MemoryPolicy
+from remanence.rl._rollout import Rollout, advantages
+from remanence.train import NonFiniteError
+from remanence.train._clipping import clip_
+
+
+class Losses(NamedTuple):
+    """Means over steps; `total` is what is minimised.
+
+    Example:
+        >>> Losses._fields
+        ('total', 'policy', 'value', 'entropy')
+    """
+
+    total: Tensor
+    policy: Tensor
+    value: Tensor
+    entropy: Tensor
+
+
+class Pieces(NamedTuple):
+    """What is learnt from: rows of equal length; all tensors ``(steps, rows)`` but for the observations.
+
+    Example:
+        >>> Pieces._fields[-1]
+        'state'
+    """
+
+    observations: Tensor
+    begins: Tensor
+    actions: Tensor
+    log_chances: Tensor
+    values: Tensor
+    advantages: Tensor
+    state: State
+
+    def select(self, rows: Tensor) -> Pieces:
+        """Some of the rows."""
+        *tensors, state = self
+        return Pieces._make((*(tensor[:, rows] for tensor in tensors), state.select(rows)))
+
+
+def cut(rollout: Rollout, advantage: Tensor) -> Pieces:
+    """Cuts a rollout of T steps and B copies into rows, one for every kept state and copy.
+
+    Args:
+        rollout: what happened.
+        advantage: ``(T, B)``.
+
+    Example:
+        >>> from remanence.nn import LSTM
+        >>> x = torch.arange(6.0).reshape(6, 1)
+        >>> states = [LSTM(1, 1).initial_state(1)] * 2
+        >>> cut(Rollout(x, x, x, x, x, x, x, x[0], states, [], []), x).advantages
+        tensor([[0., 3.],
+                [1., 4.],
+                [2., 5.]])
+    """
+    parts = (rollout.observations, rollout.begins, rollout.actions, rollout.log_chances, rollout.values, advantage)
+    count = len(rollout.states)
+    rows = (part.unflatten(0, (count, -1)).transpose(0, 1).flatten(1, 2) for part in parts)
+    return Pieces._make((*rows, State.cat(rollout.states)))
+
+
+def ppo_losses(policy: MemoryPolicy, pieces: Pieces, config: PPOConfig) -> Losses:
+    """The clipped objective, the critic's error (clipped alike), and the entropy.
+
+    Args:
+        policy: who learns.
+        pieces: from what.
+        config: weights and limits.
+
+    Example:
+        >>> policy, zero = MemoryPolicy((3,), 2), torch.zeros(4, 5)
+        >>> state = policy.core.initial_state(5)
+        >>> pieces = Pieces(torch.randn(4, 5, 3), zero > 0, zero.long(), zero - 0.7, zero, zero, state)
+        >>> losses = ppo_losses(policy, pieces, PPOConfig(entropy=0.0, value=1.0))
+        >>> torch.equal(losses.total, losses.policy + losses.value)
+        True
+    """
+    logits, values, _ = policy(pieces.observations, pieces.state, reset=pieces.begins)
+    log_chances = functional.log_softmax(logits, dim=-1)
+    entropy = -(log_chances.exp() * log_chances).sum(-1).mean()
+    ratio = (log_chances.gather(-1, pieces.actions[..., None])[..., 0] - pieces.log_chances).exp()
+    held = ratio.clamp(1 - config.clip, 1 + config.clip)
+    gain = torch.minimum(ratio * pieces.advantages, held * pieces.advantages).mean()
+    target = pieces.values + pieces.advantages
+    near = pieces.values + (values - pieces.values).clamp(-config.clip, config.clip)
+    error = torch.maximum((values - target).square(), (near - target).square()).mean()
+    return Losses(config.value * error - gain - config.entropy * entropy, -gain, error, entropy)
+
+
+def learn(
+    policy: MemoryPolicy, optimiser: Optimizer, rollout: Rollout, config: PPOConfig, generator: torch.Generator
+) -> dict[str, float]:
+    """Learns from what was played, in several passes of minibatches.
+
+    Args:
+        policy: who learns.
+        optimiser: of its parameters.
+        rollout: what it played.
+        config: how.
+        generator: mixes the rows.
+
+    Returns:
+        Means over all minibatches: ``policy_loss``, ``value_loss``, ``entropy``, ``gradient_norm``.
+
+    Raises:
+        NonFiniteError: If a gradient is infinite or NaN.
+
+    Example:
+        >>> policy, zero = MemoryPolicy((3,), 2), torch.zeros(4, 5)
+        >>> state = policy.core.initial_state(5)
+        >>> seen, never = torch.randn(4, 5, 3), zero > 0
+        >>> rollout = Rollout(seen, never, zero.long(), zero - 0.7, zero, zero + 1, never, zero[0], [state], [], [])
+        >>> optimiser = torch.optim.Adam(policy.parameters())
+        >>> sorted(learn(policy, optimiser, rollout, PPOConfig(), torch.Generator()))
+        ['entropy', 'gradient_norm', 'policy_loss', 'value_loss']
+    """
+    pieces = cut(rollout, advantages(rollout, config.discount, config.smoothing))
+    rows, together = pieces.begins.shape[1], max(1, config.batch // len(pieces.begins))
+    parameters, found = list(policy.parameters()), []
+    for _ in range(config.epochs):
+        for chosen in torch.randperm(rows, generator=generator).split(together):
+            losses = ppo_losses(policy, pieces.select(chosen), config)
+            optimiser.zero_grad()
+            losses.total.backward()
+            norm = clip_(parameters, config.clip_norm, None)
+            if not math.isfinite(norm):
+                raise NonFiniteError("the gradient is not finite; nothing has moved. Try a smaller ppo.learning_rate")
+            optimiser.step()
+            found.append([losses.policy.item(), losses.value.item(), losses.entropy.item(), norm])
+    means = torch.tensor(found, dtype=torch.float64).mean(0).tolist()
+    return dict(zip(("policy_loss", "value_loss", "entropy", "gradient_norm"), means, strict=True))

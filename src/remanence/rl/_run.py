@@ -1,0 +1,264 @@
+"""A run of reinforcement learning: a folder that can be left at any moment and goes on with the same bits."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from remanence._validate import message
+from remanence.nn import Full, get_model
+from remanence.rl._config import PolicyConfig
+from remanence.rl._environment import Episode, longest_episode, make_environment, observation_shape
+from remanence.rl._policy import MemoryPolicy
+from remanence.rl._ppo import learn
+from remanence.rl._rollout import Player, Rollout
+from remanence.tasks._stream import stream
+from remanence.train._building import import_all
+from remanence.train._checkpoint import Checkpoint, forget_drafts, load_checkpoint, save_checkpoint
+from remanence.train._errors import CheckpointError
+from remanence.train._files import locked, replace_file
+from remanence.train._manifest import make_manifest
+from remanence.train._metrics import MetricsFile
+from remanence.train._random import isolated, seed_all
+from remanence.train._signals import StopRequest, stop_requests
+from remanence.train._toml import changed, read_table, to_toml
+
+CONFIG = "policy.toml"
+REMEMBERED = 100
+"""Episodes that the mean return is taken over."""
+
+Observer = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class PolicyOutcome:
+    """How a call of :func:`train_policy` ended.
+
+    Args:
+        status: ``"done"``, or ``"interrupted"`` by a signal; the same call goes on with it.
+        folder: of the run.
+        update: how often it has learnt.
+        frames: steps played so far.
+        mean_return: of the last 100 episodes, None before the first has ended.
+        signal: number of the signal that interrupted it.
+
+    Example:
+        >>> PolicyOutcome("done", Path("mine"), 10, 20480, 0.9).status
+        'done'
+    """
+
+    status: Literal["done", "interrupted"]
+    folder: Path
+    update: int
+    frames: int
+    mean_return: float | None
+    signal: int | None = None
+
+
+def train_policy(config: PolicyConfig, folder: str | Path, observer: Observer | None = None) -> PolicyOutcome:
+    """Lets a policy with a memory learn by playing. A run that is in the folder already goes on where it was.
+
+    With more `frames` than before, a run that was done goes on, and ends like one that was meant to last so long.
+
+    Args:
+        config: What to run.
+        folder: Gets ``policy.toml``, ``manifest.json``, ``metrics.jsonl`` and ``checkpoint/``.
+        observer: Is told every measurement and message, as dictionaries with a ``"kind"``.
+
+    Raises:
+        RunError: If it could not go on; what was reached is in the folder.
+        ValueError: If the configuration is bad, or the folder holds another one.
+
+    Example:
+        >>> import tempfile
+        >>> config = PolicyConfig(copies=2, frames=512)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     train_policy(config, Path(folder) / "mine").frames
+        512
+    """
+    place = Path(folder)
+    with isolated(config.threads), stop_requests() as request:
+        _open_folder(place, config)
+        with locked(place):
+            return _Learning(config, place, observer).carry_out(request)
+
+
+def load_policy(folder: str | Path, environment: str | None = None) -> tuple[MemoryPolicy, PolicyConfig]:
+    """The policy that a run has come to, ready to play.
+
+    Args:
+        folder: Of the run.
+        environment: Where it shall play, if elsewhere: full memories are made as long as its episodes.
+
+    Returns:
+        The policy in evaluation mode, and the configuration of its run.
+
+    Raises:
+        ValueError: If there is no run.
+        CheckpointError: If it has no weights yet.
+
+    Example:
+        >>> load_policy("no such folder")
+        Traceback (most recent call last):
+        ValueError: `folder` must be the folder of a policy's run, with a policy.toml; got 'no such folder'
+    """
+    path = Path(folder) / CONFIG
+    if not path.is_file():
+        raise ValueError(message("folder", f"be the folder of a policy's run, with a {CONFIG}", repr(str(folder))))
+    config = changed(PolicyConfig(), read_table(path))
+    import_all(config.imports)
+    checkpoint = load_checkpoint(Path(folder) / "checkpoint")
+    if checkpoint is None:
+        raise CheckpointError(f"{folder} has no weights yet; let it learn first")
+    policy = build_policy(config, environment)
+    policy.load_state_dict(checkpoint.weights)
+    return policy.eval(), config
+
+
+def build_policy(config: PolicyConfig, environment: str | None = None) -> MemoryPolicy:
+    """Makes the policy of a configuration; its weights come from torch's global generator.
+
+    Args:
+        config: Of the run.
+        environment: Where it shall play, if elsewhere.
+
+    Example:
+        >>> build_policy(PolicyConfig()).core.hidden_size
+        64
+    """
+    there = make_environment(environment or config.environment)
+    options, cls = dict(config.model.options), get_model(config.model.name)
+    shape, actions = observation_shape(there), int(there.action_space.n)
+    policy = MemoryPolicy(shape, actions, config.model.name, **options)
+    memory = policy.core.spec.memory
+    if isinstance(memory, Full) and memory.limit is None:  # rows of different age must fit one state
+        limit = longest_episode(there)
+        if limit is None:
+            expected = "have a `limit` where episodes have none"
+            raise ValueError(message("model.options", expected, options, f"{cls.__name__} keeps every state"))
+        policy = MemoryPolicy(shape, actions, config.model.name, **{**options, "limit": limit})
+    return policy
+
+
+def _open_folder(folder: Path, config: PolicyConfig) -> None:
+    """Makes the folder, or sees that it holds this very run; nothing is written if the configuration is bad."""
+    import_all(config.imports)
+    path = folder / CONFIG
+    if path.is_file():
+        _check_same(folder, config)
+    else:
+        with torch.random.fork_rng(devices=[]):
+            build_policy(config)
+        folder.mkdir(parents=True, exist_ok=True)
+    replace_file(path, to_toml(config).encode())
+    replace_file(folder / "manifest.json", json.dumps(make_manifest(config), indent=1).encode())
+
+
+def _check_same(folder: Path, config: PolicyConfig) -> None:
+    """A run may go on for longer than it was meant to: nothing that it does depends on how long it will last."""
+    found = changed(PolicyConfig(), read_table(folder / CONFIG))
+    if dataclasses.replace(found, frames=config.frames, save_every=config.save_every) != config:
+        raise ValueError(f"{folder} holds a run of another configuration; name another folder")
+
+
+class _Learning:
+    """One process's work on one run."""
+
+    def __init__(self, config: PolicyConfig, folder: Path, observer: Observer | None) -> None:
+        self.config, self.folder, self.observer = config, folder, observer
+        self.checkpoints, self.metrics = folder / "checkpoint", MetricsFile(folder / "metrics.jsonl")
+        self.update, self.seconds, self.returns, self.lengths = 0, 0.0, [], []
+        seed_all(config.seed)
+        self.policy = build_policy(config)
+        self.optimiser = torch.optim.Adam(self.policy.parameters(), lr=config.ppo.learning_rate, eps=config.ppo.epsilon)
+        episodes = [Episode(make_environment(config.environment), config.seed, i) for i in range(config.copies)]
+        self.player = Player(episodes, self.policy)
+        self._restore()
+
+    def carry_out(self, request: StopRequest) -> PolicyOutcome:
+        """Plays and learns until it is done, or asked to stop."""
+        while self.update < self.config.updates:
+            self._advance()
+            last = self.update == self.config.updates
+            if last or request.signal or self.update % self.config.save_every == 0:
+                self._save()
+            if request.signal and not last:
+                return self._outcome("interrupted", request.signal)
+        return self._outcome("done")
+
+    def _advance(self) -> None:
+        began, ppo = time.perf_counter(), self.config.ppo
+        draw = lambda salt: stream("train", self.config.seed, self.update, salt=salt)  # noqa: E731
+        rollout = self.player.play(ppo.steps, ppo.recurrence, draw("play"))
+        played = time.perf_counter()
+        losses = learn(self.policy, self.optimiser, rollout, ppo, draw("learn"))
+        self.update += 1
+        self.seconds += time.perf_counter() - began
+        self._note(rollout, losses, (played - began) / (time.perf_counter() - began))
+
+    def _note(self, rollout: Rollout, losses: dict[str, float], playing: float) -> None:
+        self.returns = (self.returns + rollout.returns)[-REMEMBERED:]
+        self.lengths = (self.lengths + rollout.lengths)[-REMEMBERED:]
+        line = {"kind": "train", "update": self.update, "frames": self.frames, "mean_return": self.mean_return}
+        line["mean_length"] = sum(self.lengths) / len(self.lengths) if self.lengths else None
+        line |= {**losses, "frames_per_second": self.frames / self.seconds, "playing": playing, "seconds": self.seconds}
+        self.metrics.append(line)
+        self._tell(line)
+
+    @property
+    def frames(self) -> int:
+        return self.update * self.config.copies * self.config.ppo.steps
+
+    @property
+    def mean_return(self) -> float | None:
+        return sum(self.returns) / len(self.returns) if self.returns else None
+
+    def _save(self) -> None:
+        player = self.player
+        training = {
+            "optimiser": self.optimiser.state_dict(),
+            "state": player.state,
+            "begins": player.begins,
+            "places": [episode.place for episode in player.episodes],
+            "so_far": [player.returns, player.lengths],
+            "ended": [self.returns, self.lengths],
+            "seconds": self.seconds,
+        }
+        self.metrics.sync()
+        save_checkpoint(self.checkpoints, Checkpoint(self.update, dict(self.policy.state_dict()), training))
+
+    def _restore(self) -> None:
+        forget_drafts(self.folder)
+        forget_drafts(self.checkpoints)
+        found = load_checkpoint(self.checkpoints, self._say, repair=True)
+        if found is None:
+            self.metrics.cut_after(0)
+            return
+        training, player = found.training, self.player
+        self.policy.load_state_dict(found.weights)
+        self.optimiser.load_state_dict(training["optimiser"])
+        player.state, player.begins = training["state"], training["begins"]
+        for episode, place in zip(player.episodes, training["places"], strict=True):
+            episode.go_to(place)
+        player.returns, player.lengths = training["so_far"]
+        self.returns, self.lengths = training["ended"]
+        self.update, self.seconds = found.update, training["seconds"]
+        self.metrics.cut_after(self.update)
+        self._tell({"kind": "resumed", "update": self.update})
+
+    def _outcome(self, status: Literal["done", "interrupted"], signal: int | None = None) -> PolicyOutcome:
+        return PolicyOutcome(status, self.folder, self.update, self.frames, self.mean_return, signal)
+
+    def _say(self, text: str) -> None:
+        self._tell({"kind": "message", "text": text})
+
+    def _tell(self, line: dict[str, Any]) -> None:
+        if self.observer is not None:
+            self.observer({**line, "budget": self.config.updates})

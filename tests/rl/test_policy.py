@@ -1,0 +1,95 @@
+"""A policy says the same about a whole sequence as step by step, and nothing passes from episode to episode."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from remanence import nn
+from remanence.rl import MemoryPolicy
+from remanence.testing import assert_matches
+
+CORES = {"LSTM": {}, "MemLSTM": {"limit": 9}, "RelLSTM": {"recent": 2, "relevant": 2}, "SABLSTM": {}}
+STEPS, ROWS = 12, 3
+
+
+@pytest.fixture(params=CORES)
+def policy(request):
+    return MemoryPolicy((7, 7, 3), 7, request.param, **CORES[request.param]).double()
+
+
+def sequences():
+    begins = torch.zeros(STEPS, ROWS, dtype=torch.bool)
+    begins[0] = begins[5, 1] = begins[7, 2] = True
+    return torch.randint(0, 9, (STEPS, ROWS, 7, 7, 3)).double(), begins
+
+
+def judged(policy, seen, begins, state=None):
+    logits, values, state = policy(seen, state, reset=begins)
+    return {"logits": logits, "values": values}, state
+
+
+def test_whole_and_step_by_step_agree(policy):
+    seen, begins = sequences()
+    whole, _ = judged(policy, seen, begins)
+    parts, state = [], policy.core.initial_state(ROWS)
+    for step in range(STEPS):
+        found, state = judged(policy, seen[step : step + 1], begins[step : step + 1], state)
+        parts.append(found)
+    assert_matches({name: torch.cat([part[name] for part in parts]) for name in whole}, whole)
+
+
+def test_an_episode_knows_nothing_of_the_one_before(policy):
+    seen, begins = sequences()
+    whole, _ = judged(policy, seen, begins)
+    for row, start in ((1, 5), (2, 7)):
+        alone, _ = judged(policy, seen[start:, row : row + 1], None)
+        assert_matches({name: part[start:, row : row + 1] for name, part in whole.items()}, alone)
+
+
+def test_a_gradient_does_not_cross_the_start_of_an_episode(policy):
+    seen, begins = sequences()
+    seen.requires_grad_()
+    whole, _ = judged(policy, seen, begins)
+    (whole["values"][6, 1] + whole["logits"][6, 1].sum()).backward()
+    reached = seen.grad.flatten(2).abs().sum(-1) > 0
+    assert reached[5:7, 1].all()
+    assert not reached[:5].any()
+    assert not reached[7:].any()
+
+
+def test_unit_rows_and_equal_starts():
+    """The heads of all policies start alike; a core keeps the start that it has by itself."""
+    torch.manual_seed(3)
+    policy = MemoryPolicy((5,), 4, "LSTM", hidden_size=6)
+    for head in (policy.actor, policy.critic, policy.encoder):
+        for module in head:
+            if isinstance(module, torch.nn.Linear):
+                norms = module.weight.norm(dim=1)
+                torch.testing.assert_close(norms, torch.ones_like(norms))
+                assert not module.bias.any()
+    assert policy.core.weight_hh_l0.norm(dim=1).max() < 1
+
+
+def test_vectors_are_seen_too():
+    logits, values, _ = MemoryPolicy((5,), 4)(torch.randn(3, 2, 5))
+    assert (logits.shape, values.shape) == ((3, 2, 4), (3, 2))
+
+
+@pytest.mark.parametrize("shape", [(6, 7, 3), (7, 7), ()])
+def test_observations_of_another_kind_are_refused(shape):
+    with pytest.raises(ValueError, match="`observation_shape` must be"):
+        MemoryPolicy(shape, 3)
+
+
+def test_another_shape_than_promised_is_refused():
+    with pytest.raises(ValueError, match=r"`observations` must have the shape \(T, B, 5\); got \(2, 1, 4\)"):
+        MemoryPolicy((5,), 3)(torch.zeros(2, 1, 4))
+
+
+@pytest.mark.parametrize(
+    "core", [torch.nn.LSTM(64, 8), nn.LSTM(64, 8, batch_first=True), nn.RNN(64, 8, bidirectional=True)]
+)
+def test_a_core_that_cannot_be_reset_or_stepped_is_refused(core):
+    with pytest.raises(ValueError, match="`core` must be a recurrent layer"):
+        MemoryPolicy((5,), 3, core)

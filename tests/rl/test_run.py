@@ -1,0 +1,168 @@
+"""Runs: they learn what needs a memory, and go on with the same bits after any stop."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+
+import pytest
+import torch
+
+from remanence.rl import PolicyConfig, PPOConfig, evaluate_policy, load_policy, train_policy
+from remanence.rl._run import build_policy
+from remanence.train import CheckpointError, ModelConfig
+from remanence.train._checkpoint import load_checkpoint
+from remanence.train._metrics import read_lines
+from remanence.train._states import bits_equal
+
+SMALL = {"hidden_size": 16}
+
+
+def tiny(environment, model="RelLSTM", **options):
+    more = {"recent": 2, "relevant": 2} if model == "RelLSTM" else {}
+    ppo = PPOConfig(steps=16, recurrence=8, batch=32, learning_rate=3e-3)
+    settings = {"frames": 6 * 64, "copies": 4, "save_every": 2, "ppo": ppo, **options}
+    return PolicyConfig(environment, ModelConfig(model, {**SMALL, **more}), **settings)
+
+
+def longer(environment, model):
+    """Enough to learn it: three thousand frames are, mostly."""
+    ppo = PPOConfig(steps=12, recurrence=12, batch=96, learning_rate=5e-3)
+    return tiny(environment, model, frames=12_000, copies=32, save_every=1000, ppo=ppo)
+
+
+def without_clocks(folder):
+    clocks = ("seconds", "frames_per_second", "playing")
+    lines = read_lines(folder / "metrics.jsonl")
+    return [{key: value for key, value in line.items() if key not in clocks} for line in lines]
+
+
+def weights(folder):
+    checkpoint = load_checkpoint(folder / "checkpoint")
+    assert checkpoint is not None
+    return checkpoint.weights
+
+
+@pytest.mark.parametrize("model", ["LSTM", "MemLSTM", "RelLSTM"])
+def test_what_was_seen_first_is_done_last(recall, tmp_path, model):
+    """Without a memory half of all episodes are won."""
+    outcome = train_policy(longer(recall, model), tmp_path / "run")
+    assert outcome.status == "done"
+    assert outcome.mean_return is not None
+    assert outcome.mean_return > 0.9
+    policy, _ = load_policy(tmp_path / "run")
+    assert evaluate_policy(policy, recall, 50, likeliest=True).mean > 0.9
+
+
+def test_a_policy_that_forgets_does_not_learn_it(recall, tmp_path, monkeypatch):
+    """The check of the test above: the same run, but every step is the first of an episode."""
+    from remanence.rl import MemoryPolicy
+
+    real = MemoryPolicy.forward
+    monkeypatch.setattr(
+        MemoryPolicy,
+        "forward",
+        lambda self, seen, state=None, reset=None: real(self, seen, None, reset=seen[..., 0] > -1),
+    )
+    outcome = train_policy(longer(recall, "LSTM"), tmp_path / "run")
+    assert outcome.mean_return is not None
+    assert outcome.mean_return < 0.7
+
+
+@pytest.mark.parametrize("environment", ["recall", "MiniGrid-DoorKey-5x5-v0"])
+@pytest.mark.parametrize("how", ["signal", "killed"])
+def test_a_stopped_run_ends_like_one_that_never_stopped(recall, tmp_path, how, environment):
+    config = tiny(recall if environment == "recall" else environment)
+    train_policy(config, tmp_path / "whole")
+
+    def stop(line):
+        if line["kind"] == "train" and line["update"] == 3:
+            if how == "killed":
+                raise InterruptedError  # one update after the last checkpoint
+            signal.raise_signal(signal.SIGTERM)
+
+    if how == "killed":
+        with pytest.raises(InterruptedError):
+            train_policy(config, tmp_path / "stopped", stop)
+    else:
+        outcome = train_policy(config, tmp_path / "stopped", stop)
+        assert (outcome.status, outcome.update, outcome.signal) == ("interrupted", 3, signal.SIGTERM)
+    told = []
+    outcome = train_policy(config, tmp_path / "stopped", told.append)
+    assert (outcome.status, outcome.update) == ("done", 6)
+    assert told[0]["kind"] == "resumed"
+    assert bits_equal(weights(tmp_path / "whole"), weights(tmp_path / "stopped"))
+    assert without_clocks(tmp_path / "whole") == without_clocks(tmp_path / "stopped")
+
+
+def test_a_run_that_is_done_is_left_alone(recall, tmp_path):
+    first = train_policy(tiny(recall), tmp_path / "run")
+    told = []
+    assert train_policy(tiny(recall), tmp_path / "run", told.append) == first
+    assert [line["kind"] for line in told] == ["resumed"]
+
+
+def test_a_run_can_be_made_longer(recall, tmp_path):
+    train_policy(tiny(recall, frames=4 * 64), tmp_path / "run")
+    assert train_policy(tiny(recall), tmp_path / "run").update == 6
+    train_policy(tiny(recall), tmp_path / "whole")
+    assert bits_equal(weights(tmp_path / "whole"), weights(tmp_path / "run"))
+
+
+def test_another_run_in_the_folder_is_not_touched(recall, tmp_path):
+    train_policy(tiny(recall), tmp_path / "run")
+    with pytest.raises(ValueError, match="holds a run of another configuration"):
+        train_policy(tiny(recall, seed=1), tmp_path / "run")
+
+
+def test_a_bad_configuration_leaves_no_folder(recall, tmp_path):
+    config = dataclasses.replace(tiny(recall), model=ModelConfig("RelLSTN"))
+    with pytest.raises(ValueError, match="Did you mean 'RelLSTM'"):
+        train_policy(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_caller_s_randomness_is_given_back(recall, tmp_path):
+    before = torch.get_rng_state()
+    train_policy(tiny(recall), tmp_path / "run")
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_full_memory_is_as_long_as_an_episode_where_it_plays(tmp_path):
+    small, large = "MiniGrid-Fetch-5x5-N2-v0", "MiniGrid-Fetch-8x8-N3-v0"
+    config = tiny(small, "MemLSTM", frames=64)
+    train_policy(config, tmp_path / "run")
+    here, there = load_policy(tmp_path / "run")[0], load_policy(tmp_path / "run", large)[0]
+    assert (here.core.spec.memory.limit, there.core.spec.memory.limit) == (125, 320)
+    assert bits_equal(here.state_dict(), there.state_dict())
+
+
+def test_an_episode_without_end_needs_a_limit(recall, monkeypatch):
+    monkeypatch.setattr("remanence.rl._run.longest_episode", lambda environment: None)
+    with pytest.raises(ValueError, match="have a `limit` where episodes have none"):
+        build_policy(tiny(recall, "MemLSTM"))
+
+
+def test_a_run_without_weights_says_so(recall, tmp_path):
+    def stop(line):
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        train_policy(tiny(recall), tmp_path / "run", stop)
+    with pytest.raises(CheckpointError, match="no weights yet"):
+        load_policy(tmp_path / "run")
+
+
+def test_episodes_of_an_evaluation_do_not_depend_on_their_number(recall):
+    policy = build_policy(tiny("MiniGrid-MemoryS7-v0")).eval()
+    few, many = (evaluate_policy(policy, "MiniGrid-MemoryS7-v0", count, likeliest=True) for count in (3, 5))
+    assert (many.returns[:3], many.lengths[:3]) == (few.returns, few.lengths)
+    assert max(many.lengths) <= 245
+
+
+def test_an_evaluation_counts_every_episode_whole(recall):
+    told = []
+    score = evaluate_policy(build_policy(tiny(recall)).eval(), recall, 20, seed=1, tell=told.append)
+    assert score.lengths == [6] * 20
+    assert told == [0] * 5 + [20]
+    assert set(score.returns) <= {0.0, 1.0}
