@@ -24,6 +24,7 @@ def test_no_example_is_left_out():
         "stream_forever",
         "recurrent_reset",
         "look_at_memory",
+        "memory_policy",
     }
 
 
@@ -54,3 +55,8 @@ def test_an_example_runs_as_a_script(name):
     done = subprocess.run([sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_memory_policy_plays(capsys):
+    assert 0 <= main_of("memory_policy")(model="LSTM", frames=704) <= 1
+    assert "of 100 fresh episodes won" in capsys.readouterr().out

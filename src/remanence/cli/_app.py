@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import remanence
+from remanence.cli._rl import rl
 from remanence.cli._training import add_training_commands
 
 app = typer.Typer(
@@ -150,6 +151,7 @@ def report(
 
 
 add_training_commands(app)
+app.add_typer(rl, name="rl")
 
 
 def main() -> None:

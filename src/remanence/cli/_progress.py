@@ -35,7 +35,12 @@ def watch(folder: Path, quiet: bool = False, console: Console | None = None) -> 
             yield observer
     else:
         typer.echo(f"run {folder}")
-        yield lambda line: _print(plain_line(line))
+        yield lambda line: _print("" if _is_between(line) else plain_line(line))
+
+
+def _is_between(line: dict[str, Any]) -> bool:
+    """Whether it need not be printed: a policy tells of every update, which takes about a second."""
+    return "frames" in line and line["update"] % 10 != 0 and line["update"] != line["budget"]
 
 
 def _warn(line: dict[str, Any]) -> None:
@@ -79,7 +84,14 @@ def _bar(console: Console, folder: Path) -> Iterator[Observer]:
             if line["kind"] in ("message", "validation", "curriculum", "resumed"):
                 progress.console.print(plain_line(line), markup=False, highlight=False)
             if line["kind"] == "train":
-                text = f"loss {line['loss']:.4f}  accuracy {line['accuracy']:.3f}  {line['updates_per_second']:.1f}/s"
-                progress.update(job, description=text, completed=line["update"], total=line["budget"])
+                progress.update(job, description=_brief(line), completed=line["update"], total=line["budget"])
 
         yield observe
+
+
+def _brief(line: dict[str, Any]) -> str:
+    """What stands beside the bar: of a model that learns a task, or of a policy that plays."""
+    if "frames" in line:
+        mean = "-" if line["mean_return"] is None else f"{line['mean_return']:.3f}"
+        return f"return {mean}  {line['frames_per_second']:.0f} frames/s"
+    return f"loss {line['loss']:.4f}  accuracy {line['accuracy']:.3f}  {line['updates_per_second']:.1f}/s"

@@ -12,6 +12,7 @@ from remanence.experiments._gradients import run_gradients
 from remanence.experiments._held_out import run_held_out
 from remanence.experiments._language_model import run_language_model
 from remanence.experiments._memory import run_memory
+from remanence.experiments._minigrid import run_minigrid
 from remanence.experiments._others import run_others
 from remanence.experiments._recall import run_recall
 from remanence.experiments._wikitext import run_wikitext2
@@ -26,6 +27,7 @@ EXPERIMENTS = {
     "gradients": run_gradients,
     "held-out": run_held_out,
     "memory": run_memory,
+    "minigrid": run_minigrid,
     "others": run_others,
     "language-model": run_language_model,
     "recall": run_recall,

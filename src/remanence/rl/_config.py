@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 
 from remanence._validate import message, positive_int, probability, real
@@ -105,5 +106,5 @@ class PolicyConfig:
 
     @property
     def digest(self) -> str:
-        """Eight hexadecimal digits that name this configuration."""
-        return digest_of(self)
+        """Eight hexadecimal digits that name this configuration, however long it may last."""
+        return digest_of(dataclasses.replace(self, frames=1, save_every=1))

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from remanence._validate import message, positive_int
-from remanence.nn import RecurrentLayer, State
+from remanence.nn import RecurrentLayer, State, get_model
 from remanence.nn._core import make_core
 
 HIDDEN = 64
@@ -65,8 +65,7 @@ class MemoryPolicy(nn.Module):
         super().__init__()
         self.observation_shape, self.actions = tuple(observation_shape), positive_int("actions", actions)
         self.encoder, width = _encoder(self.observation_shape)
-        options = {"hidden_size": HIDDEN, **core_options} if isinstance(core, str) else core_options
-        self.core = _checked(make_core(core, width, options, 0.0))
+        self.core = _core(core, width, core_options)
         self.actor, self.critic = _head(self.core.output_size, actions), _head(self.core.output_size, 1)
         for module in (self.encoder, self.actor, self.critic):
             module.apply(_unit_rows)
@@ -110,12 +109,20 @@ def _encoder(shape: tuple[int, ...]) -> tuple[nn.Module, int]:
     return _Pictures(*layers), 64 * height * width
 
 
-def _checked(core: nn.Module) -> Any:
-    if not isinstance(core, RecurrentLayer) or core.bidirectional or core.batch_first:
-        expected = "be a recurrent layer of remanence.nn that runs forward over (T, B, features)"
-        hint = "Name one: LSTM, MemLSTM, RelLSTM, ..."
-        raise ValueError(message("core", expected, type(core).__name__, hint))
-    return core
+def _core(core: nn.Module | str, width: int, options: dict[str, Any]) -> RecurrentLayer:
+    if isinstance(core, str):
+        kind, options = get_model(core), {"hidden_size": HIDDEN, **options}
+        if not issubclass(kind, RecurrentLayer):
+            raise _refused(core)
+    made = make_core(core, width, options, 0.0)
+    if not isinstance(made, RecurrentLayer) or made.bidirectional or made.batch_first:
+        raise _refused(type(made).__name__)
+    return made
+
+
+def _refused(name: str) -> ValueError:
+    expected = "be a recurrent layer of remanence.nn that runs forward over (T, B, features)"
+    return ValueError(message("core", expected, name, "Name one: LSTM, MemLSTM, RelLSTM, ..."))
 
 
 def _head(width: int, outputs: int) -> nn.Module:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 
 from remanence._validate import message
-from remanence.nn import Full, get_model
+from remanence.nn import Full
 from remanence.rl._config import PolicyConfig
 from remanence.rl._environment import Episode, longest_episode, make_environment, observation_shape
 from remanence.rl._policy import MemoryPolicy
@@ -134,17 +134,17 @@ def build_policy(config: PolicyConfig, environment: str | None = None) -> Memory
         64
     """
     there = make_environment(environment or config.environment)
-    options, cls = dict(config.model.options), get_model(config.model.name)
+    name, options = config.model.name, dict(config.model.options)
     shape, actions = observation_shape(there), int(there.action_space.n)
-    policy = MemoryPolicy(shape, actions, config.model.name, **options)
+    policy = MemoryPolicy(shape, actions, name, **options)
     memory = policy.core.spec.memory
-    if isinstance(memory, Full) and memory.limit is None:  # rows of different age must fit one state
-        limit = longest_episode(there)
-        if limit is None:
-            expected = "have a `limit` where episodes have none"
-            raise ValueError(message("model.options", expected, options, f"{cls.__name__} keeps every state"))
-        policy = MemoryPolicy(shape, actions, config.model.name, **{**options, "limit": limit})
-    return policy
+    if not isinstance(memory, Full) or memory.limit is not None:
+        return policy
+    limit = longest_episode(there)  # else the state would grow for ever, with what resets have emptied in it
+    if limit is None:
+        expected = "have a `limit` where episodes have none"
+        raise ValueError(message("model.options", expected, options, f"{name} keeps every state"))
+    return MemoryPolicy(shape, actions, name, **{**options, "limit": limit})
 
 
 def _open_folder(folder: Path, config: PolicyConfig) -> None:

@@ -1,0 +1,71 @@
+"""``remanence rl train`` and ``remanence rl play``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import fmean
+
+import torch
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from remanence.cli._errors import BAD_INPUT, exit_codes
+from remanence.cli._evaluate import show_rows
+from remanence.cli._progress import watch
+from remanence.rl import PolicyConfig, PolicyOutcome, evaluate_policy, load_policy, train_policy
+from remanence.train._toml import changed, settings_table
+
+
+def start_policy(settings: list[str], folder: Path | None, *, quiet: bool, as_json: bool) -> None:
+    """Does what ``remanence rl train`` says."""
+    with _exit_codes():
+        config = changed(PolicyConfig(), settings_table(settings))
+        place = folder or Path("runs") / f"{config.environment}-{config.model.name}-s{config.seed}-{config.digest}"
+        with watch(place, quiet or as_json) as observer:
+            outcome = train_policy(config, place, observer)
+    typer.echo(json.dumps(_facts(outcome), indent=2) if as_json else _words(outcome))
+    if outcome.status == "interrupted":
+        raise typer.Exit(128 + (outcome.signal or signal.SIGINT))
+
+
+def _facts(outcome: PolicyOutcome) -> dict[str, object]:
+    facts = {"run": str(outcome.folder), "status": outcome.status, "update": outcome.update}
+    return {**facts, "frames": outcome.frames, "mean_return": outcome.mean_return}
+
+
+def _words(outcome: PolicyOutcome) -> str:
+    mean = "no episode has ended" if outcome.mean_return is None else f"mean return {outcome.mean_return:.3f}"
+    if outcome.status == "interrupted":
+        return f"stopped after {outcome.frames:,} frames, saved ({mean}). Go on with the same command."
+    return f"done after {outcome.frames:,} frames: {mean} of the last episodes. Run: {outcome.folder}"
+
+
+def play_episodes(
+    run: Path, environment: str | None, episodes: int, seed: int, *, likeliest: bool, as_json: bool
+) -> None:
+    """Does what ``remanence rl play`` says."""
+    with _exit_codes(), Progress(console=Console(stderr=True), transient=True) as progress:
+        policy, config = load_policy(run, environment)
+        torch.set_num_threads(config.threads)
+        where = environment or config.environment
+        job = progress.add_task(where, total=episodes)
+        tell = lambda ended: progress.update(job, completed=ended)  # noqa: E731
+        score = evaluate_policy(policy, where, episodes, seed=seed, likeliest=likeliest, tell=tell)
+    row = {"environment": where, "episodes": episodes, "mean_return": score.mean, "standard_error": score.error}
+    show_rows([{**row, "mean_length": fmean(score.lengths)}], as_json)
+
+
+@contextlib.contextmanager
+def _exit_codes() -> Iterator[None]:
+    """A package that is missing is something a user can mend, too."""
+    with exit_codes():
+        try:
+            yield
+        except ImportError as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(BAD_INPUT) from error

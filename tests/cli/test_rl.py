@@ -1,0 +1,75 @@
+"""The commands about reinforcement learning, run as a user runs them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from remanence.cli._app import app
+from remanence.cli._progress import _brief
+
+runner = CliRunner()
+FETCH = "MiniGrid-Fetch-5x5-N2-v0"
+SMALL = ["--hidden", "8", "--set", "copies=2", "--set", "ppo.steps=16", "--set", "ppo.recurrence=16"]
+SMALL += ["--set", "ppo.batch=16"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str):
+    return runner.invoke(app, ["rl", *arguments])
+
+
+def test_train_then_more_frames_then_play_elsewhere(here):
+    first = run("train", FETCH, "--frames", "320", *SMALL)
+    assert first.exit_code == 0, first.output
+    assert "update 10/10  train frames 320" in first.output
+    assert "update 9/10" not in first.output
+    assert "done after 320 frames" in first.output
+    (folder,) = (here / "runs").iterdir()
+    assert {path.name for path in folder.iterdir()} >= {"policy.toml", "manifest.json", "metrics.jsonl", "checkpoint"}
+    more = run("train", FETCH, "--frames", "352", *SMALL, "--json")
+    assert json.loads(more.output)["update"] == 11
+    assert [path.name for path in (here / "runs").iterdir()] == [folder.name]
+    played = run("play", str(folder), "--environment", "MiniGrid-Fetch-8x8-N3-v0", "--episodes", "2", "--json")
+    (row,) = json.loads(played.stdout)
+    assert row["environment"] == "MiniGrid-Fetch-8x8-N3-v0"
+    assert 0 <= row["mean_return"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train", "MiniGrid-Fetsh-v0"], "`environment` must be the id of a gymnasium environment"),
+        (["train", FETCH, "--model", "Transformer"], "`core` must be a recurrent layer"),
+        (["train", FETCH, "--set", "ppo.batch=5"], "`ppo.batch` must be a multiple"),
+        (["train", FETCH, "--set", "frame=5"], "Did you mean 'frames'"),
+        (["play", "nowhere"], "`folder` must be the folder of a policy's run"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(here, arguments, words):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert words in result.output
+    assert "Traceback" not in result.output
+    assert not (here / "runs").exists()
+
+
+def test_a_missing_package_is_one_line_too(here, monkeypatch):
+    def missing(name):
+        raise ImportError("`environment` needs minigrid: pip install 'remanence[rl]'")
+
+    monkeypatch.setattr("remanence.rl._run.make_environment", missing)
+    result = run("train", FETCH)
+    assert (result.exit_code, "pip install 'remanence[rl]'" in result.output) == (2, True)
+
+
+def test_beside_the_bar_stands_what_is_learnt():
+    line = {"frames": 10, "mean_return": None, "frames_per_second": 99.6}
+    assert _brief(line) == "return -  100 frames/s"
+    assert _brief({**line, "mean_return": 0.5}) == "return 0.500  100 frames/s"

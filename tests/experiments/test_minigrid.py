@@ -1,0 +1,42 @@
+"""Table 4: its environments exist, and a tiny one runs through to a record."""
+
+import pytest
+
+from remanence.experiments import _minigrid as minigrid
+from remanence.experiments._minigrid import GRID, MODELS, TABLE, PolicyArm, collect, run_policies
+from remanence.experiments._stored import save_stored
+from remanence.rl._environment import make_environment, observation_shape
+from remanence.train._files import locked
+
+
+@pytest.mark.parametrize("arm", [arm for arm in GRID if arm.model == "LSTM"], ids=lambda arm: arm.family)
+def test_every_environment_of_the_table_exists(arm):
+    for name in (arm.small, arm.large):
+        assert observation_shape(make_environment(name)) == (7, 7, 3)
+
+
+def test_the_grid_is_the_whole_table():
+    assert len(GRID) == len(TABLE) * len(MODELS) == 18
+    assert PolicyArm("DoorKey", "RelLSTM").printed == {"train": 0.93, "test": 0.44}
+    config = PolicyArm("Memory", "RelLSTM").config()
+    assert config.model.options == {"recent": 5, "relevant": 5}
+    assert (config.ppo.recurrence, config.copies, config.ppo.steps) == (16, 16, 128)
+
+
+def test_a_run_becomes_a_record(tmp_path, monkeypatch):
+    monkeypatch.setattr(minigrid, "EPISODES", 2)
+    monkeypatch.setattr(minigrid.play, "__defaults__", (2,))
+    arms = [PolicyArm("Fetch", "LSTM", frames=2048), PolicyArm("Fetch", "RelLSTM", frames=2048)]
+    (tmp_path / arms[1].name).mkdir()
+    with locked(tmp_path / arms[1].name):  # another process is at it
+        run_policies(tmp_path, arms)
+    record = collect(tmp_path, arms)
+    (run,) = record["results"]["runs"]
+    assert run["arm"] == "Fetch-LSTM-0"
+    assert run["frames"] == run["curve"]["frames"][-1] == 2048
+    assert 0 <= run["test"]["mean"] <= 1
+    assert "not run: Fetch-RelLSTM-0" in record["scaled_down"]
+    save_stored("minigrid", record, tmp_path)
+    before = (tmp_path / arms[0].name / "answers.json").stat().st_mtime_ns
+    run_policies(tmp_path, arms[:1])
+    assert (tmp_path / arms[0].name / "answers.json").stat().st_mtime_ns == before
