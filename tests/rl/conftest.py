@@ -1,12 +1,13 @@
-"""An environment whose answer is known: what was shown first must be done last."""
+"""Environments whose answers are known."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import gymnasium
 import numpy
 import pytest
 
-NAME = "Recall-v0"
 STEPS = 6
 
 
@@ -34,9 +35,39 @@ class Recall(gymnasium.Env):
         return seen
 
 
+class Drift(gymnasium.Env):
+    """Shows random numbers, always in the same array, for 2 to 7 steps; each action is paid differently."""
+
+    observation_space = gymnasium.spaces.Box(-10.0, 10.0, (3,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.left, self.seen = int(self.np_random.integers(2, 8)), numpy.zeros(3, dtype=numpy.float32)
+        return self._next(), {}
+
+    def step(self, action):
+        self.left -= 1
+        return self._next(), float(action * self.seen[0]), self.left == 0, False, {}
+
+    def _next(self):
+        self.seen[:] = self.np_random.normal(size=3)
+        return self.seen
+
+
 @pytest.fixture(scope="session")
 def recall() -> str:
-    """The id of the environment."""
-    if NAME not in gymnasium.registry:
-        gymnasium.register(NAME, entry_point=Recall, max_episode_steps=STEPS)
-    return NAME
+    """The id of the first environment."""
+    return _registered("Recall-v0", entry_point=Recall, max_episode_steps=STEPS)
+
+
+@pytest.fixture(scope="session")
+def drift() -> str:
+    """The id of the second one; gymnasium would warn of the array."""
+    return _registered("Drift-v0", entry_point=Drift, disable_env_checker=True)
+
+
+def _registered(name: str, **options: Any) -> str:
+    if name not in gymnasium.registry:
+        gymnasium.register(name, **options)
+    return name

@@ -44,12 +44,13 @@ def test_the_next_episode_is_seen_where_one_ends(recall):
     assert episode.observation[:2].sum() == 1  # the next cue
 
 
-def test_what_a_step_shows_is_not_changed_by_the_next():
-    episode = Episode(make_environment(MEMORY), seed=0)
+def test_what_a_step_shows_is_not_changed_by_the_next(drift):
+    episode = Episode(make_environment(drift), seed=0)  # which shows the same array again and again
     before = episode.observation
     kept = before.clone()
-    episode.act(2), episode.act(0)
+    episode.act(1)
     assert torch.equal(before, kept)
+    assert not torch.equal(before, episode.observation)
 
 
 def test_sizes_are_read_off_the_environment(recall):

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from remanence.rl import PolicyConfig, PPOConfig, evaluate_policy, load_policy, train_policy
+from remanence.rl._environment import Episode, make_environment
 from remanence.rl._run import build_policy
 from remanence.train import CheckpointError, ModelConfig
 from remanence.train._checkpoint import load_checkpoint
@@ -153,11 +154,23 @@ def test_a_run_without_weights_says_so(recall, tmp_path):
         load_policy(tmp_path / "run")
 
 
-def test_episodes_of_an_evaluation_do_not_depend_on_their_number(recall):
-    policy = build_policy(tiny("MiniGrid-MemoryS7-v0")).eval()
-    few, many = (evaluate_policy(policy, "MiniGrid-MemoryS7-v0", count, likeliest=True) for count in (3, 5))
-    assert (many.returns[:3], many.lengths[:3]) == (few.returns, few.lengths)
-    assert max(many.lengths) <= 245
+def alone(policy, environment, copy):
+    """One episode by itself, the likeliest action at every step."""
+    episode, state, total, length, ended = Episode(make_environment(environment), 0, copy, "test"), None, 0.0, 0, False
+    while not ended:
+        logits, _, state = policy(episode.observation[None, None], state)
+        reward, ended = episode.act(int(logits.argmax()))
+        total, length = total + reward, length + 1
+    return total, length
+
+
+@pytest.mark.parametrize("model", ["LSTM", "RelLSTM"])
+def test_every_episode_of_an_evaluation_goes_as_it_would_alone(drift, model):
+    """They end one after the other: rows that are left keep their own state and environment."""
+    policy = build_policy(tiny(drift, model)).eval()
+    score = evaluate_policy(policy, drift, 12, likeliest=True)
+    assert len(set(score.lengths)) > 2
+    assert list(zip(score.returns, score.lengths, strict=True)) == [alone(policy, drift, copy) for copy in range(12)]
 
 
 def test_an_evaluation_counts_every_episode_whole(recall):
