@@ -55,6 +55,27 @@ class Drift(gymnasium.Env):
         return self.seen
 
 
+class Told(gymnasium.Env):
+    """Says which of two buttons to press, and pays 1 for it; the picture is always empty. One step."""
+
+    observation_space = gymnasium.spaces.Dict(
+        image=gymnasium.spaces.Box(0, 255, (7, 7, 3), numpy.uint8), mission=gymnasium.spaces.Text(40)
+    )
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.button = int(self.np_random.integers(2))
+        return self._seen(), {}
+
+    def step(self, action):
+        return self._seen(), float(action == self.button), True, False, {}
+
+    def _seen(self):
+        words = ("press the red button", "press the blue one")[self.button]
+        return {"image": numpy.zeros((7, 7, 3), dtype=numpy.uint8), "mission": words}
+
+
 @pytest.fixture(scope="session")
 def recall() -> str:
     """The id of the first environment."""
@@ -65,6 +86,12 @@ def recall() -> str:
 def drift() -> str:
     """The id of the second one; gymnasium would warn of the array."""
     return _registered("Drift-v0", entry_point=Drift, disable_env_checker=True)
+
+
+@pytest.fixture(scope="session")
+def told() -> str:
+    """The id of the third one."""
+    return _registered("Told-v0", entry_point=Told, disable_env_checker=True)
 
 
 def _registered(name: str, **options: Any) -> str:

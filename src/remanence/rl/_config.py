@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
-from remanence._validate import message, positive_int, probability, real
+from remanence._validate import boolean, message, positive_int, probability, real
 from remanence.train import ModelConfig
 from remanence.train._config import digest_of
 
@@ -72,6 +72,7 @@ class PolicyConfig:
         environment: id of a gymnasium environment with finitely many actions.
         model: core of the policy, one of the recurrent layers in :mod:`remanence.nn`.
         ppo: how it learns.
+        words: whether the policy reads MiniGrid's missions; without, it must guess where they decide.
         frames: steps to play, all copies together.
         copies: of the environment, side by side.
         seed: of weights, episodes and actions.
@@ -87,6 +88,7 @@ class PolicyConfig:
     environment: str = "MiniGrid-MemoryS7-v0"
     model: ModelConfig = field(default_factory=lambda: ModelConfig("RelLSTM"))
     ppo: PPOConfig = field(default_factory=PPOConfig)
+    words: bool = False
     frames: int = 5_000_000
     copies: int = 16
     seed: int = 0
@@ -98,6 +100,7 @@ class PolicyConfig:
         for name in ("frames", "copies", "threads", "save_every"):
             positive_int(name, getattr(self, name))
         positive_int("seed", self.seed, minimum=0)
+        boolean("words", self.words)
 
     @property
     def updates(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import zlib
 from typing import Any
 
 import numpy
@@ -12,6 +14,8 @@ from remanence._validate import message
 from remanence.tasks._stream import Split, stream
 
 MINIGRID = "MiniGrid-"
+VOCABULARY = 258
+"""Numbers that words are hashed to: few, and yet no two words of MiniGrid's missions meet."""
 
 
 def make_environment(name: str) -> Any:
@@ -48,20 +52,39 @@ def make_environment(name: str) -> Any:
     return environment
 
 
-def observation_shape(environment: Any) -> tuple[int, ...]:
+def observation_shape(environment: Any, words: bool = False) -> tuple[int, ...]:
     """Shape of what a policy sees: one vector, or the picture in a dictionary with an ``"image"``, as MiniGrid has it.
 
+    Args:
+        environment: from :func:`make_environment`.
+        words: whether the picture has one more channel with the words of the ``"mission"``, one a cell.
+
     Example:
-        >>> observation_shape(make_environment("MiniGrid-MemoryS7-v0"))
-        (7, 7, 3)
+        >>> environment = make_environment("MiniGrid-GoToDoor-5x5-v0")
+        >>> observation_shape(environment), observation_shape(environment, words=True)
+        ((7, 7, 3), (7, 7, 4))
     """
     space = environment.observation_space
-    space = getattr(space, "spaces", {}).get("image", space)
-    shape = getattr(space, "shape", None)
+    parts = getattr(space, "spaces", {})
+    shape = getattr(parts.get("image", space), "shape", None)
     if shape is None or len(shape) not in (1, 3):
         expected = "show a vector or a picture (Box), or a dictionary with an 'image'"
-        raise ValueError(message("environment", expected, environment.observation_space))
-    return shape
+        raise ValueError(message("environment", expected, space))
+    if not words:
+        return shape
+    if "mission" not in parts or len(shape) != 3:
+        raise ValueError(message("words", "be False where there is no 'mission' beside an 'image'", space))
+    return (*shape[:2], shape[2] + 1)
+
+
+def word_numbers(text: str) -> list[int]:
+    """The words of a text as numbers from 1 to `VOCABULARY`, the same everywhere and for ever.
+
+    Example:
+        >>> word_numbers("go to the red door") == word_numbers("Go to the red door!")
+        True
+    """
+    return [1 + zlib.crc32(word.encode()) % VOCABULARY for word in re.findall("[a-z]+", text.lower())]
 
 
 def longest_episode(environment: Any) -> int | None:
@@ -85,6 +108,7 @@ class Episode:
         seed: of all its episodes.
         copy: number of this copy; no two share an episode.
         split: of the seeds; those of ``"test"`` never occur in training.
+        words: whether the mission is shown, as in :func:`observation_shape`.
 
     Example:
         >>> episode = Episode(make_environment("MiniGrid-MemoryS7-v0"), seed=0)
@@ -93,8 +117,8 @@ class Episode:
         (0.0, False, {'number': 0, 'actions': [2]})
     """
 
-    def __init__(self, environment: Any, seed: int, copy: int = 0, split: Split = "train") -> None:
-        self.environment, self._seed, self._copy = environment, seed, copy
+    def __init__(self, environment: Any, seed: int, copy: int = 0, split: Split = "train", words: bool = False) -> None:
+        self.environment, self._seed, self._copy, self._words = environment, seed, copy, words
         self._split: Split = split
         self._begin(0)
 
@@ -121,15 +145,23 @@ class Episode:
         if ended:
             self._begin(self._number + 1)
         else:
-            self.observation = _numbers(observation)
+            self.observation = _numbers(observation, self._words)
         return float(reward), ended
 
     def _begin(self, number: int) -> None:
         seed = stream(self._split, self._seed, number, salt=f"episode:{self._copy}").initial_seed()
         self._number, self._actions = number, []
-        self.observation = _numbers(self.environment.reset(seed=seed)[0])
+        self.observation = _numbers(self.environment.reset(seed=seed)[0], self._words)
 
 
-def _numbers(observation: Any) -> Tensor:
+def _numbers(observation: Any, words: bool) -> Tensor:
     array = observation["image"] if isinstance(observation, dict) else observation
-    return torch.from_numpy(numpy.asarray(array, dtype=numpy.float32).copy())
+    seen = torch.from_numpy(numpy.asarray(array, dtype=numpy.float32).copy())
+    if not words:
+        return seen
+    numbers = word_numbers(observation["mission"])
+    if len(numbers) > seen[..., 0].numel():
+        raise ValueError(message("mission", f"have at most {seen[..., 0].numel()} words", repr(observation["mission"])))
+    channel = torch.zeros(seen[..., 0].numel())
+    channel[: len(numbers)] = torch.tensor(numbers, dtype=torch.float32)
+    return torch.cat([seen, channel.view(*seen.shape[:2], 1)], dim=-1)

@@ -69,7 +69,7 @@ def evaluate_policy(
         3
     """
     count, generator = positive_int("episodes", episodes), stream("test", seed, salt="play")
-    copies = [Episode(make_environment(environment), seed, copy, "test") for copy in range(count)]
+    copies = [Episode(make_environment(environment), seed, copy, "test", policy.words) for copy in range(count)]
     returns, lengths, alive = [0.0] * count, [0] * count, list(range(count))
     state, begins = policy.core.initial_state(count), torch.ones(1, count, dtype=torch.bool)
     while alive:
@@ -83,7 +83,8 @@ def evaluate_policy(
             lengths[copy] += 1
             if not ended:
                 stays.append(row)
-        alive, state = [alive[row] for row in stays], state.select(stays)
+        if len(stays) < len(alive):
+            alive, state = [alive[row] for row in stays], state.select(stays)
         begins = torch.zeros(1, len(alive), dtype=torch.bool)
         if tell is not None:
             tell(count - len(alive))

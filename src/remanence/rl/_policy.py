@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from remanence._validate import message, positive_int
-from remanence.nn import RecurrentLayer, State, get_model
+from remanence._validate import boolean, message, positive_int
+from remanence.nn import GRU, RecurrentLayer, State, get_model
 from remanence.nn._core import make_core
+from remanence.rl._environment import VOCABULARY
 
 HIDDEN = 64
+WORD, TEXT = 32, 128
 
 
 class Judgement(NamedTuple):
@@ -43,6 +46,8 @@ class MemoryPolicy(nn.Module):
     Args:
         observation_shape: of one observation.
         actions: how many there are.
+        words: whether the last channel of a picture is no part of it but has numbers of words, one a cell, 0 after the
+            last; a GRU reads them.
         core: one of the recurrent layers in :mod:`remanence.nn`, by name or made for the encoder's width.
         core_options: of a core made by name; ``hidden_size`` is 64 unless told.
 
@@ -60,11 +65,14 @@ class MemoryPolicy(nn.Module):
         observation_shape: Sequence[int],
         actions: int,
         core: nn.Module | str = "RelLSTM",
+        *,
+        words: bool = False,
         **core_options: Any,
     ) -> None:
         super().__init__()
         self.observation_shape, self.actions = tuple(observation_shape), positive_int("actions", actions)
-        self.encoder, width = _encoder(self.observation_shape)
+        self.words = boolean("words", words)
+        self.encoder, width = _told(self.observation_shape) if words else _encoder(self.observation_shape)
         self.core = _core(core, width, core_options)
         self.actor, self.critic = _head(self.core.output_size, actions), _head(self.core.output_size, 1)
         for module in (self.encoder, self.actor, self.critic):
@@ -92,6 +100,40 @@ class _Pictures(nn.Sequential):
 
     def forward(self, pictures: Tensor) -> Tensor:
         return super().forward(pictures.movedim(-1, 1))
+
+
+class _Words(nn.Module):
+    """Texts ``(N, L)`` of numbers, 0 after the last word, become vectors; each that occurs is read once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY + 1, WORD, padding_idx=0)
+        self.reader = GRU(WORD, TEXT)
+
+    def forward(self, words: Tensor) -> Tensor:
+        texts, which = words.unique(dim=0, return_inverse=True)
+        last = (texts > 0).sum(1).clamp(min=1) - 1
+        read, _ = self.reader(self.embedding(texts[:, : int(last.max()) + 1]).movedim(1, 0))
+        return read[last, torch.arange(len(texts))][which]
+
+
+class _Told(nn.Module):
+    """A picture, and in its last channel words."""
+
+    def __init__(self, pictures: nn.Module) -> None:
+        super().__init__()
+        self.pictures, self.words = pictures, _Words()
+
+    def forward(self, seen: Tensor) -> Tensor:
+        words = seen[..., -1].flatten(1).long()
+        return torch.cat([self.pictures(seen[..., :-1]), self.words(words)], dim=-1)
+
+
+def _told(shape: tuple[int, ...]) -> tuple[nn.Module, int]:
+    if len(shape) != 3:
+        raise ValueError(message("words", "be False where no picture is seen", f"observations of shape {shape}"))
+    pictures, width = _encoder((*shape[:2], shape[2] - 1))
+    return _Told(pictures), width + TEXT
 
 
 def _encoder(shape: tuple[int, ...]) -> tuple[nn.Module, int]:

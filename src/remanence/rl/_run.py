@@ -135,8 +135,8 @@ def build_policy(config: PolicyConfig, environment: str | None = None) -> Memory
     """
     there = make_environment(environment or config.environment)
     name, options = config.model.name, dict(config.model.options)
-    shape, actions = observation_shape(there), int(there.action_space.n)
-    policy = MemoryPolicy(shape, actions, name, **options)
+    shape, actions = observation_shape(there, config.words), int(there.action_space.n)
+    policy = MemoryPolicy(shape, actions, name, words=config.words, **options)
     memory = policy.core.spec.memory
     if not isinstance(memory, Full) or memory.limit is not None:
         return policy
@@ -144,7 +144,7 @@ def build_policy(config: PolicyConfig, environment: str | None = None) -> Memory
     if limit is None:
         expected = "have a `limit` where episodes have none"
         raise ValueError(message("model.options", expected, options, f"{name} keeps every state"))
-    return MemoryPolicy(shape, actions, name, **{**options, "limit": limit})
+    return MemoryPolicy(shape, actions, name, words=config.words, **{**options, "limit": limit})
 
 
 def _open_folder(folder: Path, config: PolicyConfig) -> None:
@@ -178,9 +178,12 @@ class _Learning:
         seed_all(config.seed)
         self.policy = build_policy(config)
         self.optimiser = torch.optim.Adam(self.policy.parameters(), lr=config.ppo.learning_rate, eps=config.ppo.epsilon)
-        episodes = [Episode(make_environment(config.environment), config.seed, i) for i in range(config.copies)]
-        self.player = Player(episodes, self.policy)
+        self.player = Player([self._episode(copy) for copy in range(config.copies)], self.policy)
         self._restore()
+
+    def _episode(self, copy: int) -> Episode:
+        there = make_environment(self.config.environment)
+        return Episode(there, self.config.seed, copy, words=self.config.words)
 
     def carry_out(self, request: StopRequest) -> PolicyOutcome:
         """Plays and learns until it is done, or asked to stop."""
