@@ -14,9 +14,9 @@ DOOR = "MiniGrid-GoToDoor-5x5-v0"
 
 # All words of the missions of MiniGrid and BabyAI 3.2.
 TEXT = (
-    "a after and at avoid ball behind blue box door end fetch find from front get go goal green grey hallway in key lava "
-    "left matching must near next object of on open opening pick purple put reach red right room rooms square the then "
-    "to traverse unlock up use yellow you your"
+    "a after and at avoid ball behind blue box door end fetch find from front get go goal green grey hallway in key "
+    "lava left matching must near next object of on open opening pick purple put reach red right room rooms square the "
+    "then to traverse unlock up use yellow you your"
 )
 SOME = (
     "PutNear-6x6-N2 KeyCorridorS3R1 LavaCrossingS9N1 BlockedUnlockPickup RedBlueDoors-6x6 MultiRoom-N2-S4 Fetch-5x5-N2"
