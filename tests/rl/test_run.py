@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import signal
 
 import pytest
@@ -11,8 +12,9 @@ import torch
 from remanence.rl import PolicyConfig, PPOConfig, evaluate_policy, load_policy, train_policy
 from remanence.rl._environment import Episode, make_environment
 from remanence.rl._run import build_policy
-from remanence.train import CheckpointError, ModelConfig
+from remanence.train import CheckpointError, ModelConfig, RunLockedError
 from remanence.train._checkpoint import load_checkpoint
+from remanence.train._files import locked
 from remanence.train._metrics import read_lines
 from remanence.train._states import bits_equal
 
@@ -116,6 +118,36 @@ def test_another_run_in_the_folder_is_not_touched(recall, tmp_path):
         train_policy(tiny(recall, seed=1), tmp_path / "run")
 
 
+def test_a_folder_of_something_else_is_not_touched(recall, tmp_path):
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(ValueError, match="exists and is no run of a policy"):
+        train_policy(tiny(recall), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_run_that_another_process_is_at_is_not_touched(recall, tmp_path):
+    train_policy(tiny(recall, frames=64), tmp_path / "run")
+    before = (tmp_path / "run" / "policy.toml").read_text()
+    with locked(tmp_path / "run"), pytest.raises(RunLockedError):
+        train_policy(tiny(recall), tmp_path / "run")
+    assert (tmp_path / "run" / "policy.toml").read_text() == before
+
+
+def test_another_machine_is_told_of(recall, tmp_path):
+    train_policy(tiny(recall, frames=64), tmp_path / "run")
+    path = tmp_path / "run" / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "torch": "0.1"}))
+    told = []
+    train_policy(tiny(recall), tmp_path / "run", told.append)
+    assert "torch was '0.1'" in told[0]["text"]
+
+
+def test_a_policy_only_plays_where_it_sees_and_does_the_same(recall, tmp_path):
+    train_policy(tiny(recall, frames=64), tmp_path / "run")
+    with pytest.raises(ValueError, match="`environment` must show and allow what Recall-v0 does"):
+        load_policy(tmp_path / "run", "CartPole-v1")
+
+
 def test_a_bad_configuration_leaves_no_folder(recall, tmp_path):
     config = dataclasses.replace(tiny(recall), model=ModelConfig("RelLSTN"))
     with pytest.raises(ValueError, match="Did you mean 'RelLSTM'"):
@@ -126,6 +158,7 @@ def test_a_bad_configuration_leaves_no_folder(recall, tmp_path):
 def test_the_caller_s_randomness_is_given_back(recall, tmp_path):
     before = torch.get_rng_state()
     train_policy(tiny(recall), tmp_path / "run")
+    load_policy(tmp_path / "run")
     assert torch.equal(before, torch.get_rng_state())
 
 

@@ -23,8 +23,8 @@ from remanence.tasks._stream import stream
 from remanence.train._building import import_all
 from remanence.train._checkpoint import Checkpoint, forget_drafts, load_checkpoint, save_checkpoint
 from remanence.train._errors import CheckpointError
-from remanence.train._files import locked, replace_file
-from remanence.train._manifest import make_manifest
+from remanence.train._files import WRITING, locked, replace_file
+from remanence.train._manifest import changed_facts, make_manifest
 from remanence.train._metrics import MetricsFile
 from remanence.train._random import isolated, seed_all
 from remanence.train._signals import StopRequest, stop_requests
@@ -85,7 +85,8 @@ def train_policy(config: PolicyConfig, folder: str | Path, observer: Observer | 
     """
     place = Path(folder)
     with isolated(config.threads), stop_requests() as request:
-        _open_folder(place, config)
+        _check_folder(place, config)
+        place.mkdir(parents=True, exist_ok=True)
         with locked(place):
             return _Learning(config, place, observer).carry_out(request)
 
@@ -117,7 +118,8 @@ def load_policy(folder: str | Path, environment: str | None = None) -> tuple[Mem
     checkpoint = load_checkpoint(Path(folder) / "checkpoint")
     if checkpoint is None:
         raise CheckpointError(f"{folder} has no weights yet; let it learn first")
-    policy = build_policy(config, environment)
+    with torch.random.fork_rng(devices=[]):
+        policy = build_policy(config, environment)
     policy.load_state_dict(checkpoint.weights)
     return policy.eval(), config
 
@@ -133,10 +135,14 @@ def build_policy(config: PolicyConfig, environment: str | None = None) -> Memory
         >>> build_policy(PolicyConfig()).core.hidden_size
         64
     """
-    there = make_environment(environment or config.environment)
+    home = make_environment(config.environment)
+    there = make_environment(environment) if environment else home
+    sizes = _sizes(home, config.words)
+    if _sizes(there, config.words) != sizes:
+        expected = f"show and allow what {config.environment} does, (shape, actions) = {sizes}"
+        raise ValueError(message("environment", expected, f"{_sizes(there, config.words)} in {environment}"))
     name, options = config.model.name, dict(config.model.options)
-    shape, actions = observation_shape(there, config.words), int(there.action_space.n)
-    policy = MemoryPolicy(shape, actions, name, words=config.words, **options)
+    policy = MemoryPolicy(*sizes, name, words=config.words, **options)
     memory = policy.core.spec.memory
     if not isinstance(memory, Full) or memory.limit is not None:
         return policy
@@ -144,26 +150,27 @@ def build_policy(config: PolicyConfig, environment: str | None = None) -> Memory
     if limit is None:
         expected = "have a `limit` where episodes have none"
         raise ValueError(message("model.options", expected, options, f"{name} keeps every state"))
-    return MemoryPolicy(shape, actions, name, words=config.words, **{**options, "limit": limit})
+    return MemoryPolicy(*sizes, name, words=config.words, **{**options, "limit": limit})
 
 
-def _open_folder(folder: Path, config: PolicyConfig) -> None:
-    """Makes the folder, or sees that it holds this very run; nothing is written if the configuration is bad."""
+def _sizes(environment: Any, words: bool) -> tuple[tuple[int, ...], int]:
+    return observation_shape(environment, words), int(environment.action_space.n)
+
+
+def _check_folder(folder: Path, config: PolicyConfig) -> None:
+    """Sees that the folder is free, or holds this very run, and that the configuration can be built.
+
+    A run may go on for longer than it was meant to: nothing that it does depends on how long it will last.
+    """
     import_all(config.imports)
     path = folder / CONFIG
-    if path.is_file():
-        _check_same(folder, config)
-    else:
+    if not path.is_file():
+        if folder.is_dir() and any(file.name != "lock" and WRITING not in file.name for file in folder.iterdir()):
+            raise ValueError(f"{folder} exists and is no run of a policy; name another folder")
         with torch.random.fork_rng(devices=[]):
             build_policy(config)
-        folder.mkdir(parents=True, exist_ok=True)
-    replace_file(path, to_toml(config).encode())
-    replace_file(folder / "manifest.json", json.dumps(make_manifest(config), indent=1).encode())
-
-
-def _check_same(folder: Path, config: PolicyConfig) -> None:
-    """A run may go on for longer than it was meant to: nothing that it does depends on how long it will last."""
-    found = changed(PolicyConfig(), read_table(folder / CONFIG))
+        return
+    found = changed(PolicyConfig(), read_table(path))
     if dataclasses.replace(found, frames=config.frames, save_every=config.save_every) != config:
         raise ValueError(f"{folder} holds a run of another configuration; name another folder")
 
@@ -179,11 +186,20 @@ class _Learning:
         self.policy = build_policy(config)
         self.optimiser = torch.optim.Adam(self.policy.parameters(), lr=config.ppo.learning_rate, eps=config.ppo.epsilon)
         self.player = Player([self._episode(copy) for copy in range(config.copies)], self.policy)
+        self._write_facts()
         self._restore()
 
     def _episode(self, copy: int) -> Episode:
         there = make_environment(self.config.environment)
         return Episode(there, self.config.seed, copy, words=self.config.words)
+
+    def _write_facts(self) -> None:
+        path, now = self.folder / "manifest.json", make_manifest(self.config)
+        before = json.loads(path.read_bytes()) if path.is_file() else now
+        if changes := changed_facts(before, now):
+            self._say("bits may differ from an uninterrupted run: " + "; ".join(changes))
+        replace_file(self.folder / CONFIG, to_toml(self.config).encode())
+        replace_file(path, json.dumps(now, indent=1).encode())
 
     def carry_out(self, request: StopRequest) -> PolicyOutcome:
         """Plays and learns until it is done, or asked to stop."""
@@ -198,13 +214,16 @@ class _Learning:
 
     def _advance(self) -> None:
         began, ppo = time.perf_counter(), self.config.ppo
-        draw = lambda salt: stream("train", self.config.seed, self.update, salt=salt)  # noqa: E731
-        rollout = self.player.play(ppo.steps, ppo.recurrence, draw("play"))
+        rollout = self.player.play(ppo.steps, ppo.recurrence, self._stream("play"))
         played = time.perf_counter()
-        losses = learn(self.policy, self.optimiser, rollout, ppo, draw("learn"))
+        losses = learn(self.policy, self.optimiser, rollout, ppo, self._stream("learn"))
         self.update += 1
         self.seconds += time.perf_counter() - began
         self._note(rollout, losses, (played - began) / (time.perf_counter() - began))
+
+    def _stream(self, use: str) -> torch.Generator:
+        """Randomness of this update: a pure function, so a kill loses nothing of it."""
+        return stream("train", self.config.seed, self.update, salt=use)
 
     def _note(self, rollout: Rollout, losses: dict[str, float], playing: float) -> None:
         self.returns = (self.returns + rollout.returns)[-REMEMBERED:]
