@@ -42,6 +42,7 @@ bench: $(VENV)/.installed  ## measure speed and memory beside torch.nn and the r
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.kernel $(BENCH)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.generation $(BENCH)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.tasks
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.policies
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.information
 
 docs: $(VENV)/.docs  ## build the documentation; warnings are errors
