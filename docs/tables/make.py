@@ -232,9 +232,10 @@ def policies():
     head = ["environment", "model", "seed", "small: return", "printed", "large: return", "printed"]
     return f"""## Policies in MiniGrid (Table 4)
 
-Mean return of 100 fresh episodes, actions drawn, ± its standard error, in the small environment where a policy has learnt
-and in a large one that it has never seen ({listed_sizes}).
-Nobody reads the mission: who guesses gets about a half in Memory and Fetch and a quarter in GoToDoor.
+Mean return of 100 fresh episodes, actions drawn, ± its standard error: in the small environment where a policy has
+learnt, and in a large one that it has never seen
+({listed_sizes}). Nobody reads the mission: who
+guesses gets about a half in Memory and Fetch and a quarter in GoToDoor.
 
 {table(head, rows)}
 
