@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from remanence.rl import MemoryPolicy, Player, PPOConfig, Rollout, advantages, ppo_losses
-from remanence.rl._copies import Here
 from remanence.rl._environment import Episode, make_environment
 from remanence.rl._ppo import cut, learn
 from remanence.testing import assert_matches
@@ -26,9 +25,8 @@ def rollout(policy, recall) -> Rollout:
     for copy, episode in enumerate(episodes):  # ends of episodes at different times
         for _ in range(copy):
             episode.act(0)
-    copies = Here(episodes)
-    copies.seen = lambda: torch.stack([episode.observation for episode in episodes]).double()
-    player = Player(copies, policy)
+    player = Player(episodes, policy)
+    player.seen = lambda: torch.stack([episode.observation for episode in episodes]).double()
     found = player.play(STEPS, 4, torch.Generator().manual_seed(0))
     return found._replace(rewards=torch.randn(STEPS, COPIES, dtype=torch.float64))
 

@@ -75,7 +75,6 @@ class PolicyConfig:
         words: whether the policy reads MiniGrid's missions; without, it must guess where they decide.
         frames: steps to play, all copies together.
         copies: of the environment, side by side.
-        workers: processes that play them; 0 plays in this one. The numbers are the same.
         seed: of weights, episodes and actions.
         threads: of torch.
         save_every: updates between two checkpoints.
@@ -92,7 +91,6 @@ class PolicyConfig:
     words: bool = False
     frames: int = 5_000_000
     copies: int = 16
-    workers: int = 0
     seed: int = 0
     threads: int = 1
     save_every: int = 20
@@ -101,8 +99,7 @@ class PolicyConfig:
     def __post_init__(self) -> None:
         for name in ("frames", "copies", "threads", "save_every"):
             positive_int(name, getattr(self, name))
-        for name in ("seed", "workers"):
-            positive_int(name, getattr(self, name), minimum=0)
+        positive_int("seed", self.seed, minimum=0)
         boolean("words", self.words)
 
     @property
@@ -112,10 +109,5 @@ class PolicyConfig:
 
     @property
     def digest(self) -> str:
-        """Eight hexadecimal digits that name this configuration."""
-        return digest_of(self.essence)
-
-    @property
-    def essence(self) -> PolicyConfig:
-        """Without what may change while a run lasts: how long it shall, how often it saves, and who plays."""
-        return dataclasses.replace(self, frames=1, save_every=1, workers=0)
+        """Eight hexadecimal digits that name this configuration, however long it may last."""
+        return digest_of(dataclasses.replace(self, frames=1, save_every=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from remanence.nn import State
-from remanence.rl._copies import Copies
+from remanence.rl._environment import Episode
 from remanence.rl._policy import MemoryPolicy
 
 
@@ -51,21 +52,22 @@ class Player:
     """Copies of an environment, and the state of the policy that plays in them.
 
     Args:
-        copies: where it plays.
+        episodes: the copies.
         policy: who plays.
 
     Example:
-        >>> from remanence.rl._copies import Recipe
-        >>> player = Player(Recipe("MiniGrid-MemoryS7-v0", seed=0).make([0]), MemoryPolicy((7, 7, 3), 7))
+        >>> from remanence.rl._environment import make_environment
+        >>> policy = MemoryPolicy((7, 7, 3), 7)
+        >>> player = Player([Episode(make_environment("MiniGrid-MemoryS7-v0"), seed=0)], policy)
         >>> player.play(4, 2, torch.Generator().manual_seed(0)).observations.shape
         torch.Size([4, 1, 7, 7, 3])
     """
 
-    def __init__(self, copies: Copies, policy: MemoryPolicy) -> None:
-        self.copies, self.policy = copies, policy
-        self.state = policy.core.initial_state(len(copies))
-        self.begins = torch.ones(len(copies), dtype=torch.bool)
-        self.returns, self.lengths = [0.0] * len(copies), [0] * len(copies)
+    def __init__(self, episodes: Sequence[Episode], policy: MemoryPolicy) -> None:
+        self.episodes, self.policy = episodes, policy
+        self.state = policy.core.initial_state(len(episodes))
+        self.begins = torch.ones(len(episodes), dtype=torch.bool)
+        self.returns, self.lengths = [0.0] * len(episodes), [0] * len(episodes)
 
     @torch.no_grad()
     def play(self, steps: int, recurrence: int, generator: torch.Generator) -> Rollout:
@@ -77,26 +79,28 @@ class Player:
             generator: decides between the actions.
         """
         rows, states, returns, lengths = [], [], [], []
-        seen = self.copies.seen()
         for step in range(steps):
             if step % recurrence == 0:
                 states.append(self.state)
-            begins = self.begins
+            seen, begins = self.seen(), self.begins
             logits, values, self.state = self.policy(seen[None], self.state, reset=begins[None])
             log_chances = functional.log_softmax(logits[0], dim=-1)
             actions = torch.multinomial(log_chances.exp(), 1, generator=generator)
-            after, rewards, ends = self.copies.act(actions.flatten().tolist())
-            self._count(rewards, ends, returns, lengths)
-            self.begins = torch.tensor(ends)
+            rewards, self.begins = self._act(actions.flatten().tolist(), returns, lengths)
             chosen = log_chances.gather(1, actions).flatten()
-            rows.append((seen, begins, actions.flatten(), chosen, values[0], torch.tensor(rewards), self.begins))
-            seen = after
-        last = self.policy(seen[None], self.state, reset=self.begins[None]).values[0]
+            rows.append((seen, begins, actions.flatten(), chosen, values[0], rewards, self.begins))
+        last = self.policy(self.seen()[None], self.state, reset=self.begins[None]).values[0]
         parts = (torch.stack(part) for part in zip(*rows, strict=True))
         return Rollout._make((*parts, last, states, returns, lengths))
 
-    def _count(self, rewards: list[float], ends: list[bool], returns: list[float], lengths: list[int]) -> None:
-        """Adds up the episodes; those that have ended go to `returns` and `lengths`."""
+    def seen(self) -> Tensor:
+        """The present observations, ``(B, ...)``."""
+        return torch.stack([episode.observation for episode in self.episodes])
+
+    def _act(self, actions: list[int], returns: list[float], lengths: list[int]) -> tuple[Tensor, Tensor]:
+        rewards, ends = zip(
+            *(episode.act(action) for episode, action in zip(self.episodes, actions, strict=True)), strict=True
+        )
         for copy, (reward, ended) in enumerate(zip(rewards, ends, strict=True)):
             self.returns[copy] += reward
             self.lengths[copy] += 1
@@ -104,6 +108,7 @@ class Player:
                 returns.append(self.returns[copy])
                 lengths.append(self.lengths[copy])
                 self.returns[copy], self.lengths[copy] = 0.0, 0
+        return torch.tensor(rewards), torch.tensor(ends)
 
 
 def advantages(rollout: Rollout, discount: float, smoothing: float) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from collections.abc import Callable
@@ -14,8 +15,7 @@ import torch
 from remanence._validate import message
 from remanence.nn import Full
 from remanence.rl._config import PolicyConfig
-from remanence.rl._copies import Copies, Elsewhere, Recipe
-from remanence.rl._environment import longest_episode, make_environment, observation_shape
+from remanence.rl._environment import Episode, longest_episode, make_environment, observation_shape
 from remanence.rl._policy import MemoryPolicy
 from remanence.rl._ppo import learn
 from remanence.rl._rollout import Player, Rollout
@@ -171,15 +171,8 @@ def _check_folder(folder: Path, config: PolicyConfig) -> None:
             build_policy(config)
         return
     found = changed(PolicyConfig(), read_table(path))
-    if found.essence != config.essence:
+    if dataclasses.replace(found, frames=config.frames, save_every=config.save_every) != config:
         raise ValueError(f"{folder} holds a run of another configuration; name another folder")
-
-
-def _copies(config: PolicyConfig) -> Copies:
-    recipe = Recipe(config.environment, config.seed, config.words, config.imports)
-    if config.workers:
-        return Elsewhere(recipe, config.copies, config.workers)
-    return recipe.make(range(config.copies))
 
 
 class _Learning:
@@ -192,9 +185,13 @@ class _Learning:
         seed_all(config.seed)
         self.policy = build_policy(config)
         self.optimiser = torch.optim.Adam(self.policy.parameters(), lr=config.ppo.learning_rate, eps=config.ppo.epsilon)
-        self.player = Player(_copies(config), self.policy)
+        self.player = Player([self._episode(copy) for copy in range(config.copies)], self.policy)
         self._write_facts()
         self._restore()
+
+    def _episode(self, copy: int) -> Episode:
+        there = make_environment(self.config.environment)
+        return Episode(there, self.config.seed, copy, words=self.config.words)
 
     def _write_facts(self) -> None:
         path, now = self.folder / "manifest.json", make_manifest(self.config)
@@ -206,17 +203,14 @@ class _Learning:
 
     def carry_out(self, request: StopRequest) -> PolicyOutcome:
         """Plays and learns until it is done, or asked to stop."""
-        try:
-            while self.update < self.config.updates:
-                self._advance()
-                last = self.update == self.config.updates
-                if last or request.signal or self.update % self.config.save_every == 0:
-                    self._save()
-                if request.signal and not last:
-                    return self._outcome("interrupted", request.signal)
-            return self._outcome("done")
-        finally:
-            self.player.copies.close()
+        while self.update < self.config.updates:
+            self._advance()
+            last = self.update == self.config.updates
+            if last or request.signal or self.update % self.config.save_every == 0:
+                self._save()
+            if request.signal and not last:
+                return self._outcome("interrupted", request.signal)
+        return self._outcome("done")
 
     def _advance(self) -> None:
         began, ppo = time.perf_counter(), self.config.ppo
@@ -254,7 +248,7 @@ class _Learning:
             "optimiser": self.optimiser.state_dict(),
             "state": player.state,
             "begins": player.begins,
-            "places": player.copies.places(),
+            "places": [episode.place for episode in player.episodes],
             "so_far": [player.returns, player.lengths],
             "ended": [self.returns, self.lengths],
             "seconds": self.seconds,
@@ -273,7 +267,8 @@ class _Learning:
         self.policy.load_state_dict(found.weights)
         self.optimiser.load_state_dict(training["optimiser"])
         player.state, player.begins = training["state"], training["begins"]
-        player.copies.go_to(training["places"])
+        for episode, place in zip(player.episodes, training["places"], strict=True):
+            episode.go_to(place)
         player.returns, player.lengths = training["so_far"]
         self.returns, self.lengths = training["ended"]
         self.update, self.seconds = found.update, training["seconds"]
