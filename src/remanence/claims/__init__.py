@@ -20,6 +20,7 @@ for _name in (
     "_others_000",
     "_parameters_000",
     "_paths_000",
+    "_policies_000",
     "_recall_000",
     "_sparse_000",
     "_stability_002",
