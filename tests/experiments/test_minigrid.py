@@ -30,7 +30,6 @@ def test_the_grid_is_the_whole_table():
 
 
 def test_a_run_becomes_a_record(tmp_path, monkeypatch):
-    monkeypatch.setattr(minigrid, "EPISODES", 2)
     monkeypatch.setattr(minigrid.play, "__defaults__", (2,))
     arms = [PolicyArm("Fetch", "LSTM", frames=2048), PolicyArm("Fetch", "RelLSTM", frames=2048)]
     (tmp_path / arms[1].name).mkdir()

@@ -46,9 +46,9 @@ class MemoryPolicy(nn.Module):
     Args:
         observation_shape: of one observation.
         actions: how many there are.
+        core: one of the recurrent layers in :mod:`remanence.nn`, by name or made for the encoder's width.
         words: whether the last channel of a picture is no part of it but has numbers of words, one a cell, 0 after the
             last; a GRU reads them.
-        core: one of the recurrent layers in :mod:`remanence.nn`, by name or made for the encoder's width.
         core_options: of a core made by name; ``hidden_size`` is 64 unless told.
 
     Example:

@@ -141,7 +141,8 @@ def learn(
             losses.total.backward()
             norm = clip_(parameters, config.clip_norm, None)
             if not math.isfinite(norm):
-                raise NonFiniteError("the gradient is not finite; nothing has moved. Try a smaller ppo.learning_rate")
+                hint = "The last checkpoint is whole; try a smaller ppo.learning_rate"
+                raise NonFiniteError(f"the gradient is not finite, and no step was made with it. {hint}")
             optimiser.step()
             found.append([losses.policy.item(), losses.value.item(), losses.entropy.item(), norm])
     means = torch.tensor(found, dtype=torch.float64).mean(0).tolist()

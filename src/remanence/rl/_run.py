@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
 from collections.abc import Callable
@@ -170,8 +169,7 @@ def _check_folder(folder: Path, config: PolicyConfig) -> None:
         with torch.random.fork_rng(devices=[]):
             build_policy(config)
         return
-    found = changed(PolicyConfig(), read_table(path))
-    if dataclasses.replace(found, frames=config.frames, save_every=config.save_every) != config:
+    if changed(PolicyConfig(), read_table(path)).digest != config.digest:
         raise ValueError(f"{folder} holds a run of another configuration; name another folder")
 
 
