@@ -172,6 +172,7 @@ class BudgetConfig:
         updates: batches to learn from; None is decided by `epochs`.
         epochs: passes over the data, for tasks that end.
         accuracy: stop once the validation accuracy has reached this; None never does.
+        hold: evaluations in a row that must reach `accuracy`; 1 stops at the first.
         patience: stop after so many evaluations without gain; None never does.
 
     Example:
@@ -182,9 +183,11 @@ class BudgetConfig:
     updates: int | None = 1000
     epochs: int | None = None
     accuracy: float | None = None
+    hold: int = 1
     patience: int | None = None
 
     def __post_init__(self) -> None:
+        positive_int("budget.hold", self.hold)
         if (self.updates is None) == (self.epochs is None):
             expected = 'be given, or `budget.epochs`, and not both (updates = "none" makes room for epochs)'
             raise ValueError(message("budget.updates", expected, f"{self.updates} and epochs {self.epochs}"))

@@ -20,6 +20,7 @@ class Progress:
         best: best validation metric, None before the first evaluation.
         best_update: when it was reached.
         without_gain: evaluations since then.
+        held: evaluations in a row that have reached the accuracy at which the run may stop.
         waiting: evaluations without gain since the plateau last acted.
         plateau_drops: how often it has acted.
         length: present length of a curriculum, None without one.
@@ -38,6 +39,7 @@ class Progress:
     best: float | None = None
     best_update: int = 0
     without_gain: int = 0
+    held: int = 0
     waiting: int = 0
     plateau_drops: int = 0
     length: int | None = None
@@ -83,6 +85,9 @@ class Progress:
         else:
             self.without_gain += 1
             self.waiting += 1
+        solved = config.budget.accuracy
+        reached = solved is not None and validation.get("accuracy", 0.0) >= solved
+        self.held = self.held + 1 if reached else 0
         if self.waiting > config.schedule.patience:
             self.waiting = 0
             self.plateau_drops += 1
@@ -119,11 +124,11 @@ def stop_reason(progress: Progress, config: RunConfig) -> str | None:
     Example:
         >>> from remanence.train._config import BudgetConfig
         >>> config = RunConfig(budget=BudgetConfig(accuracy=0.9))
-        >>> stop_reason(Progress(validation={"accuracy": 0.95}), config)
+        >>> stop_reason(Progress(held=1), config)
         'accuracy reached'
     """
-    budget, accuracy = config.budget, progress.validation.get("accuracy", 0.0)
-    if budget.accuracy is not None and accuracy >= budget.accuracy:
+    budget = config.budget
+    if budget.accuracy is not None and progress.held >= budget.hold:
         return "accuracy reached"
     if budget.patience is not None and progress.without_gain >= budget.patience:
         return "no gain"
