@@ -80,7 +80,7 @@ $(VENV)/.torch: $(VENV)/.python constraints.txt
 	$(PIP) setuptools torch
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.torch pyproject.toml $(wildcard setup.py src/remanence/csrc/*)
+$(VENV)/.installed: $(VENV)/.torch pyproject.toml $(wildcard setup.py src/remanence/csrc/*/*)
 	$(PIP) --no-build-isolation -e '.[dev]'
 	@touch $@
 

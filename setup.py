@@ -29,8 +29,8 @@ ABI_FLOOR = "-DTORCH_TARGET_VERSION=0x020b000000000000"  # torch 2.11
 def source_hash(folder: Path) -> str:
     """As in ``remanence.ops._library``, which compares."""
     digest = hashlib.sha256()
-    for file in sorted(folder.glob("*")):
-        digest.update(file.name.encode())
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest.update(file.relative_to(folder).as_posix().encode())
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -69,17 +69,17 @@ class BuildKernel(build_ext):
         version = subprocess.run([compiler, "--version"], check=True, capture_output=True, text=True).stdout
         record |= {"compiler": version.splitlines()[0], "torch": torch.__version__, "sources": source_hash(SOURCES)}
         home = Path(torch.__file__).parent
-        files = sorted(SOURCES.glob("*.cpp"))
+        files = sorted(SOURCES.rglob("*.cpp"))
         library.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            objects = [Path(folder, file.stem + ".o") for file in files]
+            objects = [Path(folder, f"{file.parent.name}_{file.stem}.o") for file in files]
             list(pool.map(lambda pair: self._compile(compiler, home, *pair), zip(files, objects, strict=True)))
             libraries = [f"-L{home / 'lib'}", "-ltorch_cpu", "-ltorch", "-lc10"]
             _run([compiler, "-shared", "-o", str(library), *map(str, objects), *libraries])
 
     def _compile(self, compiler: str, home: Path, source: Path, target: Path) -> None:
         flags = list(FLAGS)
-        if source.stem.endswith("binding"):
+        if source.parent.name == "torch":
             flags += [ABI_FLOOR, f'-DREMANENCE_SOURCE_HASH="{source_hash(SOURCES)}"', f"-I{home / 'include'}"]
         _run([compiler, *flags, "-c", str(source), "-o", str(target)])
 

@@ -49,7 +49,7 @@ def build(checkout: Path, **variables: str) -> subprocess.CompletedProcess[str]:
 
 def break_sources(checkout: Path) -> None:
     """Every file fails at once, so that the test need not wait for those that would compile."""
-    header = checkout / "src" / "remanence" / "csrc" / "scan.h"
+    header = checkout / "src" / "remanence" / "csrc" / "kernel" / "scan.h"
     header.write_text("#error broken on purpose\n" + header.read_text(encoding="utf-8"), encoding="utf-8")
 
 

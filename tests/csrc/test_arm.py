@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-SOURCES = HERE.parents[1] / "src" / "remanence" / "csrc"
+SOURCES = HERE.parents[1] / "src" / "remanence" / "csrc" / "kernel"
 COMPILER, EMULATOR = "aarch64-linux-gnu-g++", "qemu-aarch64"
 
 
@@ -21,7 +21,7 @@ def test_the_portable_kernel_is_right_on_arm(program, tmp_path, require_or_skip)
             require_or_skip("arm", f"there is no {tool}; on Debian it is in the package {package}")
     built = tmp_path / program
     flags = ["-std=c++20", "-O2", "-static", "-DREMANENCE_POISON", "-DREMANENCE_PORTABLE_ONLY", f"-I{SOURCES}"]
-    files = [str(HERE / f"{program}.cpp"), str(SOURCES / "kernel_portable.cpp"), "-o", str(built)]
+    files = [str(HERE / f"{program}.cpp"), str(SOURCES / "portable.cpp"), "-o", str(built)]
     subprocess.run([COMPILER, *flags, *files], check=True)
     result = subprocess.run([EMULATOR, str(built)], capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-SOURCES = HERE.parents[1] / "src" / "remanence" / "csrc"
+SOURCES = HERE.parents[1] / "src" / "remanence" / "csrc" / "kernel"
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
 KERNEL = ["-DREMANENCE_POISON", "-DREMANENCE_PORTABLE_ONLY"]
 
@@ -33,7 +33,7 @@ def compile_with_sanitizers(tmp_path_factory, require_or_skip):
 @pytest.fixture(scope="module")
 def kernel(compile_with_sanitizers) -> str:
     """The portable kernel, which takes far longer to compile than the programs that check it."""
-    return compile_with_sanitizers("kernel.o", *KERNEL, "-c", str(SOURCES / "kernel_portable.cpp"))
+    return compile_with_sanitizers("kernel.o", *KERNEL, "-c", str(SOURCES / "portable.cpp"))
 
 
 def check(program: str) -> None:

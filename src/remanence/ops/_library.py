@@ -43,12 +43,12 @@ def source_hash(folder: Path = SOURCES) -> str | None:
         >>> source_hash(Path("no such folder")) is None
         True
     """
-    files = sorted(folder.glob("*"))
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
     if not files:
         return None
     digest = hashlib.sha256()
     for file in files:
-        digest.update(file.name.encode())
+        digest.update(file.relative_to(folder).as_posix().encode())
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -143,7 +143,7 @@ def _numbers(spec: ScanSpec) -> tuple[int, ...]:
 
 
 def encode(spec: ScanSpec, save: int) -> list[int]:
-    """A specification as the numbers that the kernel reads; see ``read_spec`` in ``csrc/tensors.h``."""
+    """A specification as the numbers that the kernel reads; see ``read_spec`` in ``csrc/torch/tensors.h``."""
     numbers = _numbers(spec) if torch.compiler.is_compiling() else _kept_numbers(spec)
     return [*numbers, save]
 

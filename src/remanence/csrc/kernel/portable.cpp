@@ -9,7 +9,7 @@
 
 namespace remanence {
 namespace portable {
-#include "kernel_body.h"
+#include "body.inc"
 }  // namespace portable
 const KernelSet portable_kernels{"portable", portable::make_kernel<float>(), portable::make_kernel<double>()};
 }  // namespace remanence

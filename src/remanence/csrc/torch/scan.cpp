@@ -1,10 +1,10 @@
-// The only file that knows torch: schemas, checks, allocation. Through the stable ABI, so one build serves several
-// torch versions. Autograd is registered from Python (ops/fused.py).
+// The scan as torch ops: schemas, checks, allocation. Through the stable ABI, so one build serves several torch versions.
+// Autograd is registered from Python (ops/fused.py).
 #include <algorithm>
 #include <string>
 #include <tuple>
 
-#include "dispatch.h"
+#include "../kernel/dispatch.h"
 #include "tensors.h"
 
 namespace remanence {

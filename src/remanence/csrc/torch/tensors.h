@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "scan.h"
+#include "../kernel/scan.h"
 
 namespace remanence {
 

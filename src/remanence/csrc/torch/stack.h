@@ -2,7 +2,7 @@
 #pragma once
 #include <array>
 
-#include "stack_dispatch.h"
+#include "../kernel/stack_dispatch.h"
 #include "tensors.h"
 
 namespace remanence {

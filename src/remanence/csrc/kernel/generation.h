@@ -9,7 +9,7 @@ template <class T>
 struct Generation {
   const Scan<T> *layers;       // (depth): the first one reads tokens, each other one the output of the one below
   const void *const *plans;    // (depth)
-  const void *ends;            // packed head and encoder, see generate.h
+  const void *ends;            // packed head and encoder, see generate.inc
   Index depth, steps, batch;
   Index tokens, classes, features; // that can be read, that can be drawn, that the head reads
   const T *embedding;          // (tokens, inputs of the first layer); null: one-hot

@@ -1,5 +1,5 @@
 // The counting of pairs as a torch op: schema, checks, allocation. Values are checked in Python (ops/pairs.py).
-#include "pairs.h"
+#include "../kernel/pairs.h"
 #include "tensors.h"
 
 namespace remanence {

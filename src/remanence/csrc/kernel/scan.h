@@ -122,7 +122,7 @@ struct Gradients {
 
 template <class T> struct Generation;  // see generation.h
 
-// One implementation per instruction set and type; see kernel_*.cpp.
+// One implementation per instruction set and type; see body.inc.
 // The caller allocates `scratch` bytes per call of `run`; a plan (packed weights) is shared by all rows.
 template <class T>
 struct Kernel {

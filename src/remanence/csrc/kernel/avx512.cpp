@@ -11,7 +11,7 @@
 
 namespace remanence {
 namespace avx512 {
-#include "kernel_body.h"
+#include "body.inc"
 }  // namespace avx512
 const KernelSet avx512_kernels{"avx512", avx512::make_kernel<float>(), avx512::make_kernel<double>()};
 }  // namespace remanence

@@ -11,7 +11,7 @@
 
 namespace remanence {
 namespace avx2 {
-#include "kernel_body.h"
+#include "body.inc"
 }  // namespace avx2
 const KernelSet avx2_kernels{"avx2", avx2::make_kernel<float>(), avx2::make_kernel<double>()};
 }  // namespace remanence
