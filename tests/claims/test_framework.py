@@ -40,7 +40,7 @@ def claim_on_runs(monkeypatch, tmp_path):
     """A registered claim about experiments, and the folder it reads from."""
     monkeypatch.setattr(_framework, "_REGISTRY", dict(_framework._REGISTRY))
     monkeypatch.setattr(experiments, "load_stored", partial(experiments.load_stored, folder=tmp_path))
-    read = stored_claim("000.trial", stored="trial", **FIELDS)
+    read = stored_claim("kerg2020/trial", stored="trial", **FIELDS)
     read(lambda results: Evidence(results["gain"] > 0, numbers={"gain": results["gain"]}))
     return tmp_path
 
@@ -53,7 +53,7 @@ def store(folder, gain):
 @pytest.mark.parametrize(("gain", "verdict"), [(1.0, "holds on stored runs"), (-1.0, "fails as printed")])
 def test_a_claim_about_experiments_measures_from_the_stored_run(claim_on_runs, gain, verdict):
     store(claim_on_runs, gain)
-    (result,) = claims.verify(only="000.trial")
+    (result,) = claims.verify(only="kerg2020/trial")
     assert (result.verdict, result.numbers["gain"]) == (verdict, gain)
     assert result.agrees == (gain > 0)
     assert result.to_dict()["source"] == {"name": "trial", "command": "run trial", "scaled_down": "2 seeds"}
@@ -61,15 +61,15 @@ def test_a_claim_about_experiments_measures_from_the_stored_run(claim_on_runs, g
 
 def test_a_missing_stored_run_is_an_error_and_found_before_anything_is_measured(claim_on_runs, monkeypatch):
     monkeypatch.setattr(_framework, "measure", lambda claim, quick: pytest.fail("measured"))
-    with pytest.raises(ValueError, match=r"claim 000\.\S+ reads the stored result '\w+', which cannot be read"):
-        claims.verify(document="000")
-    with pytest.raises(ValueError, match=r"claim 000\.trial reads the stored result 'trial'"):
-        claims.verify(only="000.trial")
+    with pytest.raises(ValueError, match=r"claim kerg2020/\S+ reads the stored result '\w+', which cannot be read"):
+        claims.verify("kerg2020")
+    with pytest.raises(ValueError, match=r"claim kerg2020/trial reads the stored result 'trial'"):
+        claims.verify(only="kerg2020/trial")
 
 
 def test_a_claim_about_experiments_cannot_be_expected_to_be_corrected():
     with pytest.raises(ValueError, match="`expected` must be one of"):
-        stored_claim("000.trial", stored="trial", expected="holds with correction", **FIELDS)
+        stored_claim("kerg2020/trial", stored="trial", expected="holds with correction", **FIELDS)
 
 
 def drawing(quick):
@@ -77,7 +77,7 @@ def drawing(quick):
 
 
 def test_a_measurement_repeats_and_leaves_the_generator_alone():
-    probe = Claim("000.test", "here", "p", "m", "t", "holds", drawing)
+    probe = Claim("kerg2020/test", "here", "p", "m", "t", "holds", drawing)
     before = torch.get_rng_state()
     first, second = measure(probe), measure(probe)
     assert first.numbers == second.numbers
@@ -85,15 +85,15 @@ def test_a_measurement_repeats_and_leaves_the_generator_alone():
 
 
 def test_an_id_is_taken_once():
-    with pytest.raises(ValueError, match=r"`id` must be new; got '004.4.1'"):
-        claim("004.4.1", place="", printed="", measures="", tolerance="")
+    with pytest.raises(ValueError, match=r"`id` must be new; got 'notes/4.1'"):
+        claim("notes/4.1", place="", printed="", measures="", tolerance="")
 
 
 def test_unknown_documents_and_ids_are_refused():
-    with pytest.raises(ValueError, match="`document` must be one of"):
-        claims.list_claims(document="005")
-    with pytest.raises(ValueError, match=r"Did you mean '002\.lemma1'"):
-        claims.list_claims(only="002.lema1")
+    with pytest.raises(ValueError, match="`paper` must be one of"):
+        claims.list_claims("005")
+    with pytest.raises(ValueError, match=r"Did you mean 'miller2018/lemma1'"):
+        claims.list_claims(only="miller2018/lema1")
 
 
 WRONG = ("holds with correction", "fails as printed")
@@ -118,9 +118,23 @@ def test_the_page_about_the_papers_is_current():
 
 
 def test_a_result_goes_into_json():
-    (result,) = claims.verify(only="004.2.1", quick=True)
+    (result,) = claims.verify(only="notes/2.1", quick=True)
     read = json.loads(json.dumps(result.to_dict()))
-    assert read["id"] == "004.2.1"
-    assert read["document"] == "004"
+    assert read["id"] == "notes/2.1"
+    assert read["paper"] == "notes"
     assert read["agrees"] is True
     assert "check" not in read
+
+
+@pytest.mark.parametrize(("old", "id"), [("000.table2", "kerg2020/table2"), ("004.4.3a", "notes/4.3a")])
+def test_ids_of_before_are_understood(old, id):
+    assert [item.id for item in claims.list_claims(only=old)] == [id]
+
+
+@pytest.mark.parametrize(("old", "paper"), [("001", "ke2017"), ("004", "notes")])
+def test_numbers_of_before_are_understood(old, paper):
+    assert claims.list_claims(old) == claims.list_claims(paper)
+    with pytest.warns(DeprecationWarning, match="`document` is now called `paper`"):
+        assert claims.list_claims(document=old) == claims.list_claims(paper)
+    with pytest.warns(DeprecationWarning, match=r"`Claim\.document` is now `Claim\.paper`"):
+        assert claims.list_claims(paper)[0].document == paper

@@ -11,36 +11,36 @@ runner = CliRunner()
 
 
 def test_numbers_and_a_summary():
-    result = runner.invoke(app, ["verify", "--only", "004.4.1", "--quick"])
+    result = runner.invoke(app, ["verify", "--only", "notes/4.1", "--quick"])
     assert result.exit_code == 0
-    assert "004.4.1" in result.output
+    assert "notes/4.1" in result.output
     assert "1 claims: 1 holds, all verdicts as expected" in result.output
 
 
 def test_json_holds_the_whole_result():
-    result = runner.invoke(app, ["verify", "--only", "004.2.3", "--quick", "--json"])
+    result = runner.invoke(app, ["verify", "--only", "notes/2.3", "--quick", "--json"])
     (entry,) = json.loads(result.output)
     assert entry["verdict"] == entry["expected"] == "holds with correction"
     assert entry["numbers"]["gap as printed"] > entry["numbers"]["gap corrected"]
 
 
 def test_a_verdict_that_is_not_the_expected_one_fails(monkeypatch):
-    changed = dataclasses.replace(_framework._REGISTRY["004.4.1"], expected="fails as printed")
-    monkeypatch.setitem(_framework._REGISTRY, "004.4.1", changed)
-    result = runner.invoke(app, ["verify", "--only", "004.4.1", "--quick"])
+    changed = dataclasses.replace(_framework._REGISTRY["notes/4.1"], expected="fails as printed")
+    monkeypatch.setitem(_framework._REGISTRY, "notes/4.1", changed)
+    result = runner.invoke(app, ["verify", "--only", "notes/4.1", "--quick"])
     assert result.exit_code == 1
-    assert "not as expected: 004.4.1" in result.output
+    assert "not as expected: notes/4.1" in result.output
 
 
 def test_where_stored_numbers_come_from_is_shown(monkeypatch, tmp_path):
     source = StoredRun("trial", "run trial", "2 seeds")
     stored = dataclasses.replace(
-        _framework._REGISTRY["004.4.1"],
+        _framework._REGISTRY["notes/4.1"],
         expected="holds on stored runs",
         check=lambda quick: Evidence(True, numbers={"gain": 2}, source=source),
     )
-    monkeypatch.setitem(_framework._REGISTRY, "004.4.1", stored)
-    result = runner.invoke(app, ["verify", "--only", "004.4.1", "--page", str(tmp_path / "page.md")])
+    monkeypatch.setitem(_framework._REGISTRY, "notes/4.1", stored)
+    result = runner.invoke(app, ["verify", "--only", "notes/4.1", "--page", str(tmp_path / "page.md")])
     assert "1 holds on stored runs" in result.output
     assert "run trial" in result.output
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
@@ -51,28 +51,28 @@ def test_where_stored_numbers_come_from_is_shown(monkeypatch, tmp_path):
 def test_results_are_shown_as_they_come(monkeypatch):
     shown = []
     monkeypatch.setattr("remanence.cli.verify._show", lambda result, console: shown.append(result.claim.id))
-    runner.invoke(app, ["verify", "--document", "001", "--quick"])
-    assert shown == [claim.id for claim in claims.list_claims("001")]
+    runner.invoke(app, ["verify", "--paper", "ke2017", "--quick"])
+    assert shown == [claim.id for claim in claims.list_claims("ke2017")]
 
 
 def test_a_missing_stored_run_is_an_error_and_no_pass(monkeypatch):
     monkeypatch.setitem(
-        _framework._REGISTRY, "004.4.1", dataclasses.replace(_framework._REGISTRY["004.4.1"], stored="nothing")
+        _framework._REGISTRY, "notes/4.1", dataclasses.replace(_framework._REGISTRY["notes/4.1"], stored="nothing")
     )
-    result = runner.invoke(app, ["verify", "--only", "004.4.1"])
+    result = runner.invoke(app, ["verify", "--only", "notes/4.1"])
     assert result.exit_code == 2
     assert "reads the stored result 'nothing'" in result.output
 
 
 def test_an_unknown_claim_is_a_usage_error():
-    assert runner.invoke(app, ["verify", "--only", "004.9"]).exit_code == 2
+    assert runner.invoke(app, ["verify", "--only", "notes/9"]).exit_code == 2
     assert runner.invoke(app, ["verify", "--document", "005"]).exit_code == 2
 
 
 def test_the_page_tells_what_is_wrong(tmp_path):
     page = tmp_path / "papers.md"
-    runner.invoke(app, ["verify", "--document", "001", "--quick", "--page", str(page)])
+    runner.invoke(app, ["verify", "--paper", "ke2017", "--quick", "--page", str(page)])
     text = page.read_text(encoding="utf-8")
     assert text.startswith("# What is wrong in the papers\n")
-    for claim in claims.list_claims("001"):
+    for claim in claims.list_claims("ke2017"):
         assert claim.id in text

@@ -27,11 +27,11 @@ def test_every_recurrent_layer_of_the_package_is_listed():
     ("name", "cell", "memory", "document"),
     [
         ("RNN", "rnn", "none", "all"),
-        ("GORU", "goru", "none", "000"),
-        ("MemGRU", "gru", "full", "000"),
-        ("SABLSTM", "lstm", "strided", "001"),
-        ("RelRNN", "rnn", "screened", "000"),
-        ("Transformer", "attention", "full", "003"),
+        ("GORU", "goru", "none", "kerg2020"),
+        ("MemGRU", "gru", "full", "kerg2020"),
+        ("SABLSTM", "lstm", "strided", "ke2017"),
+        ("RelRNN", "rnn", "screened", "kerg2020"),
+        ("Transformer", "attention", "full", "shen2019"),
     ],
 )
 def test_a_model_says_what_it_is_made_of(name, cell, memory, document):

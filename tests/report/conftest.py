@@ -119,10 +119,10 @@ def write_claims(path: Path) -> Path:
     """Two claims of two documents, with different verdicts."""
     claims = [
         {
-            "id": f"{document}.1",
+            "id": f"{paper}/1",
             "place": "Lemma 1",
-            "document": document,
-            "printed": f"statement of {document}",
+            "paper": paper,
+            "printed": f"statement of {paper}",
             "corrected": corrected,
             "measures": "the gap",
             "expected": verdict,
@@ -130,9 +130,9 @@ def write_claims(path: Path) -> Path:
             "numbers": {"gap": gap},
             "agrees": True,
         }
-        for document, verdict, corrected, gap in (
-            ("000", "holds", "", 0.125),
-            ("002", "holds with correction", "with a factor 2", float("inf")),
+        for paper, verdict, corrected, gap in (
+            ("kerg2020", "holds", "", 0.125),
+            ("miller2018", "holds with correction", "with a factor 2", float("inf")),
         )
     ]
     path.write_text(json.dumps(claims), encoding="utf-8")

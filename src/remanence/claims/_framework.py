@@ -1,8 +1,9 @@
-"""What a claim is: a statement of a document as a function that measures, and the verdict that follows."""
+"""What a claim is: a statement of a paper as a function that measures, and the verdict that follows."""
 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 
 from remanence import experiments
-from remanence._documents import DOCUMENTS
+from remanence._documents import PAPERS, paper_key
 from remanence._validate import one_of
 
 Verdict: TypeAlias = Literal["holds", "holds with correction", "fails as printed", "holds on stored runs"]
@@ -26,7 +27,7 @@ class StoredRun:
     Args:
         name: of the stored result.
         command: that runs it again.
-        scaled_down: what is smaller than in the document; empty if nothing is.
+        scaled_down: what is smaller than in the paper; empty if nothing is.
 
     Example:
         >>> print(StoredRun("copy", "remanence reproduce copy", "3 seeds"))
@@ -77,7 +78,7 @@ class Claim:
     """A statement, how it is measured, and the verdict that we expect.
 
     Args:
-        id: its name, such as ``"002.lemma1"``; the part before the dot is the document.
+        id: its name, such as ``"miller2018/lemma1"``; the part before the slash is the paper's key.
         place: where it stands.
         printed: the statement as printed, in our words.
         corrected: what is true instead; empty if nothing needs correction.
@@ -90,7 +91,7 @@ class Claim:
 
     Example:
         >>> from remanence import claims
-        >>> claims.list_claims(only="004.4.1")[0].expected
+        >>> claims.list_claims(only="notes/4.1")[0].expected
         'holds'
     """
 
@@ -106,9 +107,15 @@ class Claim:
     stored: str = ""
 
     @property
+    def paper(self) -> str:
+        """The paper's key."""
+        return self.id.partition("/")[0]
+
+    @property
     def document(self) -> str:
-        """The document's number."""
-        return self.id.partition(".")[0]
+        """The old name of :attr:`paper`."""
+        warnings.warn("`Claim.document` is now `Claim.paper`", DeprecationWarning, stacklevel=2)
+        return self.paper
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,7 @@ class Result:
 
     Example:
         >>> from remanence import claims
-        >>> claims.verify(only="004.4.1", quick=True)[0].agrees
+        >>> claims.verify(only="notes/4.1", quick=True)[0].agrees
         True
     """
 
@@ -137,7 +144,7 @@ class Result:
         fields = {name: value for name, value in asdict(self.claim).items() if name != "check"}
         measured = {"verdict": self.verdict, "numbers": dict(self.numbers), "seconds": self.seconds}
         source = None if self.source is None else asdict(self.source)
-        return {**fields, "document": self.claim.document, **measured, "source": source, "agrees": self.agrees}
+        return {**fields, "paper": self.claim.paper, **measured, "source": source, "agrees": self.agrees}
 
 
 _REGISTRY: dict[str, Claim] = {}
@@ -200,24 +207,48 @@ def _load(id: str, stored: str) -> dict[str, Any]:
         raise ValueError(f"claim {id} reads the stored result {stored!r}, which cannot be read: {error}") from error
 
 
-def list_claims(document: str | None = None, only: str | None = None) -> list[Claim]:
-    """The claims, in order of their ids.
+def list_claims(paper: str | None = None, only: str | None = None, *, document: str | None = None) -> list[Claim]:
+    """The claims, paper by paper, in order of their ids.
 
     Args:
-        document: ``"000"`` to ``"004"``; ``None`` for all.
-        only: one id.
+        paper: ``"kerg2020"``, ``"ke2017"``, ``"miller2018"``, ``"shen2019"`` or ``"notes"``, or the number under which
+            it went before, ``"000"`` to ``"004"``; ``None`` for all.
+        only: one id; an old one such as ``"002.lemma1"`` is understood.
+        document: the old name of ``paper``.
 
     Example:
         >>> from remanence import claims
-        >>> {claim.document for claim in claims.list_claims(document="002")}
-        {'002'}
+        >>> {claim.paper for claim in claims.list_claims("miller2018")}
+        {'miller2018'}
+        >>> claims.list_claims(only="002.lemma1")[0].id
+        'miller2018/lemma1'
     """
     if document is not None:
-        one_of("document", document, DOCUMENTS)
+        warnings.warn("`document` is now called `paper`", DeprecationWarning, stacklevel=2)
+        paper = document
+    chosen = list(_REGISTRY.values())
+    if paper is not None:
+        key = paper_key(paper)
+        chosen = [claim for claim in chosen if claim.paper == key]
     if only is not None:
-        one_of("only", only, sorted(_REGISTRY))
-    chosen = (claim for claim in _REGISTRY.values() if document in (None, claim.document))
-    return sorted((claim for claim in chosen if only in (None, claim.id)), key=lambda claim: claim.id)
+        id = one_of("only", present_id(only), sorted(_REGISTRY))
+        chosen = [claim for claim in chosen if claim.id == id]
+    order = list(PAPERS)
+    return sorted(chosen, key=lambda claim: (order.index(claim.paper), claim.id))
+
+
+def present_id(id: str) -> str:
+    """The id that a claim has today; ids of before began with the paper's number and a dot.
+
+    Example:
+        >>> present_id("000.table2"), present_id("kerg2020/table2")
+        ('kerg2020/table2', 'kerg2020/table2')
+    """
+    number, dot, rest = id.partition(".")
+    known = any(paper.number == number for paper in PAPERS.values())
+    if not (dot and known):
+        return id
+    return f"{paper_key(number)}/{rest}"
 
 
 def measure(claim: Claim, quick: bool = False) -> Result:
@@ -231,28 +262,34 @@ def measure(claim: Claim, quick: bool = False) -> Result:
 
 
 def verify(
-    document: str | None = None,
+    paper: str | None = None,
     only: str | None = None,
     quick: bool = False,
     observer: Callable[[Result], None] | None = None,
+    *,
+    document: str | None = None,
 ) -> list[Result]:
     """Measures the claims.
 
     Args:
-        document: as in :func:`list_claims`.
+        paper: as in :func:`list_claims`.
         only: as in :func:`list_claims`.
         quick: smaller instances, under a minute for everything.
         observer: gets every result as soon as it is there.
+        document: the old name of ``paper``.
 
     Raises:
         ValueError: a stored result that a claim reads is not there; before anything is measured.
 
     Example:
         >>> from remanence import claims
-        >>> [result.verdict for result in claims.verify(only="004.2.1", quick=True)]
+        >>> [result.verdict for result in claims.verify(only="notes/2.1", quick=True)]
         ['holds']
     """
-    chosen = list_claims(document, only)
+    if document is not None:
+        warnings.warn("`document` is now called `paper`", DeprecationWarning, stacklevel=2)
+        paper = document
+    chosen = list_claims(paper, only)
     for claim in chosen:
         if claim.stored:
             _load(claim.id, claim.stored)

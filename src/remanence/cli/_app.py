@@ -66,17 +66,20 @@ def demo(
 
 @app.command()
 def verify(
-    document: Annotated[str | None, typer.Option(help="Only this document: 000 to 004.")] = None,
+    paper: Annotated[
+        str | None,
+        typer.Option("--paper", "--document", help="Only this paper: kerg2020, ke2017, miller2018, shen2019 or notes."),
+    ] = None,
     only: Annotated[str | None, typer.Option(help="Only the claim of this id.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller instances: under a minute.")] = False,
     page: Annotated[Path | None, typer.Option(help="Also write the results into this Markdown file.")] = None,
     json: Json = False,
 ) -> None:
-    """Measure every claim of the documents; fail if a verdict is not the expected one."""
+    """Measure the claims of the papers; fail if a verdict is not the expected one."""
     from remanence.cli.verify import run_verify
 
     try:
-        as_expected = run_verify(document, only, quick, json, page)
+        as_expected = run_verify(paper, only, quick, json, page)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     if not as_expected:

@@ -34,8 +34,8 @@ def show_models(as_json: bool) -> None:
         table.add_row(*(Text(_plain(value)) for value in row.values()))
     console = Console()
     console.print(table)
-    for number, reference in DOCUMENTS.items():
-        console.print(f"{number}  {reference}", style="dim", highlight=False)
+    for key, reference in DOCUMENTS.items():
+        console.print(f"{key:<10}  {reference}", style="dim", highlight=False)
 
 
 def _plain(text: str) -> str:

@@ -1,4 +1,4 @@
-"""``remanence verify``: every claim of the documents measured, with the verdict beside the expected one."""
+"""``remanence verify``: the claims of the papers measured, with the verdict beside the expected one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from remanence import claims
-from remanence._documents import DOCUMENTS
+from remanence._documents import PAPERS
 from remanence.claims import Result, StoredRun
 
 STYLES = {
@@ -23,19 +23,19 @@ STYLES = {
 }
 
 
-def run_verify(document: str | None, only: str | None, quick: bool, as_json: bool, page: Path | None) -> bool:
+def run_verify(paper: str | None, only: str | None, quick: bool, as_json: bool, page: Path | None) -> bool:
     """Measures, prints, and says whether every verdict is the expected one.
 
     Example:
-        >>> run_verify(None, "004.4.1", quick=True, as_json=True, page=None)
+        >>> run_verify(None, "notes/4.1", quick=True, as_json=True, page=None)
         [
           {
-            "id": "004.4.1",
+            "id": "notes/4.1",
         ...
         True
     """
     console = Console(stderr=as_json)
-    expected = len(claims.list_claims(document, only))
+    expected = len(claims.list_claims(paper, only))
     with Progress(*_COLUMNS, console=console, transient=True, disable=not console.is_terminal) as progress:
         job = progress.add_task("", total=expected)
 
@@ -44,7 +44,7 @@ def run_verify(document: str | None, only: str | None, quick: bool, as_json: boo
             if not as_json:
                 _show(result, progress.console)
 
-        results = claims.verify(document, only, quick, observe)
+        results = claims.verify(paper, only, quick, observe)
     if page is not None:
         page.write_text(markdown(results), encoding="utf-8")
     if as_json:
@@ -59,7 +59,7 @@ _COLUMNS = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn
 
 def _show(result: Result, console: Console) -> None:
     """Two lines or more: which claim, its verdict and place; below, what was measured."""
-    head = Text(f"{result.claim.id:<24} ")
+    head = Text(f"{result.claim.id:<34} ")
     head.append(f"{result.verdict:<22}", style=STYLES[result.verdict])
     if not result.agrees:
         head.append(f" (expected: {result.claim.expected})", style="bold red")
@@ -111,9 +111,11 @@ def markdown(results: list[Result]) -> str:
     """
     wrong = [result for result in results if result.verdict in ("holds with correction", "fails as printed")]
     lines = ["# What is wrong in the papers", "", _INTRODUCTION, "", f"{summary(results)}.", ""]
-    for document in sorted({result.claim.document for result in wrong}):
-        lines += [f"## Document {document}", "", f"{DOCUMENTS[document]}.", ""]
-        for result in (r for r in wrong if r.claim.document == document):
+    for key, paper in PAPERS.items():
+        of_paper = [result for result in wrong if result.claim.paper == key]
+        if of_paper:
+            lines += [f"## {paper.name}", "", f"{paper.reference}.", ""]
+        for result in of_paper:
             lines += [*_entry(result), ""]
     lines += _table("What holds as printed", [result for result in results if result.verdict == "holds"])
     on_runs = [result for result in results if result.verdict == "holds on stored runs"]

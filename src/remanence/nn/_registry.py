@@ -23,11 +23,11 @@ _RECURRENT: tuple[type[RecurrentLayer], ...] = (
     *(MemRNN, MemLSTM, MemGRU, SABRNN, SABLSTM, SABGRU, RelRNN, RelLSTM, RelGRU),
 )
 
-# What is not a cell with a memory says here what it is made of: cell, memory, document.
+# What is not a cell with a memory says here what it is made of: cell, memory, paper.
 _OTHERS: dict[type[nn.Module], tuple[str, str, str]] = {
-    Transformer: ("attention", "full", "003"),
-    CausalConvolution: ("convolution", "window", "002"),
-    TruncatedRNN: ("any", "window", "002"),
+    Transformer: ("attention", "full", "shen2019"),
+    CausalConvolution: ("convolution", "window", "miller2018"),
+    TruncatedRNN: ("any", "window", "miller2018"),
 }
 
 
@@ -38,7 +38,8 @@ class ModelInfo:
     Attributes:
         name: of the class in :mod:`remanence.nn`.
         summary: the first line of its documentation.
-        document: number of the document that describes it; ``"all"`` for the cells that all of them use.
+        document: key of the paper that describes it, such as ``"kerg2020"``; ``"all"`` for the cells that all of them
+            use.
         cell: what makes one step: ``"rnn"``, ``"lstm"``, ``"gru"``, ``"goru"``, ...; ``"any"`` for a wrapper.
         memory: which past states may be attended: ``"none"``, ``"full"``, ``"strided"``, ``"screened"``; a Transformer
             sees the past in full, convolutions and truncated layers through a window.
@@ -46,7 +47,7 @@ class ModelInfo:
     Example:
         >>> info = next(info for info in list_models() if info.name == "RelLSTM")
         >>> info.cell, info.memory, info.document
-        ('lstm', 'screened', '000')
+        ('lstm', 'screened', 'kerg2020')
     """
 
     name: str

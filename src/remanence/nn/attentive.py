@@ -25,7 +25,7 @@ class MemRNN(RNN):
         torch.Size([1, 2, 5, 8])
     """
 
-    document, fixed = "000", ("memory", "max_steps")
+    document, fixed = "kerg2020", ("memory", "max_steps")
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class MemLSTM(LSTM):
         torch.Size([1, 2, 4, 8])
     """
 
-    document, fixed = "000", ("memory", "max_steps")
+    document, fixed = "kerg2020", ("memory", "max_steps")
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class MemGRU(GRU):
         torch.Size([5, 2, 8])
     """
 
-    document, fixed = "000", ("memory", "max_steps")
+    document, fixed = "kerg2020", ("memory", "max_steps")
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class RelRNN(RNN):
         (torch.Size([1, 2, 4, 8]), torch.Size([1, 2, 2, 8]))
     """
 
-    document, fixed = "000", ("memory", "max_steps")
+    document, fixed = "kerg2020", ("memory", "max_steps")
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class RelLSTM(LSTM):
         (torch.Size([50, 2, 8]), torch.Size([1, 2, 8]), True)
     """
 
-    document, fixed = "000", ("memory", "max_steps")
+    document, fixed = "kerg2020", ("memory", "max_steps")
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ class RelGRU(GRU):
         torch.Size([50, 2, 8])
     """
 
-    document, fixed = "000", ("memory", "max_steps")
+    document, fixed = "kerg2020", ("memory", "max_steps")
 
     def __init__(
         self,

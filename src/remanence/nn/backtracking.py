@@ -71,7 +71,7 @@ class SABRNN(RNN):
         torch.Size([1, 2, 4, 8])
     """
 
-    document, fixed = "001", ("memory",)
+    document, fixed = "ke2017", ("memory",)
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class SABLSTM(LSTM):
         torch.Size([50, 2, 16])
     """
 
-    document, fixed = "001", ("memory",)
+    document, fixed = "ke2017", ("memory",)
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class SABGRU(GRU):
         torch.Size([50, 2, 8])
     """
 
-    document, fixed = "001", ("memory",)
+    document, fixed = "ke2017", ("memory",)
 
     def __init__(
         self,

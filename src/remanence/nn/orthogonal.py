@@ -33,7 +33,7 @@ class OrthRNN(RNN):
         tensor(True)
     """
 
-    document = "000"
+    document = "kerg2020"
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class ExpRNN(RNN):
         tensor(True)
     """
 
-    document = "000"
+    document = "kerg2020"
     updates: Tensor
 
     def __init__(
@@ -205,7 +205,7 @@ class GORU(RecurrentLayer):
     """
 
     cell = "goru"
-    document = "000"
+    document = "kerg2020"
     fixed = ("recurrent_init",)
 
     def __init__(

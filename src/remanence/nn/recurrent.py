@@ -134,7 +134,7 @@ class HDetachLSTM(LSTM):
         torch.Size([5, 2, 8])
     """
 
-    document = "000"
+    document = "kerg2020"
     fixed = ("cuts",)
 
     def __init__(

@@ -59,7 +59,7 @@ class StableRNN(RNN):
         True
     """
 
-    document = "002"
+    document = "miller2018"
     fixed = _NO_MEMORY
 
     def __init__(
@@ -153,7 +153,7 @@ class StableLSTM(LSTM):
         (True, 'max(|c|, |h|)')
     """
 
-    document = "002"
+    document = "miller2018"
     fixed = _NO_MEMORY
 
     def __init__(

@@ -56,7 +56,7 @@ def write_report(
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     claims = Path(folder) / "verify.json"
-        ...     _ = claims.write_text('[{"id": "004.1", "document": "004", "verdict": "holds", "agrees": true}]')
+        ...     _ = claims.write_text('[{"id": "notes/1.1", "paper": "notes", "verdict": "holds", "agrees": true}]')
         ...     write_report([claims], Path(folder) / "report.html").name
         'report.html'
     """

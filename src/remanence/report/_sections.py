@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from remanence._documents import DOCUMENTS
+from remanence._documents import PAPERS, paper_key
 from remanence.report._comparison import Comparison
 from remanence.report._comparison_section import comparison_section
 from remanence.report._curve_sections import information_section, record_section
@@ -29,18 +29,17 @@ def claims_section(claims: Sequence[dict[str, Any]]) -> Section:
         Column("verdict", numeric=False),
     )
     rows = [_claim_row(claim) for claim in claims]
-    known = [
-        f"{name}: {text}" for name, text in DOCUMENTS.items() if any(str(c.get("document")) == name for c in claims)
-    ]
-    documents = "".join(f"<li>{escape(text)}</li>" for text in known)
-    body = filtered_table(columns, rows, "Claims of the documents", "claims")
+    present = {_paper_of(claim) for claim in claims}
+    known = [f"{key}: {paper.reference}" for key, paper in PAPERS.items() if key in present]
+    papers = "".join(f"<li>{escape(text)}</li>" for text in known)
+    body = filtered_table(columns, rows, "Claims of the papers", "claims")
     said = [(claim_findings(claims), "")]
     return Section(
         "claims",
         "Claims",
-        f"{number_of(len(claims), 'claim')} of the documents, measured",
+        f"{number_of(len(claims), 'claim')} of the papers, measured",
         said,
-        f'<ul class="small">{documents}</ul>{body}',
+        f'<ul class="small">{papers}</ul>{body}',
     )
 
 
@@ -59,7 +58,16 @@ def _claim_row(claim: Mapping[str, Any]) -> tuple[dict[str, str], list[Entry]]:
         Entry(measured or ABSENT, note=str(claim.get("measures", ""))),
         Entry(shown, kind=f"verdict {kind}" if claim.get("agrees") is True else "verdict unexpected"),
     ]
-    return {"document": str(claim.get("document", "")), "verdict": verdict}, row
+    return {"paper": _paper_of(claim), "verdict": verdict}, row
+
+
+def _paper_of(claim: Mapping[str, Any]) -> str:
+    """The key of the claim's paper; verdicts of before have its number, as ``document``."""
+    named = str(claim.get("paper") or claim.get("document") or "")
+    try:
+        return paper_key(named)
+    except ValueError:
+        return named
 
 
 def _claimed(value: Any) -> str:

@@ -159,7 +159,7 @@ def filtered_table(
         kind: as in :func:`table`.
 
     Example:
-        >>> filtered_table([Column("id")], [({"document": "000"}, [Entry("x")])], "claims", "").count("<select")
+        >>> filtered_table([Column("id")], [({"paper": "kerg2020"}, [Entry("x")])], "claims", "").count("<select")
         1
     """
     names = list(dict.fromkeys(name for attributes, _ in rows for name in attributes))

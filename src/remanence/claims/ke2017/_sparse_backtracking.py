@@ -1,4 +1,4 @@
-"""Document 001: which states sparse attentive backtracking reads, who gets gradient, and what it costs."""
+"""Ke et al. 2017: which states sparse attentive backtracking reads, who gets gradient, and what it costs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from remanence import nn
+from remanence.claims._framework import Evidence, claim
 from remanence.ops.reference import scan
-
-from ._framework import Evidence, claim
 
 ROUNDING = 1e-10
 _BY_ROUNDING = f"{ROUNDING:g}: two float64 computations of the same sums in another order"
@@ -44,7 +43,7 @@ def _last_read(layer: nn.SABRNN, x: Tensor) -> tuple[set[int], set[int]]:
 
 
 @claim(
-    "001.receivers",
+    "ke2017/receivers",
     place="section 3.5, Eqs 2 to 4",
     printed="all but the k_top best states are masked out, and gradient flows to those with a positive weight alone",
     corrected=(
@@ -64,7 +63,7 @@ def exactly_k_states_get_gradient(quick: bool) -> Evidence:
 
 
 @claim(
-    "001.windows",
+    "ke2017/windows",
     place="section 3.1 and figure 2",
     printed="gradient that reaches a stored state goes on for a truncated window around it, k_trunc steps at most",
     measures="states with gradient against the windows of the states read, k_trunc = 5",
@@ -95,7 +94,7 @@ def _change_with_query(score: str) -> float:
 
 
 @claim(
-    "001.query",
+    "ke2017/query",
     place="Eqs 1 and 2",
     printed="a_i(t) is the salience of state i at the present time t: what is read depends on the present state",
     corrected=(
@@ -114,7 +113,7 @@ def selection_ignores_the_query(quick: bool) -> Evidence:
 
 
 @claim(
-    "001.zero-gradient",
+    "ke2017/zero-gradient",
     place="Eq. 1",
     printed="w_2 and the bias are learned",
     corrected="w_2 and a bias shared by all states get a gradient of exactly zero",
@@ -137,7 +136,7 @@ def query_weights_are_never_learned(quick: bool) -> Evidence:
 
 
 @claim(
-    "001.constant-read",
+    "ke2017/constant-read",
     place="figure 3",
     printed="attention is computed anew at every step, one row of the figure per step",
     corrected="between two writes to the memory all rows are identical",
@@ -178,7 +177,7 @@ def quadratic_definition(layer: nn.SABRNN, x: Tensor, top_k: int, every: int) ->
 
 
 @claim(
-    "001.linear-time",
+    "ke2017/linear-time",
     place="section 7.1",
     printed="the forward pass can be done in time linear in t, although the published code is quadratic",
     measures=(
@@ -199,7 +198,7 @@ def keeping_the_best_is_exact(quick: bool) -> Evidence:
 
 
 @claim(
-    "001.complexity",
+    "ke2017/complexity",
     place="section 7.1",
     printed="forward O(t n^2) in time; inference O(t n) in space",
     corrected=(
@@ -226,7 +225,7 @@ TABLE_3 = (0.359, 0.197)
 
 
 @claim(
-    "001.table3",
+    "ke2017/table3",
     place="Table 3, row of full BPTT",
     printed="an accuracy of 35.9 % comes with a cross entropy of 0.197",
     corrected=(

@@ -1,22 +1,14 @@
-"""Heat maps of attention: figures 1, 7 and 9 to 11 of document 000 and figure 3 of 001, on stored runs."""
+"""Kerg et al. 2020, figures 1, 7 and 9 to 11: heat maps of attention, on stored runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from ._framework import Evidence, stored_claim
+from remanence.claims._framework import Evidence, stored_claim
+from remanence.claims._stored_runs import run_of
 
 RECENT = 10
-STAGES = ("1000", "6000", "24000")
-
-
-def run_of(results: Mapping[str, Any], arm: str) -> dict[str, Any]:
-    """The run of an arm of the stored result ``attention``."""
-    found = [run for run in results["runs"] if run["arm"] == arm]
-    if not found:
-        raise ValueError(f"the stored result 'attention' has no run of {arm}")
-    return found[0]
 
 
 def share(results: Mapping[str, Any], arm: str) -> float:
@@ -26,7 +18,7 @@ def share(results: Mapping[str, Any], arm: str) -> float:
 
 
 @stored_claim(
-    "000.figure1-denoise",
+    "kerg2020/figure1-denoise",
     stored="attention",
     place="section 3.3, figure 1 right",
     printed="with full attention on Denoise, too, only a sparse subset of the past is relevant, and attention shows it",
@@ -40,7 +32,7 @@ def attention_finds_scattered_symbols(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.figure7-9",
+    "kerg2020/figure7-9",
     stored="attention",
     place="section 5.2, figures 7 and 9",
     printed="attention is dense on PTB and MNIST, where it is sparse on Copy and Denoise",
@@ -57,7 +49,7 @@ def attention_is_dense_where_all_counts(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.figure10-11",
+    "kerg2020/figure10-11",
     stored="attention",
     place="appendix C, figures 10 and 11",
     printed="with the short-term buffer alone (rho = 0), attention on Copy and Denoise is a band",
@@ -71,20 +63,3 @@ def buffer_alone_is_a_band(results: Mapping[str, Any]) -> Evidence:
         numbers[f"accuracy, {task}"] = run_of(results, f"{task}-RelRNN")["accuracy"]
         numbers[f"accuracy with full attention, {task}"] = run_of(results, f"{task}-MemRNN")["accuracy"]
     return Evidence(all(numbers[f"farthest, {task}"] == RECENT - 1 for task in ("copy", "denoise")), numbers=numbers)
-
-
-@stored_claim(
-    "001.figure3",
-    stored="attention",
-    place="section 4, figure 3",
-    printed="SAB's attention on Copy quickly focuses on the first ten steps, which hold the digits",
-    measures="share of the answering steps' attention on the steps that show a symbol after each stage",
-    tolerance="above one half in the end, and more than in the beginning",
-    assumptions="T = 50, short sequences first; 'even' is the share of such steps among all that are ever stored",
-)
-def sparse_attention_focuses(results: Mapping[str, Any]) -> Evidence:
-    runs = {stage: run_of(results, f"copy-SABLSTM-{stage}") for stage in STAGES}
-    found = {f"{stage} updates": run["on_symbols"] for stage, run in runs.items()}
-    first, *_, last = found.values()
-    numbers = {**found, "even": runs[STAGES[-1]]["even"], "accuracy": runs[STAGES[-1]]["accuracy"]}
-    return Evidence(last > 0.5 and last > first, numbers=numbers)

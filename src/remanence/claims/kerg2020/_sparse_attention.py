@@ -1,4 +1,4 @@
-"""Document 000, appendix A.4 and section 4: sparse attention, the screening algorithm, and what memory costs."""
+"""Kerg et al. 2020, appendix A.4 and section 4: sparse attention, the screening algorithm, and what memory costs."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import torch
 from torch import Tensor
 
 from remanence import nn, ops, theory
+from remanence.claims._framework import Evidence, claim
 from remanence.probes._meter import peak_bytes
 from remanence.probes._paths import leaking_macro_state
 from remanence.theory._sparse import random_sets
 
-from ._framework import Evidence, claim
-from ._paths_000 import run_scan
+from ._gradient_paths import run_scan
 
 _INEQUALITY = "none: an inequality, with one part in 10^9 for rounding"
 
 
 @claim(
-    "000.theorem2",
+    "kerg2020/theorem2",
     place="Theorem 2",
     printed="with kappa-sparse attention of depth d and a positive eigenvalue, the norm is at least of order kappa^-d",
     corrected="at least lambda^d kappa^-(d+1): d Jacobians, d + 1 reads, recurrent edges with weight 1",
@@ -46,7 +46,7 @@ def sparse_lower_bound(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.remark21",
+    "kerg2020/remark21",
     place="Remark 21",
     printed="the positive eigenvalue is a mild restriction: an odd n has a real one, and the bound extends beyond it",
     corrected="a positive eigenvalue is sufficient, not necessary; a negative one may cancel the gradient altogether",
@@ -62,7 +62,7 @@ def negative_eigenvalues_may_cancel(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.theorem2-growth",
+    "kerg2020/theorem2-growth",
     place="Theorem 2, the conclusion",
     printed="a lower bound that does not fall with T gives stable gradients",
     corrected="it excludes vanishing and nothing else: steps that attend to themselves make the gradient explode",
@@ -88,7 +88,7 @@ def _uniform_rel(value: float, recent: int, relevant: int) -> nn.RelRNN:
 
 
 @claim(
-    "000.section4",
+    "kerg2020/section4",
     place="section 4, the guarantee",
     printed="the screened layer has |grad L| = Omega(1 / (rho + nu)^d) for all t",
     corrected=(
@@ -131,7 +131,7 @@ def screening_delay(recent: int, relevant: int) -> tuple[int, int]:
 
 
 @claim(
-    "000.algorithm1",
+    "kerg2020/algorithm1",
     place="Algorithm 1, line 6",
     printed="h_{t-rho} is screened at step t",
     corrected="h_{t-nu}: the state that leaves the buffer, whose relevance is complete; the same exactly when nu = rho",
@@ -148,7 +148,7 @@ def states_are_screened_as_they_leave(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.overflow",
+    "kerg2020/overflow",
     place="Eq. 2 with s = h + c, Tables 7 and 8 (modReLU)",
     printed="s = h + c works with any cell",
     corrected="with an unbounded cell it grows without bound; (h + c) / 2 does not",
@@ -180,7 +180,7 @@ def _first_not_finite(layer: nn.RecurrentLayer, spec: ops.ScanSpec, x: Tensor) -
 
 
 @claim(
-    "000.first-scores",
+    "kerg2020/first-scores",
     place="section 4, the relevance score beta",
     printed="beta compares all states alike",
     corrected=(
@@ -226,7 +226,7 @@ def _growth(make: type[nn.RecurrentLayer], lengths: tuple[int, int], **options: 
 
 
 @claim(
-    "000.memory",
+    "kerg2020/memory",
     place="sections 4 and 6, figure 2 centre",
     printed="training memory grows linearly with T for the screened layer and quadratically for naive full attention",
     measures="exponent of the peak of live bytes between T = 128 and 512 (64 and 256 when quick), plain autograd",
@@ -247,7 +247,7 @@ def training_memory_grows(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.state-memory",
+    "kerg2020/state-memory",
     place="section 4",
     printed="the memory of the screened layer is constant in T",
     measures="bytes of the state after 20, 200 and 2,000 steps; a full memory's beside it",

@@ -1,4 +1,4 @@
-"""Document 000, appendix A.3: uniform attention, from the combinatorics to Theorem 1."""
+"""Kerg et al. 2020, appendix A.3: uniform attention, from the combinatorics to Theorem 1."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from remanence import nn, theory
+from remanence.claims._framework import Evidence, claim
 
-from ._framework import Evidence, claim
-from ._paths_000 import run_scan
+from ._gradient_paths import run_scan
 
 ROUNDING = 1e-9
 _BY_ROUNDING = f"{ROUNDING:g}, relative: float64 sums of up to a few hundred terms"
@@ -23,7 +23,7 @@ def _error(have: float, want: float) -> float:
 
 
 @claim(
-    "000.lemma09",
+    "kerg2020/lemma09",
     place="Lemma 9",
     printed="omega(s) = S_1^s / s! + sum_l delta_{s-l,0} omega(l): the coefficients depend on s - l alone",
     measures="relative error of the recursion for s up to 8, delta from D(z) = 1 - exp(sum (-1)^l S_l z^l / l)",
@@ -41,7 +41,7 @@ def omega_by_recursion(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.eq149",
+    "kerg2020/eq149",
     place="Remark 11, Eqs 144 to 149",
     printed="the constant of omega(4) is -(S_4 + 2 S_2^2) / 8",
     corrected="it is -(2 S_4 + S_2^2) / 8: (2, 2) is counted twice, since both its factors have the same multiplicity",
@@ -61,7 +61,7 @@ def constant_of_omega_four(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.remark12",
+    "kerg2020/remark12",
     place="Remark 12",
     printed="the delta are made of S_j with j >= 2, which converge; delta_{1,0} = 0",
     measures="delta_{1,0}, and how much delta_{2..6,0} still move from T = 10^3 to 10^4 and from 10^4 to 10^5",
@@ -75,7 +75,7 @@ def deltas_converge(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.proposition3",
+    "kerg2020/proposition3",
     place="Proposition 3",
     printed="omega(s) = sum_r psi_{s-r} S_1^r / r!, psi summed over parts in falling order (partitions)",
     corrected="psi sums over all orders (compositions); the two agree up to s = 4 and part at s = 5",
@@ -103,7 +103,7 @@ def _asymptotic_sums(t: int, end: float, degree: int) -> list[float]:
 
 
 @claim(
-    "000.remark13",
+    "kerg2020/remark13",
     place="Remark 13",
     printed="omega(s) ~ (ln T)^s / s! + sum psi (ln T)^r / r! as T grows",
     measures="ratio of both sides, s = 3, t = 2, at T = 10^4, 10^16, 10^64",
@@ -122,7 +122,7 @@ def omega_grows_with_the_logarithm(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.eq129",
+    "kerg2020/eq129",
     place="Eqs 129 and 220",
     printed="chi_{0:k}(s) = 1_{k=s} + sum_i theta_{0:k-i}(s-i) / (t+k-i)",
     measures="greatest relative error over t, k <= 12 and s <= k",
@@ -141,7 +141,7 @@ def chi_by_theta(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.lemma10",
+    "kerg2020/lemma10",
     place="Lemma 10",
     printed="theta_{0:k}(s) lies between two binomial sums of omega, for all k >= s >= 1",
     measures="violations over t <= 4, k <= 16, s <= 6",
@@ -160,7 +160,7 @@ def theta_is_enclosed(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.lemma11",
+    "kerg2020/lemma11",
     place="Lemma 11",
     printed="chi_{0:k}(s) lies between two binomial sums of omega, for all s >= 0 and k >= 1",
     corrected="for k >= s; below, chi is 0 and the lower bound is not",
@@ -183,7 +183,7 @@ def chi_is_enclosed(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.lemma12",
+    "kerg2020/lemma12",
     place="Lemma 12",
     printed="chi differs from its lower bound by Theta(1/T), for every s",
     corrected="by 0 at s = 0, O(T^-2) at s = 1, Theta(1/T) at s = 2, and (ln T)^(s-2) / T after",
@@ -205,7 +205,7 @@ def remainder_of_chi(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.remark15",
+    "kerg2020/remark15",
     place="Remark 15, Eq. 216",
     printed="the difference between Lemma 10's bounds converges to zero as T grows",
     corrected="it tends to 2/t at s = 2 and grows with ln T from s = 3 on",
@@ -224,7 +224,7 @@ def bounds_do_not_meet(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.eq121",
+    "kerg2020/eq121",
     place="Remark 8, Eq. 121",
     printed="with uniform attention and a linear cell, ds_{t+k}/dh_t = sum_s V^s chi_{0:k}(s)",
     measures="relative difference from autograd through the real layer with v_a = 0, and from p(lambda) in linear time",
@@ -262,7 +262,7 @@ def measured_exponent(eigenvalue: complex, end: int) -> float:
 
 
 @claim(
-    "000.proposition4",
+    "kerg2020/proposition4",
     place="Proposition 4, Eq. 248",
     printed="each eigenvalue's part behaves as c / T + c' T^(lambda - 1): exponent max(-1, Re lambda - 1)",
     corrected=(
@@ -286,7 +286,7 @@ def exponent_of_uniform_attention(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.theorem1",
+    "kerg2020/theorem1",
     place="Theorem 1",
     printed="for normal V with eigenvalues of modulus below 1 the norm of ds_T/dh_t is Omega(1/T)",
     corrected="Omega(1/T) if some eigenvalue has |lambda - 1/2| <= 1/2; V = -I/2 falls as T^(-4/3)",
@@ -307,7 +307,7 @@ def lower_bound_of_uniform_attention(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.remark17",
+    "kerg2020/remark17",
     place="Remark 17, Eq. 268",
     printed="normality is not needed: the Frobenius norm is at least the root of the sum of |eigenvalue|^2",
     measures="least ratio over random matrices V, and of p(V) against max |p(lambda)|",

@@ -1,4 +1,4 @@
-"""Document 000, section 5.3: policies in MiniGrid (Table 4), on stored runs."""
+"""Kerg et al. 2020, section 5.3: policies in MiniGrid (Table 4), on stored runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import hypot
 from statistics import fmean
 from typing import Any
 
-from ._framework import Evidence, Number, stored_claim
+from remanence.claims._framework import Evidence, Number, stored_claim
 
 LEARNT = 0.9
 ERRORS = 2
@@ -27,7 +27,7 @@ def returns(results: Mapping[str, Any], family: str, model: str, part: str) -> t
 
 
 @stored_claim(
-    "000.table4-memory",
+    "kerg2020/table4-memory",
     stored="minigrid",
     place="Table 4, MemoryS7",
     printed="a policy with RelLSTM learns MemoryS7, where guessing gets a half (0.94)",
@@ -41,7 +41,7 @@ def screened_policies_learn_what_needs_a_memory(results: Mapping[str, Any]) -> E
 
 
 @stored_claim(
-    "000.table4-doorkey",
+    "kerg2020/table4-doorkey",
     stored="minigrid",
     place="Table 4 and section 5.3, DoorKey",
     printed="learnt at 5x5 (0.93 to 0.94 by all three), RelLSTM gets 0.44 at 16x16, LSTM 0.09 and MemLSTM 0.31",
@@ -60,7 +60,7 @@ def screened_policies_find_the_key_in_larger_rooms(results: Mapping[str, Any]) -
 
 
 @stored_claim(
-    "000.table4-transfer",
+    "kerg2020/table4-transfer",
     stored="minigrid",
     place="Table 4, all larger environments",
     printed="in none of the larger environments does RelLSTM get less than LSTM or MemLSTM",

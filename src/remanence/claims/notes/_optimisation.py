@@ -1,4 +1,4 @@
-"""Document 004, questions 1, 2 and 4: recurrences, running averages, and two ways to keep weights small."""
+"""Lecture notes, questions 1, 2 and 4: recurrences, running averages, and two ways to keep weights small."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from remanence import nn, train
-
-from ._framework import Evidence, claim
+from remanence.claims._framework import Evidence, claim
 
 ROUNDING = 1e-12
 _BY_ROUNDING = f"{ROUNDING:g}: float64 sums of a few hundred terms of order one"
@@ -20,7 +19,7 @@ def _gap(have: Tensor, want: Tensor) -> float:
 
 
 @claim(
-    "004.1.1",
+    "notes/1.1",
     place="question 1.1",
     printed="h_t = W sigma(h_{t-1}) + U x_t + b and g_t = sigma(W g_{t-1} + U x_t + b) are the same: g_t = sigma(h_t)",
     measures="greatest difference of the layer, which is the second, from the first over 50 steps, from two starts",
@@ -60,7 +59,7 @@ def _state_jacobian(w: Tensor, inputs: Tensor, activation: Callable[[Tensor], Te
 
 
 @claim(
-    "004.1.2",
+    "notes/1.2",
     place="question 1.2",
     printed=(
         "if the greatest eigenvalue of W^T W is at most delta^2 / gamma^2, then |dh_T/dh_0| <= delta^T, which vanishes"
@@ -84,7 +83,7 @@ def small_weights_make_gradients_vanish(quick: bool) -> Evidence:
 
 
 @claim(
-    "004.1.3",
+    "notes/1.3",
     place="question 1.3",
     printed="a greatest eigenvalue above the limit is necessary and not sufficient for the gradient to explode",
     measures="growth of the norm over 30 linear steps: 2 I (explodes), a nilpotent matrix of norm 2 (does not), 0.9 I",
@@ -125,7 +124,7 @@ def momentum(gradients: Tensor, alpha: float, rates: Tensor, start: float = 0.0)
 
 
 @claim(
-    "004.2.1",
+    "notes/2.1",
     place="question 2.1",
     printed="momentum and a running average are the same with alpha = beta and epsilon = delta (1 - beta)",
     measures="difference of the updates; the same when the step changes half-way, and from v_0 = 1",
@@ -145,7 +144,7 @@ def momentum_is_a_running_average(quick: bool) -> Evidence:
 
 
 @claim(
-    "004.2.2",
+    "notes/2.2",
     place="question 2.2",
     printed="unrolled, the update is -delta (1 - beta) sum_i beta^(t-i) g_i",
     measures="greatest difference from the recursion over 100 steps",
@@ -160,7 +159,7 @@ def running_average_unrolled(quick: bool) -> Evidence:
 
 
 @claim(
-    "004.2.3",
+    "notes/2.3",
     place="question 2.3",
     printed="E[v_t] = E[g] (1 - beta^t) + delta, and (E[v_t] - delta) / (1 - beta^t) removes the bias",
     corrected="E[v_t] = E[g] (1 - beta^t), without the step size delta; v_t / (1 - beta^t) is unbiased",
@@ -195,7 +194,7 @@ def _train(make: Callable[[list[Tensor]], torch.optim.Optimizer], penalty: float
 
 
 @claim(
-    "004.4.1",
+    "notes/4.1",
     place="question 4.1",
     printed="for plain SGD an L2 penalty gamma is weight decay with lambda = 2 eta gamma",
     measures="difference of the weights after 50 steps: SGD, SGD with momentum, Adam",
@@ -220,7 +219,7 @@ def regularised_loss(losses: Tensor, theta: Tensor, gamma: float) -> Tensor:
 
 
 @claim(
-    "004.4.2",
+    "notes/4.2",
     place="question 4.2",
     printed=(
         "Adam with L2 takes the gradient of (sum of losses + gamma |theta|^2) / m, the penalty inside the mean over m"
@@ -259,7 +258,7 @@ def _shrink_in_adam(penalty: float, decay: float, steps: int) -> tuple[float, fl
 
 
 @claim(
-    "004.4.3a",
+    "notes/4.3a",
     place="question 4.3, Adam with L2",
     printed="in Adam with an L2 penalty the weights with small gradients shrink more than those with large ones",
     measures="mean of 200 weights that start at 1, after Adam with gamma = 0.01: gradients of 10^-3 against 10",
@@ -271,7 +270,7 @@ def adam_with_l2_shrinks_small_gradients_more(quick: bool) -> Evidence:
 
 
 @claim(
-    "004.4.3b",
+    "notes/4.3b",
     place="question 4.3, Adam with weight decay",
     printed="with decoupled decay the shrinking is proportional to the weight itself, whatever its gradients",
     measures="mean of 200 weights that start at 1 under decay 10^-3 a step: gradients of 10^-3 against 10",
@@ -286,7 +285,7 @@ def adam_with_decay_shrinks_alike(quick: bool) -> Evidence:
 
 
 @claim(
-    "004.4.3c",
+    "notes/4.3c",
     place="question 4.3, update rule",
     printed="the update divides by sqrt(r + delta)",
     corrected="Algorithm 8.7, to which the question refers, and torch divide by sqrt(r) + delta",
@@ -306,7 +305,7 @@ def adam_adds_delta_outside_the_root(quick: bool) -> Evidence:
 
 
 @claim(
-    "004.4.4",
+    "notes/4.4",
     place="question 4.4",
     printed="L2 regularisation makes weights sparse, which weight decay avoids",
     corrected="an L2 penalty shrinks weights and sets none to zero; an L1 penalty does",

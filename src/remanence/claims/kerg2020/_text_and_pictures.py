@@ -1,4 +1,4 @@
-"""Document 000, section 5.2: letters of the Penn Treebank and permuted MNIST (Table 3), on stored runs."""
+"""Kerg et al. 2020, section 5.2: letters of the Penn Treebank and permuted MNIST (Table 3), on stored runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
-from ._framework import Evidence, Number, stored_claim
+from remanence.claims._framework import Evidence, Number, stored_claim
 
 BITS = 0.05
 SHARE = 0.01
@@ -22,7 +22,7 @@ def tested(results: Mapping[str, Any], task: str, model: str, what: str) -> floa
 
 
 @stored_claim(
-    "000.table3-ptb",
+    "kerg2020/table3-ptb",
     stored="dense",
     place="Table 3, PTB",
     printed="RelRNN needs fewer bits a letter than RNN and orth-RNN (1.43; 1.56, 1.53), RelLSTM as many as LSTM (1.36)",
@@ -41,7 +41,7 @@ def screened_layers_on_letters(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.table3-pmnist",
+    "kerg2020/table3-pmnist",
     stored="dense",
     place="Table 3, pMNIST, and figure 8",
     printed="RelRNN beats RNN (92.8; 90.4 %) and RelLSTM beats LSTM (94.3; 91.1 %)",

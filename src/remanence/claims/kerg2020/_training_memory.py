@@ -1,11 +1,11 @@
-"""Document 000, section 6, figure 2 centre: memory of training against the length, on stored measurements."""
+"""Kerg et al. 2020, section 6, figure 2 centre: memory of training against the length, on stored measurements."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from ._framework import Evidence, Number, stored_claim
+from remanence.claims._framework import Evidence, Number, stored_claim
 
 _MEASURES = "order of a + b T + c T^2 fitted to the peak of live bytes from T = 200 to 2000, plain torch and our kernel"
 _ORDER = "an order is the highest whose term makes up a fifth at T = 2000"
@@ -25,7 +25,7 @@ def _numbers(results: Mapping[str, Any], *models: str) -> dict[str, Number]:
 
 
 @stored_claim(
-    "000.figure2-memory-full",
+    "kerg2020/figure2-memory-full",
     stored="memory",
     place="section 6, figure 2 centre",
     printed="the memory of full attention (MemRNN) grows quadratically with T",
@@ -40,7 +40,7 @@ def full_attention_is_quadratic(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.figure2-memory-sab",
+    "kerg2020/figure2-memory-sab",
     stored="memory",
     place="sections 4 and 6, figure 2 centre",
     printed="SAB's memory is quadratic in T too: storing one state in ten gains a constant factor over MemRNN",
@@ -56,7 +56,7 @@ def sparse_attention_gains_a_constant(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.figure2-memory-screened",
+    "kerg2020/figure2-memory-screened",
     stored="memory",
     place="section 6, figure 2 centre",
     printed="the memory of RelLSTM grows linearly with T, as that of RNN and LSTM does",

@@ -1,4 +1,4 @@
-"""Document 000, Tables 1, 2 and 5: models beside RelRNN, RelLSTM and LSTM, on stored runs."""
+"""Kerg et al. 2020, Tables 1, 2 and 5: models beside RelRNN, RelLSTM and LSTM, on stored runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
-from ._framework import Evidence, Number, stored_claim
+from remanence.claims._framework import Evidence, Number, stored_claim
 
 SOLVED = 0.99
 ALIKE = 0.02
@@ -48,7 +48,7 @@ def _transfer(results: Mapping[str, Any], model: str) -> dict[str, float]:
 
 
 @stored_claim(
-    "000.table5-others",
+    "kerg2020/table5-others",
     stored="others",
     place="Table 5, T = 100, orth-RNN and MemRNN",
     printed="orth-RNN and MemRNN solve Copy at T = 100",
@@ -62,7 +62,7 @@ def others_solve_copy(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.table2-full",
+    "kerg2020/table2-full",
     stored="others",
     place="Table 2, T = 100, MemRNN",
     printed="MemRNN performs as RelRNN and RelLSTM do on Denoise, where memory allows",
@@ -76,7 +76,7 @@ def full_attention_solves_denoise(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.table1-orthogonal",
+    "kerg2020/table1-orthogonal",
     stored="others",
     place="Table 1 (Transfer Copy), orth-RNN",
     printed="orth-RNN, which solves Copy at T = 100, fails to transfer: 4, 16 and 10 % at T = 200, 400 and 2000",
@@ -90,7 +90,7 @@ def orthogonal_start_does_not_transfer(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.table1-full",
+    "kerg2020/table1-full",
     stored="others",
     place="Table 1 (Transfer Copy), MemRNN",
     printed="MemRNN keeps good performance: 99, 99 and 92 % at T = 200, 400 and 2000",

@@ -1,4 +1,4 @@
-"""Document 000, section 6, Appendix B and figure 1: gradients and attention of trained models, on stored runs."""
+"""Kerg et al. 2020, section 6, Appendix B and figure 1: gradients and attention of trained models, on stored runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._framework import Evidence, Number, stored_claim
+from remanence.claims._framework import Evidence, Number, stored_claim
 
 STABLE = math.log(1000.0)
 _STABLE = (
@@ -61,7 +61,7 @@ def _numbers(results: Mapping[str, Any], arms: Mapping[str, str]) -> dict[str, N
 
 
 @stored_claim(
-    "000.figure2-rnn",
+    "kerg2020/figure2-rnn",
     stored="gradients",
     place="section 6, figure 2 left",
     printed="the gradient norms of the RNN explode with distance",
@@ -75,7 +75,7 @@ def rnn_explodes(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.figure2-lstm",
+    "kerg2020/figure2-lstm",
     stored="gradients",
     place="section 6, figure 2 left",
     printed="the gradient norms of the LSTM vanish with distance",
@@ -92,7 +92,7 @@ def lstm_vanishes(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.figure2-attention",
+    "kerg2020/figure2-attention",
     stored="gradients",
     place="section 6, figure 2 left",
     printed="the gradient norms of all attention models (MemRNN, SAB, RelLSTM) are stable",
@@ -106,7 +106,7 @@ def attention_models_are_stable(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.figure3-relevant",
+    "kerg2020/figure3-relevant",
     stored="gradients",
     place="Appendix B, figure 3 left",
     printed="gradients are unstable with rho = 3 and stable with rho = 8, 18 and 25 (nu = 15)",
@@ -123,7 +123,7 @@ def few_relevant_states_destabilise(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.figure3-recent",
+    "kerg2020/figure3-recent",
     stored="gradients",
     place="Appendix B, figure 3 right",
     printed="gradients stay stable whatever nu is (rho = 15)",
@@ -137,7 +137,7 @@ def recent_states_matter_little(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.figure1",
+    "kerg2020/figure1",
     stored="gradients",
     place="section 5.1, figure 1",
     printed="with full attention Copy's relevant events are its first steps, as the attention shows",
@@ -172,7 +172,7 @@ def _points(results: Mapping[str, Any], arms: Mapping[str, str]) -> dict[str, Nu
 
 
 @stored_claim(
-    "000.figure2-recurrent",
+    "kerg2020/figure2-recurrent",
     stored="gradients",
     place="section 6, figure 2 right",
     printed="purely recurrent models use little memory whatever T is, while their gradients degrade with T",
@@ -195,7 +195,7 @@ def recurrent_models_trade_gradient_for_memory(results: Mapping[str, Any]) -> Ev
 
 
 @stored_claim(
-    "000.figure2-tradeoff",
+    "kerg2020/figure2-tradeoff",
     stored="gradients",
     place="section 6, figure 2 right, and conclusion",
     printed="RelLSTM has both stable gradients and little memory: the optimal trade-off of the two",

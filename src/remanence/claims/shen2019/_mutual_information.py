@@ -1,4 +1,4 @@
-"""Document 003, Appendices B to E and G: sequences of known mutual information, and how well it is estimated."""
+"""Shen 2019, Appendices B to E and G: sequences of known mutual information, and how well it is estimated."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 import torch
 
 from remanence import probes, tasks
+from remanence.claims._framework import Evidence, claim
 from remanence.probes._entropy import Estimator, information
-
-from ._framework import Evidence, claim
 
 _ROUNDING = 1e-9
 _EXACTLY = f"{_ROUNDING:g}: two float64 computations of the same numbers"
@@ -33,7 +32,7 @@ def _integrated(covariance: float) -> float:
 
 
 @claim(
-    "003.eq46",
+    "shen2019/eq46",
     place="Eqs 44 to 46",
     printed="I(theta) = (pi ln(2/pi) + (pi - theta) ln(pi - theta) + theta ln theta) / pi",
     measures=(
@@ -53,7 +52,7 @@ def signs_of_gaussian_numbers(quick: bool) -> Evidence:
 
 
 @claim(
-    "003.eq47",
+    "shen2019/eq47",
     place="Eq. 47",
     printed="covariances sqrt(A / 2 pi) d^(-gamma/2) give I(d) = A d^-gamma at large d",
     corrected="pi sqrt(A / 2) d^(-gamma/2)",
@@ -93,7 +92,7 @@ def _pairs_chain(p: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 @claim(
-    "003.eq52",
+    "shen2019/eq52",
     place="Eq. 52 and figure 4",
     printed="random pairs 01 and 10 keep I = 4 p (p-1) artanh((1-2p)^2) + ln(2 + 4 p (p-1)) at all lags above 1",
     measures="gap from the exact information of the sequence's Markov chain at lags 2, 3, 10 and 1001",
@@ -109,7 +108,7 @@ def repetitive_sequences_never_forget(quick: bool) -> Evidence:
 
 
 @claim(
-    "003.markov",
+    "shen2019/markov",
     place="section 1",
     printed="in n-gram and hidden Markov models mutual information falls exponentially",
     corrected="if the chain is irreducible and aperiodic, at the rate 2 ln |second eigenvalue|; else it may not fall",
@@ -158,7 +157,7 @@ def boltzmann(spins: int, couplings: dict[int, float]) -> np.ndarray:
 
 
 @claim(
-    "003.ising",
+    "shen2019/ising",
     place="Appendix G, Eq. 62",
     printed="with neighbours alone coupled, p(s_t | past) = exp(-beta J s_{t-1} s_t) / 2 cosh(beta J s_{t-1})",
     measures="greatest gap over all histories of a chain of 8 spins, from the list of all its states",
@@ -184,7 +183,7 @@ def _mean_bias(estimator: Estimator, alphabet: int, pairs: int, trials: int) -> 
 
 
 @claim(
-    "003.bias",
+    "shen2019/bias",
     place="Appendix D.1, Eqs 53 and 54",
     printed="the digamma estimator is less biased than putting frequencies for probabilities",
     corrected="from three symbols on; for two both are too high by 1 / 2N",
@@ -212,7 +211,7 @@ def _fitted_exponent(exponent: float, sequences: int) -> float:
 
 
 @claim(
-    "003.figure5",
+    "shen2019/figure5",
     place="Appendix D.1 and figure 5",
     printed="the estimator finds the exponent gamma of binary sequences with I = 0.1 d^-gamma, gamma from 0.1 to 1",
     measures="greatest difference of fitted and true gamma",
@@ -233,7 +232,7 @@ def _parameters(core: torch.nn.RNNBase) -> tuple[int, int]:
 
 
 @claim(
-    "003.parameters",
+    "shen2019/parameters",
     place="Appendix E.1",
     printed="an RNN of width 32 has 1190 parameters, an LSTM of width 4 only 126",
     measures="parameters with embedding and readout; torch's layers, less their second bias",

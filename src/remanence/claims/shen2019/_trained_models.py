@@ -1,4 +1,4 @@
-"""Document 003, sections 4.2, 5 and 6: what trained models carry, from runs that are kept, and what drawing costs."""
+"""Shen 2019, sections 4.2, 5 and 6: what trained models carry, from runs that are kept, and what drawing costs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from remanence import experiments
+from remanence.claims._framework import Evidence, Number, claim, stored_claim
 from remanence.experiments._curves import refitted
 from remanence.nn import SequenceModel
-
-from ._framework import Evidence, Number, claim, stored_claim
 
 _RECURRENT: dict[str, dict[str, Any]] = {
     "RNN": {"hidden_size": 16},
@@ -33,7 +32,7 @@ def _operations(model: SequenceModel, before: int) -> int:
 
 
 @claim(
-    "003.generation",
+    "shen2019/generation",
     place="section 6",
     printed="to draw a sequence of length L RNNs need time O(L), Transformers O(L^2)",
     measures="operations of one step after 32 to 256 symbols: RNN, LSTM and RelLSTM; Transformer with all keys kept",
@@ -70,7 +69,7 @@ def _mean_xi(results: Mapping[str, Any], label: str) -> float:
 
 
 @stored_claim(
-    "003.rnn",
+    "shen2019/rnn",
     stored="information_binary",
     place="section 4.2.1, figure 1a and 1c",
     printed="in samples of vanilla RNNs information falls exponentially, with a correlation length that saturates",
@@ -88,7 +87,7 @@ def rnns_forget_exponentially(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "003.lstm",
+    "shen2019/lstm",
     stored="information_binary",
     place="section 4.2.1 and Appendix E.1",
     printed="LSTMs have longer correlations: one of width 4, with a tenth of the parameters, than an RNN of width 32",
@@ -102,7 +101,7 @@ def lstms_reach_further(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "003.lstm-law",
+    "shen2019/lstm-law",
     stored="information_binary-far",
     place="section 4.2.1",
     printed="information falls exponentially in samples of LSTMs too, though it is hard to see in large ones",
@@ -117,7 +116,7 @@ def lstms_forget_exponentially(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "003.depth",
+    "shen2019/depth",
     stored="information_binary",
     place="section 4.2.1, figures 1d and 7",
     printed="a second layer lengthens the correlations of RNN and LSTM; more than two layers of LSTM bring nothing",
@@ -133,7 +132,7 @@ def depth_helps_once(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "003.transformer",
+    "shen2019/transformer",
     stored="information_binary",
     place="section 5.1, figures 3a and 9",
     printed="in samples of Transformers, even of width 4, information falls more slowly than exponentially",
@@ -158,7 +157,7 @@ def transformers_keep_a_power_law(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "003.context",
+    "shen2019/context",
     stored="information_binary",
     place="section 5",
     printed="beyond the steps that a Transformer looks back on, information falls exponentially",
@@ -185,7 +184,7 @@ def _share(results: Mapping[str, Any], label: str, shortest: int, longest: int) 
 
 
 @stored_claim(
-    "003.words",
+    "shen2019/words",
     stored="information_wikitext2-words",
     place="section 4.2.2 and Appendix E.2, figures 2 and 8",
     printed="small LSTMs of words hold the information at short and intermediate distances, those of characters do not",
@@ -210,7 +209,7 @@ def _beyond_bias(source: Mapping[str, Any], shortest: int, longest: int) -> floa
 
 
 @stored_claim(
-    "003.figure3d",
+    "shen2019/figure3d",
     stored="information_language-model",
     place="section 5.2, figure 3d",
     printed="texts of a large language model (GPT-2) have much more information at long distances than WikiText-2",
@@ -236,7 +235,7 @@ def _excess(part: Mapping[str, Any]) -> float:
 
 
 @stored_claim(
-    "003.held-out",
+    "shen2019/held-out",
     stored="information_held-out",
     place="section 4.2.2 and Appendix D.2, figure 6",
     printed="WikiText-2's training and validation sets differ in their information, those of text8 do not",
@@ -251,7 +250,7 @@ def wikitext2_is_not_uniform(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "003.held-out-more",
+    "shen2019/held-out-more",
     stored="information_held-out",
     place="section 4.2.2 and Appendix D.2, figure 6",
     printed="the validation sets of WikiText-2 and Penn Treebank hold much more information than the training sets",

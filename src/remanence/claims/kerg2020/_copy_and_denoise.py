@@ -1,4 +1,4 @@
-"""Document 000, section 5.1: Copy, its transfer to other lengths, and Denoise, on stored runs."""
+"""Kerg et al. 2020, section 5.1: Copy, its transfer to other lengths, and Denoise, on stored runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from ._framework import Evidence, stored_claim
+from remanence.claims._framework import Evidence, stored_claim
 
 SOLVED = 0.99
 ALIKE = 0.02
@@ -50,7 +50,7 @@ def _counted(runs: list[dict[str, Any]]) -> str:
 
 
 @stored_claim(
-    "000.table2",
+    "kerg2020/table2",
     stored="recall",
     place="Table 2, T = 100",
     printed="RelRNN and RelLSTM solve Denoise at T = 100",
@@ -64,7 +64,7 @@ def screened_layers_solve_denoise(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.table2-same",
+    "kerg2020/table2-same",
     stored="recall",
     place="section 5.1, Denoise",
     printed="RelLSTM performs exactly as RelRNN on Denoise",
@@ -80,7 +80,7 @@ def screened_layers_are_alike_on_denoise(results: Mapping[str, Any]) -> Evidence
 
 
 @stored_claim(
-    "000.denoise-lengths",
+    "kerg2020/denoise-lengths",
     stored="recall",
     place="Table 2, T to 2000",
     printed="RelRNN keeps its complete performance on Denoise for all T",
@@ -96,7 +96,7 @@ def relrnn_keeps_denoising(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.table2-recurrent",
+    "kerg2020/table2-recurrent",
     stored="recall",
     place="section 5.1, Denoise",
     printed="RelRNN outperforms purely recurrent models on Denoise: at T = 100 the LSTM reaches 82 %",
@@ -113,7 +113,7 @@ def relrnn_beats_lstm_on_denoise(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.table5",
+    "kerg2020/table5",
     stored="recall",
     place="Table 5, T = 100",
     printed="RelRNN and RelLSTM solve Copy at T = 100",
@@ -127,7 +127,7 @@ def screened_layers_solve_copy(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.table5-lstm",
+    "kerg2020/table5-lstm",
     stored="recall",
     place="Table 5, T = 100, LSTM",
     printed="the LSTM solves Copy at T = 100",
@@ -145,7 +145,7 @@ TRANSFER = (200, 400, 2000, 5000)
 
 
 @stored_claim(
-    "000.table1",
+    "kerg2020/table1",
     stored="recall",
     place="Table 1 (Transfer Copy), RelRNN and RelLSTM",
     printed="learnt at T = 100, they keep 99 % at T = 200, 400, 2000 and 5000, both exactly alike",
@@ -178,7 +178,7 @@ _AT_ALL_LENGTHS = "median accuracy of weights learnt at T = 100 at T = 100, 200,
 
 
 @stored_claim(
-    "000.table1-recurrent",
+    "kerg2020/table1-recurrent",
     stored="recall",
     place="Table 1 (Transfer Copy), LSTM",
     printed="purely recurrent networks fail to transfer, the more so the greater T: the LSTM falls from 99 % to 14 %",
@@ -192,7 +192,7 @@ def lstm_does_not_transfer(results: Mapping[str, Any]) -> Evidence:
 
 
 @stored_claim(
-    "000.table1-hdetach",
+    "kerg2020/table1-hdetach",
     stored="recall",
     place="Table 1 (Transfer Copy), h-detach",
     printed="h-detach learns Copy at T = 100 and falls with the length: 100, 91, 77, 51 and 42 % from T = 100 to 5000",

@@ -1,4 +1,4 @@
-"""Document 002: which layers are certain to contract, sought out with an adversary."""
+"""Miller and Hardt 2018: which layers are certain to contract, sought out with an adversary."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from remanence import nn
-
-from ._framework import Evidence, claim
+from remanence.claims._framework import Evidence, claim
 
 Step = Callable[[Tensor, Tensor], Tensor]
 
@@ -52,7 +51,7 @@ def _rnn_step(layer: nn.StableRNN) -> Step:
 
 
 @claim(
-    "002.stable-rnn",
+    "miller2018/stable-rnn",
     place="Stability, classical RNN",
     printed="|W| < 1 / L_rho makes the step a contraction",
     measures="greatest ratio found by an adversary over pairs of states and inputs, against the certificate 0.9",
@@ -99,7 +98,7 @@ def _greatest(x: Tensor) -> Tensor:
 
 
 @claim(
-    "002.stable-lstm",
+    "miller2018/stable-lstm",
     place="Stability, LSTM (the starred case)",
     printed="bounds on the gates' matrices make the LSTM a contraction",
     measures=(
@@ -158,7 +157,7 @@ def seek_wide_rows(layer: nn.LSTM, climbs: int) -> None:
 
 
 @claim(
-    "002.authors-lstm",
+    "miller2018/authors-lstm",
     place="Stability, LSTM: the projection of the published code",
     printed="sums of columns 0.395, 0.155, 0.099, 0.395 and 0.25 keep forget gates below 0.6 and the LSTM contractive",
     corrected=(

@@ -1,4 +1,4 @@
-"""Document 004, question 3: attention, its cheaper forms, and random features."""
+"""Lecture notes, question 3: attention, its cheaper forms, and random features."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from remanence import nn, theory
-
-from ._framework import Evidence, claim
+from remanence.claims._framework import Evidence, claim
 
 ROUNDING = 1e-12
 _SIGMAS = 5.0
@@ -35,7 +34,7 @@ def softmax_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 
 @claim(
-    "004.3.1",
+    "notes/3.1",
     place="question 3.1",
     printed="one head takes Theta(n^2 d) time; h heads of full width, one after the other, n^2 d h + n d^2 h",
     measures="multiplications counted on the real products, against the formula; growth when n doubles",
@@ -54,7 +53,7 @@ def softmax_attention_is_quadratic(quick: bool) -> Evidence:
 
 
 @claim(
-    "004.3.1s",
+    "notes/3.1s",
     place="question 3.1, space",
     printed="heads computed one after the other need n^2 h + 2 n d h + n d numbers at once",
     corrected="the n x n matrix of one head is gone when the next begins: n^2 + O(n d h)",
@@ -80,7 +79,7 @@ def heads_in_turn_share_one_matrix(quick: bool) -> Evidence:
 
 
 @claim(
-    "004.3.2a",
+    "notes/3.2a",
     place="question 3.2",
     printed="every row of softmax_row(Q) softmax_col(K)^T is a distribution",
     measures="least entry and greatest |row sum - 1| of the layer's own matrix, read off with V = I",
@@ -94,7 +93,7 @@ def separable_rows_are_distributions(quick: bool) -> Evidence:
 
 
 @claim(
-    "004.3.2b",
+    "notes/3.2b",
     place="question 3.2",
     printed="separable attention is less expressive than softmax attention: its matrix has rank at most d",
     measures="rank of the matrices of both, n = 24, d = 4; causal separable attention beside them",
@@ -115,7 +114,7 @@ def separable_attention_has_low_rank(quick: bool) -> Evidence:
 
 
 @claim(
-    "004.3.2c",
+    "notes/3.2c",
     place="question 3.2",
     printed=(
         "for n much greater than d separable attention is faster, because its softmaxes touch 2 n d numbers, not n^2"
@@ -143,7 +142,7 @@ def separable_attention_is_linear(quick: bool) -> Evidence:
 
 
 @claim(
-    "004.3.3a",
+    "notes/3.3a",
     place="question 3.3",
     printed="standard attention is D^-1 A V with A = exp(Q K^T) and D = diag(A 1)",
     measures="greatest difference from torch's own attention",
@@ -159,7 +158,7 @@ def attention_is_normalised_exponentials(quick: bool) -> Evidence:
 
 
 @claim(
-    "004.3.3b",
+    "notes/3.3b",
     place="question 3.3, cost",
     printed="with a_ij = f(q_i) . f(k_j), A V takes O(n d^2)",
     corrected="f(Q) (f(K)^T V) takes Theta(n m d); A V with A formed takes n^2 d",
@@ -191,7 +190,7 @@ def _estimates(query: Tensor, key: Tensor, m: int, draws: int) -> Tensor:
 
 
 @claim(
-    "004.3.4",
+    "notes/3.4",
     place="question 3.4",
     printed="random features estimate a_ij without bias",
     measures="mean of many estimates of exp(q . k) with m = 4, in standard errors from the exact value",
@@ -206,7 +205,7 @@ def random_features_are_unbiased(quick: bool) -> Evidence:
 
 
 @claim(
-    "004.3.4n",
+    "notes/3.4n",
     place="question 3.4, the output",
     printed="so Attention_approx estimates standard attention by sampling, without bias as its entries",
     corrected="numerator and denominator are unbiased, their quotient is not; the bias falls with m",
@@ -230,7 +229,7 @@ def normalised_output_is_biased(quick: bool) -> Evidence:
 
 
 @claim(
-    "004.3.5",
+    "notes/3.5",
     place="question 3.5",
     printed="more features give less variance at more cost: the variance is e^(2 q.k) (e^(|q+k|^2) - 1) / m",
     measures="variance of many estimates against the formula, m = 4 and 16",

@@ -1,4 +1,4 @@
-"""Document 002: stable recurrences are close to their truncated versions, in outputs, gradients and weights."""
+"""Miller and Hardt 2018: stable recurrences are close to truncated ones, in outputs, gradients and weights."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from remanence import theory
-
-from ._framework import Evidence, claim
+from remanence.claims._framework import Evidence, claim
 
 _INEQUALITY = "none: an inequality, with one part in 10^9 for rounding"
 _SLACK = 1 + 1e-9
@@ -52,7 +51,7 @@ def gaussian_instance(norm: float, n: int = 6, length: int = 60, size: float = 0
 
 
 @claim(
-    "002.lemma1",
+    "miller2018/lemma1",
     place="Lemma 1",
     printed="states of the truncated model are within epsilon once k >= O(log(L_x B_x / ((1 - lambda) epsilon)))",
     measures=(
@@ -79,7 +78,7 @@ def _gradient_gaps(instance: Instance, windows: range) -> list[float]:
 
 
 @claim(
-    "002.lemma2",
+    "miller2018/lemma2",
     place="Lemma 2 and figure 1, left",
     printed=(
         "the gradients of the whole and the truncated model differ by exactly gamma k lambda^k, gamma = O(B_x "
@@ -115,7 +114,7 @@ def _slope(instance: Instance) -> float:
 
 
 @claim(
-    "002.figure1-slope",
+    "miller2018/figure1-slope",
     place="figure 1, left",
     printed="on random Gaussian instances the gap falls like lambda^k",
     corrected=(
@@ -140,7 +139,7 @@ def gaussian_instances_fall_faster(quick: bool) -> Evidence:
 
 
 @claim(
-    "002.lemma3",
+    "miller2018/lemma3",
     place="Lemma 3",
     printed="the gradient is Lipschitz in the weights with beta = O((1 - lambda)^-3)",
     measures=(
@@ -178,7 +177,7 @@ def _descend(instance: Instance, k: int, steps: int, rate: float, norm: float) -
 
 
 @claim(
-    "002.proposition2",
+    "miller2018/proposition2",
     place="Proposition 2 and figure 1, right",
     printed=(
         "after N projected steps of size alpha / t the weights differ by at most alpha gamma k lambda^k N^(alpha "
@@ -203,7 +202,7 @@ def trained_weights_are_close(quick: bool) -> Evidence:
 
 
 @claim(
-    "002.theorem1",
+    "miller2018/theorem1",
     place="Theorem 1",
     printed="with k = O(log(gamma N^beta / epsilon)) the outputs after N steps of size 1/t differ by at most epsilon",
     measures="gap of the outputs / epsilon at the least k that the explicit bound gives",
@@ -240,7 +239,7 @@ def runaway_gap(k: int, steps: int, constant: bool) -> tuple[float, float]:
 
 
 @claim(
-    "002.constant-steps",
+    "miller2018/constant-steps",
     place="figure 1 and Proposition 2, the step size",
     printed="without steps of size 1/t the bound on the weights no longer holds",
     measures="gap / bound after 25 steps on a constructed instance of negative curvature, steps constant and 1/t",

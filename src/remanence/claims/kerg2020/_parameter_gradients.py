@@ -1,4 +1,4 @@
-"""Document 000, Lemmas 7 and 8 and Remark 6: gradients of the parameters, and what small attention weights mean."""
+"""Kerg et al. 2020, Lemmas 7 and 8 and Remark 6: gradients of the parameters, and what small attention weights mean."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from remanence import nn
+from remanence.claims._framework import Evidence, claim
 from remanence.probes import _paths as closed
 from remanence.probes._paths import Recording
 
-from ._framework import Evidence, claim
-from ._paths_000 import ROUNDING, N, T, _gap, _layer, run_scan
+from ._gradient_paths import ROUNDING, N, T, _gap, _layer, run_scan
 
 _BY_ROUNDING = f"{ROUNDING:g}: two float64 computations of the same sums"
 
@@ -29,7 +29,7 @@ def _run(layer: nn.RecurrentLayer) -> tuple[Tensor, Tensor, Tensor, Recording]:
 
 
 @claim(
-    "000.lemma07",
+    "kerg2020/lemma07",
     place="Lemma 7",
     printed="dL/dtheta of the alignment is the sum of alpha_j dL/ds_t d2f h_j (sum_i (1_{i=j} - alpha_i) de_i/dtheta)",
     measures="greatest relative difference from autograd for theta = v_a",
@@ -63,7 +63,7 @@ def _by_macro_states(recording: Recording, by_state: Tensor) -> Tensor:
 
 
 @claim(
-    "000.lemma08",
+    "kerg2020/lemma08",
     place="Lemma 8, Eq. 106",
     printed="dL/dV = sum_t s_{t-1} dL/dh_t diag(phi'(a_t)), where a_t is what phi makes h_{t+1} of (Eq. 105)",
     corrected="diag(phi'(a_{t-1})), as the proof's last line has it",
@@ -99,7 +99,7 @@ def _shunned_layer(strength: float) -> nn.MemRNN:
 
 
 @claim(
-    "000.remark06",
+    "kerg2020/remark06",
     place="Remark 6",
     printed="a state whose attention weights are all near 0 does not contribute to the gradient and to learning",
     corrected="its reads contribute in proportion to its greatest weight; it still acts through the recurrence",

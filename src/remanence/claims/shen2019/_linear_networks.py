@@ -1,4 +1,4 @@
-"""Document 003, section 4.1 and Appendix A: mutual information in linear networks with Gaussian output."""
+"""Shen 2019, section 4.1 and Appendix A: mutual information in linear networks with Gaussian output."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import numpy as np
 import torch
 
 from remanence import theory
-
-from ._framework import Evidence, claim
+from remanence.claims._framework import Evidence, claim
 
 _ROUNDING = 1e-9
 _EXACTLY = f"{_ROUNDING:g}: two float64 computations of the same numbers"
@@ -28,7 +27,7 @@ def _slope(model: theory.LinearGaussianRNN, start: np.ndarray, first: int = 60, 
 
 
 @claim(
-    "003.decay",
+    "shen2019/decay",
     place="section 4.1 and Appendix A",
     printed="in a linear network with Gaussian output mutual information falls exponentially",
     measures="slope of the exact ln I over steps 60 to 160, against twice the log of the closed loop's spectral radius",
@@ -45,7 +44,7 @@ def information_falls_exponentially(quick: bool) -> Evidence:
 
 
 @claim(
-    "003.poles",
+    "shen2019/poles",
     place="Appendix A, asymptotic analysis",
     printed="the exponent is set by the pole nearest the origin, by the weights alone and not by the start",
     measures="the nearest pole against 1 / spectral radius of the closed loop; slopes of ln I from two random starts",
@@ -64,7 +63,7 @@ def weights_alone_set_the_exponent(quick: bool) -> Evidence:
 
 
 @claim(
-    "003.variance",
+    "shen2019/variance",
     place="Appendix A, Eq. 37",
     printed="the covariance of x_t with itself never degenerates: no eigenvalue is below sigma^2",
     measures="least eigenvalue / sigma^2 over steps and random models",
@@ -83,7 +82,7 @@ def _gap(found: np.ndarray, exact: np.ndarray) -> float:
 
 
 @claim(
-    "003.recursion",
+    "shen2019/recursion",
     place="Eqs 5, 6, 12, 15 and 21",
     printed="S_t = U_o U_h^t S_hx + sum_{i<=t-2} U_o U_h^(t-1-i) W_h S_i",
     corrected="one U_h less in each term: S_t = U_o U_h^(t-1) S_hx + sum_{i<=t-2} U_o U_h^(t-2-i) W_h S_i",
@@ -100,7 +99,7 @@ def recursion_has_a_factor_too_many(quick: bool) -> Evidence:
 
 
 @claim(
-    "003.generating-function",
+    "shen2019/generating-function",
     place="Eqs 7, 31 and 35",
     printed="S(z) = [I - U_o (I - U_h z)^-1 U_h W_h z^2]^-1 [U_o (I - U_h z)^-1 U_h S_hx z + S_00]",
     corrected="without the factor U_h in both brackets",

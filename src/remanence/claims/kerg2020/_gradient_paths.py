@@ -1,4 +1,4 @@
-"""Document 000, appendix A.2: gradient paths, checked on real layers against autograd."""
+"""Kerg et al. 2020, appendix A.2: gradient paths, checked on real layers against autograd."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from remanence import nn, probes
+from remanence.claims._framework import Evidence, claim
 from remanence.ops.reference import scan
 from remanence.probes import _paths as closed
 from remanence.probes._paths import Recording
-
-from ._framework import Evidence, claim
 
 ROUNDING = 1e-10
 _BY_ROUNDING = f"{ROUNDING:g}: two float64 computations of products of a few small matrices"
@@ -72,7 +71,7 @@ def _totals(recording: Recording, t: int) -> tuple[list[Tensor], list[Tensor]]:
 
 
 @claim(
-    "000.lemma01",
+    "kerg2020/lemma01",
     place="Lemma 1, Eq. 11",
     printed="ds_{t+k+1}/dh_t is its partial derivatives by all later h and the last s times their total derivatives",
     measures="greatest difference between both sides, partials in closed form, totals by autograd",
@@ -89,7 +88,7 @@ def chain_rule_over_states(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.lemma02",
+    "kerg2020/lemma02",
     place="Lemma 2",
     printed="the same with J_k = ds_{k+1}/dh_k",
     corrected="the Jacobian is J_k = dh_{k+1}/ds_k, as Eq. 15 uses it and section 3 defines it",
@@ -112,7 +111,7 @@ def jacobian_is_of_state_by_macro(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.proposition1",
+    "kerg2020/proposition1",
     place="Proposition 1, Eqs 3 and 41",
     printed="ds_{t+k}/dh_t is the sum over s of all products of s factors F and one E",
     measures=(
@@ -137,7 +136,7 @@ def gradient_is_a_sum_over_paths(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.lemma05",
+    "kerg2020/lemma05",
     place="Lemma 5",
     printed="ds_t/ds_{t-1} = d2f sum_i alpha_i h_i (de_i/ds - sum_j alpha_j de_j/ds)",
     measures="greatest difference from autograd of the read written out",
@@ -150,7 +149,7 @@ def read_by_macro_state(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.lemma06",
+    "kerg2020/lemma06",
     place="Lemma 6",
     printed="ds_k/dh_j = 1_{k=j} d1f + alpha_{j,k} d2f (I + X_{j,k})",
     measures="greatest difference from autograd of the read written out",
@@ -173,7 +172,7 @@ def _exact_factor(recording: Recording, j: int, k: int) -> Tensor:
 
 
 @claim(
-    "000.corollary1",
+    "kerg2020/corollary1",
     place="Corollary 1",
     printed="E and F written out with alpha, X, Y and J",
     measures="greatest difference of the closed forms from autograd, all pairs of steps",
@@ -195,7 +194,7 @@ def _attention_part(recording: Recording, j: int, k: int) -> Tensor:
 
 
 @claim(
-    "000.proposition2",
+    "kerg2020/proposition2",
     place="Proposition 2, Eqs 86 and 87",
     printed="F_{k+1,j} = alpha D_{k+1,j} + 1_{k=j} R_{k+1}, with D_{k+1,j+1} given by Eq. 87",
     corrected="F_{k+1,j} = alpha D_{k+1,j+1} + 1_{k=j} R_{k+1}: the second index of D is one too low",
@@ -215,7 +214,7 @@ def factors_as_attention_and_rest(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.remark04",
+    "kerg2020/remark04",
     place="Remark 4",
     printed="for s = h + c, E_k = 1_{k=0} I + alpha (I + X)",
     measures="greatest difference from autograd, t = 1 and all k; the layer's own attention weights",
@@ -232,7 +231,7 @@ def direct_terms_of_a_sum(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.remark05",
+    "kerg2020/remark05",
     place="Remark 5",
     printed="the additive score has de/dh = v_a^T diag(1 - tanh^2) U_a and de/ds = v_a^T diag(1 - tanh^2) W_a",
     measures="greatest difference from autograd over all pairs of steps",

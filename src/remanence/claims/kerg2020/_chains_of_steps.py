@@ -1,4 +1,4 @@
-"""Document 000, Lemmas 3 and 4 and Eq. 42: the recursion behind Proposition 1 solved by sums over chains of steps."""
+"""Kerg et al. 2020, Lemmas 3 and 4 and Eq. 42: Proposition 1's recursion, solved by sums over chains of steps."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from remanence import theory
+from remanence.claims._framework import Evidence, claim
 from remanence.probes import _paths as closed
 
-from ._framework import Evidence, claim
-from ._paths_000 import ROUNDING, N, _gap, _recording, _totals
+from ._gradient_paths import ROUNDING, N, _gap, _recording, _totals
 
 _BY_ROUNDING = f"{ROUNDING:g}: two float64 computations of products of a few small matrices"
 
@@ -36,7 +36,7 @@ def _solved(printed: bool) -> tuple[float, float]:
 
 
 @claim(
-    "000.lemma03",
+    "kerg2020/lemma03",
     place="Lemma 3, Eqs 20 to 23",
     printed=(
         "C_k = xi_{0:k} C_0 + sum_r xi_{r:k} E_r, with xi(s) = sum F_{i_{s+1},i_s} F_{i_{s-1},i_{s-2}} .. F_{i_2,i_1}"
@@ -52,7 +52,7 @@ def recursion_is_solved_by_chains(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.lemma04",
+    "kerg2020/lemma04",
     place="Lemma 4",
     printed="if C_0 = E_0, then C_k is E_k and the sum of xi_{k-q:k}(s) E_{k-q} over s and q",
     measures="relative error on random matrices, k = 5, xi with all its factors",
@@ -65,7 +65,7 @@ def recursion_regrouped(quick: bool) -> Evidence:
 
 
 @claim(
-    "000.eq42",
+    "kerg2020/eq42",
     place="Proposition 1, Eq. 42",
     printed="the sum runs over 0 <= i_1 <= .. <= i_s <= k",
     corrected=(
