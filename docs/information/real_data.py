@@ -1,4 +1,4 @@
-"""Measures the curves of real data and writes ``curves.json`` and ``real_data.md``: figure 6 of document 003, and more.
+"""Measures the curves of real data and writes ``curves.json`` and ``real_data.md``: figure 6 of Shen 2019, and more.
 
 ``python docs/information/real_data.py`` takes a minute or two; the data are fetched, or found in ``REMANENCE_DATA``.
 """
@@ -21,7 +21,7 @@ FAR = (50, 1000)  # the document's long range, in characters
 
 INTRODUCTION = """# Mutual information in real data
 
-Figure 6 of document 003 measured again, with DNA, a novel and music beside its texts. Each curve has {count} lags up to
+Figure 6 of Shen 2019 measured again, with DNA, a novel and music beside its texts. Each curve has {count} lags up to
 10,000, or as far as the sequences allow; `curves.json` holds all points with intervals, bias and floor. Texts are taken
 as bytes (0.25 % of WikiText-2's are not ASCII), DNA as its four letters, music as the soprano of Bach's chorales in
 sixteenths. text8 is the first 74 MB of the set, cut 90 : 5 : 5. WikiText-103 is not among them: it was not at hand.

@@ -3,10 +3,10 @@
 BINARY = """# Models that learnt a power law
 
 {said}
-Every model learnt to foretell bits whose mutual information falls as 0.1 lag^-0.4 (figures 1, 3a, 7 and 9 of document
-003; models with a memory are new). Then bits were drawn from it, and the information in them measured at every lag from
-1 to 200. *Best law* is Akaike's choice among exponential, power law and constant; *xi* and *gamma* are fitted whether
-or not their law is the best, to estimates above 0.001 nats as in the document. Of several runs the mean is given, and
+Every model learnt to foretell bits whose mutual information falls as 0.1 lag^-0.4 (figures 1, 3a, 7 and 9 of
+Shen 2019; models with a memory are new). Then bits were drawn from it, and their information measured at every lag
+from 1 to 200. *Best law* is Akaike's choice among exponential, power law and constant; *xi* and *gamma* are fitted even
+if their law is not the best, to estimates above 0.001 nats as in the document. Of several runs the mean is given, and
 the range. The document's xi are longer because its sequences, and so the lags that are fitted, are twice as long: its
 data have 420, ours 167.
 
@@ -55,7 +55,7 @@ only its beginning.
 |---|---|---|---|---|---|---|---|---|---|
 {rows}
 
-- RNN and LSTM fall exponentially once there is room to see it, the LSTM's power law included: document 003 is right
+- RNN and LSTM fall exponentially once there is room to see it, the LSTM's power law included: Shen 2019 is right
   about them.
 - `RelLSTM` does not fall exponentially, but it no longer follows the law either: between lags 20 and 300 it holds less
   than the data, and then less falls away than should. The steps that its relevant set holds say why: eight of the ten
@@ -78,7 +78,7 @@ rule keeps the beginning.
 ESTIMATOR = """# How well the estimator finds a law
 
 {said}
-Figure 5 of document 003, at its size: 10,000 sequences of 1,000 bits for each exponent, all lags up to 500. The law is
+Figure 5 of Shen 2019, at its size: 10,000 sequences of 1,000 bits for each exponent, all lags up to 500. The law is
 fitted to estimates above 0.0002 nats.
 
 ![Estimates for four exponents](estimator.svg)
@@ -97,7 +97,7 @@ different lags come from the same sequences and are not independent, so that the
 HELD_OUT = """# Are held-out sets like training sets?
 
 {said}
-Document 003 finds far more information in validation and test sets than in training sets (figure 6), and no power law.
+Shen 2019 finds far more information in validation and test sets than in training sets (figure 6), and no power law.
 Estimates depend on the size of a sample, and these sets are ten times smaller. Here each is compared with stretches of
 the training set of the same size, at {lags} lags from 1 to 1000. *Outside* counts the lags at which it is above or
 below all stretches; *by chance* is what one more stretch of the same kind would give. The last four columns are the
@@ -119,7 +119,7 @@ estimates divided by the mean over the stretches.
 WIKITEXT = """# WikiText-2, character by character
 
 {said}
-Figures 2a, 3b, 8 and 10 of document 003 at a small scale, with `RelLSTM` beside them. Both parts of the text were cut
+Figures 2a, 3b, 8 and 10 of Shen 2019 at a small scale, with `RelLSTM` beside them. Both parts of the text were cut
 into as many pieces as were drawn from the models, so that all estimates have the same bias; it is taken off in the
 table. *bits* are those per character of the validation set, in chunks that start from an empty state. *xi* is that of
 an exponential at lags 1 to 10. The last columns are `probes.text_quality`: share of words that occur in the training
@@ -155,7 +155,7 @@ What they say, from an empty state:
 WIKITEXT_WORDS = """# WikiText-2, word by word
 
 {said}
-Figures 2b, 3c, 8 and 10 of document 003 at a small scale, with `RelLSTM` beside them. Words were drawn from each model
+Figures 2b, 3c, 8 and 10 of Shen 2019 at a small scale, with `RelLSTM` beside them. Words were drawn from each model
 and written out; what is measured is the information between characters, as in the document, and between words. Both
 parts of the text were cut into as many pieces of as many words, so that all estimates have about the same bias; it is
 taken off in the table. *perplexity* is that of the validation set with the same words, in chunks that start from an
@@ -189,7 +189,7 @@ What they say:
 LANGUAGE_MODEL = """# A language model that others have trained
 
 {said}
-Figure 3d of document 003, with another model. Texts start from the model's own sign for a start, and tokens are drawn
+Figure 3d of Shen 2019, with another model. Texts start from the model's own sign for a start, and tokens are drawn
 from all that it holds possible. WikiText-2 is cut into as many pieces, each as long as one of the texts, so that both
 estimates have about the same bias; it is taken off in the table. *gamma* is that of a power law at lags 50 to 1000,
 *best* what Akaike's criterion prefers there.

@@ -61,7 +61,7 @@ result = probes.dependency_depth(attention, threshold=1e-3)
 The fewest Jacobians on any way from h_t to the last macro-state whose attention weights multiply to the threshold
 at least; recurrent edges weigh 1. The search is exact and settles steps in the order of their depth, so sparse
 attention takes near-linear time. `result.bound(eigenvalue)` gives `lambda^d kappa^-(d+1)`, the lower bound of
-Theorem 2 of document 000 with its constants, and `result.plot_beside(reach, eigenvalue)` shows it beside a measured
+Theorem 2 of Kerg et al. 2020 with its constants, and `result.plot_beside(reach, eigenvalue)` shows it beside a measured
 gradient. It is proved for linear cells with even attention: for trained networks it proves nothing, and a lower bound
 never proves stability. For long sequences give the trace of a layer instead of a matrix,
 `dependency_depth((trace.steps[:, 0], trace.weights[:, 0]))`.
@@ -75,7 +75,7 @@ from remanence.nn import MemRNN
 result = probes.gradient_paths(MemRNN(4, 16), torch.randn(20, 1, 4), t=3, k=12)
 """,
         """
-Proposition 1 of document 000 on a real layer: ds_{t+k}/dh_t is split by the number of Jacobians on the way, from
+Proposition 1 of Kerg et al. 2020 on a real layer: ds_{t+k}/dh_t is split by the number of Jacobians on the way, from
 closed forms of the partial derivatives, and the parts sum to what autograd gives, to rounding. RNN and GRU cells
 without a memory, or with a full or screened one and the additive score. A GRU with a memory leaks h beside s, so its
 macro-state is the pair; `leak="s"` splits the paths of one whose leak carries s, for which s alone is.
@@ -107,7 +107,7 @@ models = {"LSTM": LSTM(4, 16), "MemLSTM": MemLSTM(4, 16), "RelLSTM": RelLSTM(4, 
 result = probes.tradeoff(models, [50, 100, 150], torch.randn(50, 2, 4))
 """,
         """
-Mean log gradient norm against peak memory for several models and lengths, as figure 2 (right) of document 000.
+Mean log gradient norm against peak memory for several models and lengths, as figure 2 (right) of Kerg et al. 2020.
 Norms that are exactly zero are left out of the mean, not counted as one. A task whose sequences may not be cut gives a
 batch of every length: `tradeoff(models, lengths, lambda length: task.with_length(length).batch(0, 8), loss)`. What
 trained models come to is in [](../tables/index.md).
@@ -124,7 +124,7 @@ result = probes.stability(StableRNN(4, 16, contraction=0.9), torch.randn(200, 2,
 A contraction factor is *proved* where the weights allow it: by the layer's own `certificate()`, or by the spectral
 norm of a tanh recurrence. The largest Lyapunov exponent is *estimated* along the given run, by power iteration with
 the recurrence's Jacobians, or from the decay of the gradient where they cannot be had (memories, stacks, foreign
-models). `window_by_lemma` is the truncation that keeps outputs within epsilon by Lemma 1 of document 002,
+models). `window_by_lemma` is the truncation that keeps outputs within epsilon by Lemma 1 of Miller and Hardt 2018,
 `window_measured` the one that does on the run; the second is never longer than the first.
 """,
     ),
@@ -164,7 +164,7 @@ result = probes.mutual_information(bits, probes.logarithmic_lags(500))
 """,
         """
 The pairs of symbols at each lag are counted over all places and sequences, and their mutual information follows from
-three entropies. The estimator of document 003 puts psi(n) for ln n; `estimator` offers Grassberger's better G(n), the
+three entropies. The estimator of Shen 2019 puts psi(n) for ln n; `estimator` offers Grassberger's better G(n), the
 plug-in estimate and Miller's and Madow's correction of it. For two symbols psi is exactly as biased as plug-in, by
 1 / 2N; for 27 symbols and 5,000 pairs plug-in reads 0.07 nats where there are none, psi 0.0001.
 

@@ -1,4 +1,4 @@
-"""Draws the heat maps of the documents' figures from the stored result ``attention``, as small SVGs.
+"""Draws the heat maps of the papers' figures from the stored result ``attention``, as small SVGs.
 
 ``python docs/probes/make.py`` calls it and puts the pictures on the page of ``attention_map``.
 """
@@ -11,14 +11,17 @@ HERE = Path(__file__).parent
 SIDE, GAP, TOP, SHADES = 6, 24, 22, 8
 
 FIGURES = {
-    "figure_1": ("Figure 1 of 000: full attention on Copy and Denoise", ("copy-MemRNN", "denoise-MemRNN")),
+    "figure_1": ("Figure 1 of Kerg et al. 2020: full attention on Copy and Denoise", ("copy-MemRNN", "denoise-MemRNN")),
     "figure_7_9": (
-        "Figures 7 and 9 of 000: full attention on PTB and MNIST",
+        "Figures 7 and 9 of Kerg et al. 2020: full attention on PTB and MNIST",
         ("ptb-char-MemRNN", "pixel-mnist-MemRNN"),
     ),
-    "figure_10_11": ("Figures 10 and 11 of 000: the short-term buffer alone", ("copy-RelRNN", "denoise-RelRNN")),
+    "figure_10_11": (
+        "Figures 10 and 11 of Kerg et al. 2020: the short-term buffer alone",
+        ("copy-RelRNN", "denoise-RelRNN"),
+    ),
     "figure_3_sab": (
-        "Figure 3 of 001: SAB on Copy after 1,000, 6,000 and 24,000 updates",
+        "Figure 3 of Ke et al. 2017: SAB on Copy after 1,000, 6,000 and 24,000 updates",
         ("copy-SABLSTM-1000", "copy-SABLSTM-6000", "copy-SABLSTM-24000"),
     ),
 }
@@ -88,15 +91,16 @@ def section():
         (HERE / f"{name}.svg").write_text(picture(runs, arms), encoding="utf-8")
         commands = "\n".join(f"$ {results['arms'][arm]['command']}" for arm in arms)
         parts.append(f"### {title}\n\n![{title}]({name}.svg)\n\n```console\n{commands}\n```")
-    words = f"""## Figures of the documents
+    words = f"""## Figures of the papers
 
 Readers go down, the steps they read to the right, in blocks. Each command trains one model and prints the folder of its
 run; `remanence probe FOLDER --output page.html` then draws its map with all other probes. All of them at once:
 `{record["command"]}`. Scaled down: {record["scaled_down"]}.
-Figure 3 of 001 shows the rows that answer alone; here are all.
+Figure 3 of Ke et al. 2017 shows the rows that answer alone; here are all.
 
 {table(results)}
 
-A step *reads* the exponential of the entropy of its weights. What the documents say about these maps is measured by the
-claims `000.figure1`, `000.figure1-denoise`, `000.figure7-9`, `000.figure10-11` and `001.figure3`."""
+A step *reads* the exponential of the entropy of its weights. What the papers say about these maps is measured by the
+claims `kerg2020/figure1`, `kerg2020/figure1-denoise`, `kerg2020/figure7-9`, `kerg2020/figure10-11` and
+`ke2017/figure3`."""
     return "\n\n".join([words, *parts])

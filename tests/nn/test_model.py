@@ -173,7 +173,7 @@ def test_a_named_core_gets_the_dropout_for_its_inside():
     assert nn.SequenceModel(TOKENS, "LSTM", 2, hidden_size=4, num_layers=2, dropout=0.25).core.dropout == 0.25
 
 
-# ---- document 003's parameter counts -------------------------------------------------------------------------------
+# ---- parameter counts of Shen 2019 -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("core", "hidden_size", "single", "double"), [("RNN", 32, 1190, 1222), ("LSTM", 4, 126, 142)])

@@ -55,7 +55,7 @@ def test_for_sgd_l2_and_decoupled_decay_are_the_same():
 
 
 def test_running_average_and_summed_momentum_make_the_same_steps():
-    """Document 004: alpha = beta and eps = delta (1 - beta)."""
+    """The lecture notes: alpha = beta and eps = delta (1 - beta)."""
     average = steps(ours(name="sgd", learning_rate=0.1, momentum=0.9, momentum_form="average"))
     assert_matches(average, steps(lambda layer: torch.optim.SGD(layer.parameters(), lr=0.1 * (1 - 0.9), momentum=0.9)))
 

@@ -38,7 +38,7 @@ def _root(
 
 @app.command()
 def models(json: Json = False) -> None:
-    """List the layers, what each is made of, and the document it comes from."""
+    """List the layers, what each is made of, and the paper it comes from."""
     from remanence.cli._models import show_models
 
     show_models(as_json=json)

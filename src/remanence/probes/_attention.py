@@ -52,7 +52,7 @@ class AttentionMap(ProbeResult):
         return f"{len(self.maps)} attention(s) over {steps} steps, at most {self.kappa} states read at once{moved}"
 
     def plot(self) -> Any:
-        """Heat maps, as figures 1, 7 and 9 to 11 of document 000 and figure 3 of 001."""
+        """Heat maps, as figures 1, 7 and 9 to 11 of Kerg et al. 2020 and figure 3 of Ke et al. 2017."""
         return _plots.heat_maps(dict(zip(self.names, self.maps, strict=True)), x="step read", y="reader")
 
 

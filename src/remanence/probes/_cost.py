@@ -97,7 +97,7 @@ class Cost(ProbeResult):
         return "; ".join([f"{orders} in T", *parts])
 
     def plot(self) -> Any:
-        """All four against T, each relative to its value at the shortest, as figure 2 (centre) of document 000."""
+        """All four against T, each relative to its value at the shortest, as figure 2 (centre) of Kerg et al. 2020."""
         measured = {name: getattr(self, name) for name in MEASURES}
         if self.declared_operations is not None:
             measured["operations, declared"] = self.declared_operations
@@ -233,7 +233,7 @@ class Tradeoff(ProbeResult):
         return f"at T = {self.lengths[-1]} most gradient: {strongest}; least memory: {leanest}"
 
     def plot(self) -> Any:
-        """Mean log gradient norm against peak memory, as figure 2 (right) of document 000."""
+        """Mean log gradient norm against peak memory, as figure 2 (right) of Kerg et al. 2020."""
         groups = {
             name: [(memory, norm, f"T={t}") for t, (memory, norm) in zip(self.lengths, points, strict=True)]
             for name, points in self.points.items()

@@ -15,7 +15,7 @@ def entropy(counts: np.ndarray, estimator: Estimator = "grassberger") -> np.ndar
     """Entropies in nats of rows of counts; a symbol that was never seen adds nothing.
 
     ``"plug-in"`` is ln N - sum n ln n / N, too low by (V - 1) / 2N; ``"miller-madow"`` adds that for the V symbols
-    seen. ``"grassberger"`` has psi(n) for ln n (Equation 53 of document 003), ``"grassberger-g"`` Grassberger's better
+    seen. ``"grassberger"`` has psi(n) for ln n (Equation 53 of Shen 2019), ``"grassberger-g"`` Grassberger's better
     G(n) = psi(n) + (-1)^n (psi((n + 1) / 2) - psi(n / 2)) / 2.
 
     Args:

@@ -1,4 +1,4 @@
-"""Proposition 1 of document 000 on a real layer: the gradient between two states, split by the ways it takes."""
+"""Proposition 1 of Kerg et al. 2020 on a real layer: the gradient between two states, split by the ways it takes."""
 
 from __future__ import annotations
 

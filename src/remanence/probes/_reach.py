@@ -89,7 +89,7 @@ class GradientReach(ProbeResult):
         return f"{what} is {self.kind}, {self.decay.law} law, log norm {rate}{ending}"
 
     def plot(self) -> Any:
-        """Log norm against distance, as figure 2 (left) of document 000."""
+        """Log norm against distance, as figure 2 (left) of Kerg et al. 2020."""
         shown = {"measured": (self.distance, self.log_norm)}
         return _plots.lines(shown, title=self.verdict, x="steps before the end", y="ln |gradient|")
 

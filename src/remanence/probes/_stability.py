@@ -41,7 +41,7 @@ class Stability(ProbeResult):
     """Whether the exponent comes from the recurrence's own Jacobians or from the decay of the gradient."""
     epsilon: float
     window_by_lemma: int | None
-    """The k that keeps outputs within epsilon by Lemma 1 of document 002: needs a proved contraction."""
+    """The k that keeps outputs within epsilon by Lemma 1 of Miller and Hardt 2018: needs a proved contraction."""
     window_measured: int | None
     """The k that does so on the given run; ``None`` if none does."""
 

@@ -1,4 +1,4 @@
-"""Closed forms and bounds: what the documents claim, what is true, and constants to check. Knows no model."""
+"""Closed forms and bounds: what the papers claim, what is true, and constants to check. Knows no model."""
 
 from ._chains import chain_sum
 from ._costs import Cost, attention_cost, recurrent_cost

@@ -1,4 +1,4 @@
-"""Sums over chains of steps: what solves the recursions of document 000, appendix A.2."""
+"""Sums over chains of steps: what solves the recursions of Kerg et al. 2020, appendix A.2."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def chain_sum(factor: Callable[[int, int], Tensor], first: int, last: int, s: in
         first: r.
         last: k, at least ``r + s`` for anything to be summed.
         s: number of factors.
-        printed: leave the second factor of every product out, as the document does.
+        printed: leave the second factor of every product out, as the paper does.
 
     Returns:
         ``(n, n)``.

@@ -24,7 +24,7 @@ class Cost(NamedTuple):
 
 
 def attention_cost(kind: Kind, length: int, width: int, *, features: int | None = None, heads: int = 1) -> Cost:
-    """Cost of one attention over a sequence, heads one after the other, each of full width as in the document.
+    """Cost of one attention over a sequence, heads one after the other, each of full width as in the notes.
 
     Softmax: ``2 n^2 d`` and ``n^2 + n d``. Separable, ``Q (K^T V)``: ``2 n d^2`` and ``d^2 + 3 n d``. Random features:
     ``4 n m d`` (two feature maps and two products) and ``2 n m + m d + n d``. Several heads add the product with the

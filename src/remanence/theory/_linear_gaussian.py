@@ -11,7 +11,7 @@ from remanence._validate import message, positive_int, real, shape
 
 @dataclass(frozen=True)
 class LinearGaussianRNN:
-    """``h_t = W_h x_{t-1} + U_h h_{t-1}``, ``o_t = U_o h_{t-1}``, ``x_t ~ N(o_t, sigma^2)``: Equations 3 and 4 of 003.
+    """``h_t = W_h x_{t-1} + U_h h_{t-1}``, ``o_t = U_o h_{t-1}``, ``x_t ~ N(o_t, sigma^2)``: Shen 2019, Eqs 3 and 4.
 
     Hidden states and outputs together form a linear chain, ``(h_t, x_t) = C (h_{t-1}, x_{t-1}) + noise`` with the
     closed loop ``C = [[U_h, W_h], [U_o, 0]]``.
@@ -99,7 +99,7 @@ class LinearGaussianRNN:
         return np.stack(found)
 
     def recursion(self, steps: int, start: np.ndarray, *, printed: bool = False) -> np.ndarray:
-        """The same by the recursion that the document states, put right; it sums over all of the past.
+        """The same by the recursion that the paper states, put right; it sums over all of the past.
 
         S_t = U_o U_h^(t-1) S_hx + sum_{i <= t-2} U_o U_h^(t-2-i) W_h S_i. Equations 6, 15 and 21 have another U_h in
         each term.

@@ -1,7 +1,7 @@
-"""Stable recurrences against their truncated versions: the bounds of the document with every constant spelt out.
+"""Stable recurrences against truncated ones: the bounds of Miller and Hardt 2018 with every constant spelt out.
 
 ``h_t = phi_w(h_{t-1}, x_t)`` with ``phi(0, 0) = 0`` and ``h_0 = 0``; the truncated state ``h^k_t`` starts from zero k
-steps before. The document writes O(); a bound without its constant cannot be checked, so they are derived here.
+steps before. The paper writes O(); a bound without its constant cannot be checked, so they are derived here.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def output_gap(constants: Constants, k: int, steps: int, output: float = 1.0, ra
         k: window.
         steps: N.
         output: L_f, Lipschitz constant of the prediction in the state.
-        rate: alpha, 1 in the document.
+        rate: alpha, 1 in the paper.
 
     Example:
         >>> output_gap(Constants(0.5, 2.0, 1.0), k=1, steps=1)

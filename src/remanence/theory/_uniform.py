@@ -1,6 +1,6 @@
 """Uniform attention over a linear recurrence: how the gradient from step ``t + k`` to step ``t`` behaves.
 
-The setting of the document: ``h_{t+1} = V s_t + ...``, ``s_t = h_t + mean(h_1 .. h_t)``, steps counted from 1. For
+The setting of Kerg et al. 2020: ``h_{t+1} = V s_t + ...``, ``s_t = h_t + mean(h_1 .. h_t)``, steps counted from 1. For
 every eigenvalue of ``V`` the derivative ds_{t+k}/dh_t is a number, p(lambda) = sum_s lambda^s chi_{0:k}(s).
 """
 
@@ -58,7 +58,7 @@ def growth_exponent(eigenvalue: complex) -> float:
 
 
 def printed_exponent(eigenvalue: complex) -> float:
-    """The exponent as the document prints it, max(-1, Re(lambda) - 1); :func:`growth_exponent` is the true one.
+    """The exponent as the paper prints it, max(-1, Re(lambda) - 1); :func:`growth_exponent` is the true one.
 
     Example:
         >>> printed_exponent(0.5), printed_exponent(-0.5)
@@ -134,7 +134,7 @@ def omega_constants(sums: Sequence[float], *, printed: bool = False) -> list[flo
 
     Args:
         sums: power sums as :func:`power_sums` gives them.
-        printed: put the document's delta_{4,0} = -(S_4 + 2 S_2^2) / 8 in place of -(2 S_4 + S_2^2) / 8.
+        printed: put the paper's delta_{4,0} = -(S_4 + 2 S_2^2) / 8 in place of -(2 S_4 + S_2^2) / 8.
 
     Example:
         >>> omega_constants([0, 1, 1, 1, 1])[2:]
@@ -154,7 +154,7 @@ def psi(constants: Sequence[float], *, printed: bool = False) -> list[float]:
 
     Args:
         constants: delta_{s,0} from :func:`omega_constants`.
-        printed: count ways that differ in order once (partitions), as the document does; ordered ways (compositions)
+        printed: count ways that differ in order once (partitions), as the paper does; ordered ways (compositions)
             are right. The two differ from l = 5 on.
 
     Example:
@@ -178,7 +178,7 @@ def omega_polynomial(sums: Sequence[float], s: int, *, printed: bool = False) ->
     Args:
         sums: power sums up to degree ``s`` at least.
         s: number of factors.
-        printed: with the document's partitions in psi.
+        printed: with the paper's partitions in psi.
 
     Example:
         >>> round(omega_polynomial(power_sums(1, 6, 3), 3), 6) == round(float(omega(1, 0, 6, 3)[3]), 6)
