@@ -16,9 +16,9 @@ from rich.table import Table
 
 from remanence._validate import message, one_of
 from remanence.cli._information_sources import Sampling, Source, file_sources, language_model_source
+from remanence.figures import overlay, to_plotly
 from remanence.probes import InformationLaw, MutualInformation, logarithmic_lags, mutual_information
 from remanence.probes._entropy import ESTIMATORS, Estimator
-from remanence.probes._plots import lines
 from remanence.probes._symbols import KINDS, Kind
 
 
@@ -96,8 +96,7 @@ def draw(curves: dict[str, MutualInformation]) -> Any:
     """A single curve with its interval, floor and fit; several beside each other."""
     if len(curves) == 1:
         return next(iter(curves.values())).plot()
-    shown = {file: (curve.lags[curve.above], curve.values[curve.above]) for file, curve in curves.items()}
-    return lines(shown, title="mutual information", x="lag", y="nats", log_x=True, log_y=True, markers=True)
+    return to_plotly([overlay("Mutual information", {file: curve.figures()[0] for file, curve in curves.items()})])
 
 
 def _law(law: InformationLaw | None) -> dict[str, Any] | None:

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from remanence.figures import Axis, Curve, Figure, HeatMap, Look
 from remanence.ops import Screened, Trace
 from remanence.ops.reference import scan as reference_scan
 
-from . import _plots
 from ._observe import FAST_PATH, inputs_of, modules, untouched, watched_scans
 from ._result import ProbeResult
 
@@ -41,6 +41,8 @@ class AttentionMap(ProbeResult):
     """How often a state displaced another from the relevant set, over all rows."""
     kappa: int
     """Most states that any step of any row attends to."""
+    recent: tuple[int | None, ...] = ()
+    """For each map, the states of the recent buffer where a relevant set lies behind it; ``None`` where none does."""
 
     @property
     def verdict(self) -> str:
@@ -51,9 +53,31 @@ class AttentionMap(ProbeResult):
         moved = f", {sum(self.replacements)} replacements in relevant sets" if any(map(len, self.occupancy)) else ""
         return f"{len(self.maps)} attention(s) over {steps} steps, at most {self.kappa} states read at once{moved}"
 
-    def plot(self) -> Any:
-        """Heat maps, as figures 1, 7 and 9 to 11 of Kerg et al. 2020 and figure 3 of Ke et al. 2017."""
-        return _plots.heat_maps(dict(zip(self.names, self.maps, strict=True)), x="step read", y="reader")
+    def figures(self) -> list[Figure]:
+        """A heat map for each attention, as figures 1, 7 and 9 to 11 of Kerg et al. 2020 and figure 3 of Ke et al. 2017."""
+        recent = self.recent or (None,) * len(self.maps)
+        return [self._figure(*found) for found in zip(self.names, self.maps, recent, strict=True)]
+
+    def _figure(self, name: str, weights: np.ndarray, recent: int | None) -> Figure:
+        words = f"Row: the step that reads; column: the step that is read. {self.verdict}."
+        parts: tuple[HeatMap | Curve, ...] = (HeatMap(weights),)
+        stays = None if recent is None else _stays(weights, recent)
+        if stays is not None:
+            words += " Orange: how long each state stayed in the relevant set, once it was no longer recent."
+            parts = (*parts, stays)
+        return Figure(name, words, parts, Axis("step read"), Axis("reader", downwards=True))
+
+
+def _stays(weights: np.ndarray, recent: int) -> Curve | None:
+    """A line along the readers for each state that was attended to when it was older than the recent buffer."""
+    x: list[int | None] = []
+    y: list[float | None] = []
+    for state in range(weights.shape[1]):
+        readers = state + recent + np.flatnonzero(weights[state + recent :, state] > 0)
+        if len(readers):
+            x += [state, state, None]
+            y += [float(readers[0]) - 0.5, float(readers[-1]) + 0.5, None]
+    return Curve("in the relevant set", x, y, look=Look("#D55E00"), faint=True) if x else None
 
 
 def attention_map(model: Callable[..., Any], batch: Any) -> AttentionMap:
@@ -80,8 +104,14 @@ def attention_map(model: Callable[..., Any], batch: Any) -> AttentionMap:
                 stack.enter_context(_weights_asked(part, seen))
         stack.enter_context(_AttentionCalls(seen))
         model(inputs_of(batch))
-    names, maps, occupancy = tuple(seen.names), tuple(seen.maps), tuple(seen.occupancy)
-    return AttentionMap(names, maps, occupancy, tuple(seen.replacements), seen.kappa)
+    return AttentionMap(
+        names=tuple(seen.names),
+        maps=tuple(seen.maps),
+        occupancy=tuple(seen.occupancy),
+        replacements=tuple(seen.replacements),
+        kappa=seen.kappa,
+        recent=tuple(seen.recent),
+    )
 
 
 class _Seen:
@@ -92,15 +122,24 @@ class _Seen:
         self.maps: list[np.ndarray] = []
         self.occupancy: list[np.ndarray] = []
         self.replacements: list[int] = []
+        self.recent: list[int | None] = []
         self.kappa = 0
 
-    def add(self, name: str, weights: Tensor, occupancy: np.ndarray | None = None, replacements: int = 0) -> None:
+    def add(
+        self,
+        name: str,
+        weights: Tensor,
+        occupancy: np.ndarray | None = None,
+        replacements: int = 0,
+        recent: int | None = None,
+    ) -> None:
         """Takes ``(..., T, T')`` weights."""
         rows = weights.detach().double().reshape(-1, *weights.shape[-2:])
         self.names.append(f"{len(self.names)}: {name}")
         self.maps.append(rows.mean(dim=0).cpu().numpy())
         self.occupancy.append(np.zeros(0) if occupancy is None else occupancy)
         self.replacements.append(replacements)
+        self.recent.append(recent)
         self.kappa = max(self.kappa, int((rows > 0).sum(dim=-1).max()))
 
     def scan(self, x: Tensor, weights: Any, state: Any, log: Any, options: dict[str, Any]) -> None:
@@ -114,10 +153,12 @@ class _Seen:
         trace = traces[0]
         memory = spec.memory
         occupancy = None
+        recent = None
         if isinstance(memory, Screened) and memory.relevant:
             occupancy = (trace.steps[..., -memory.relevant :] >= 0).double().mean(dim=(1, 2)).numpy()
+            recent = memory.recent
         name = f"{spec.cell} with {type(memory).__name__}"
-        self.add(name, dense_attention(trace), occupancy, int((trace.displaced >= 0).sum()))
+        self.add(name, dense_attention(trace), occupancy, int((trace.displaced >= 0).sum()), recent)
 
 
 def dense_attention(trace: Trace) -> Tensor:

@@ -15,8 +15,8 @@ from torch.utils import _pytree
 from torch.utils.flop_counter import FlopCounterMode
 
 from remanence._validate import message, positive_int
+from remanence.figures import Axis, Curve, Figure, Look, length_axis, log_axis
 
-from . import _plots
 from ._attention import without_fast_path
 from ._declared import declared_operations
 from ._fit import Growth, fit_growth
@@ -26,6 +26,14 @@ from ._reach import GradientReach, Loss, gradient_reach
 from ._result import ProbeResult
 
 MEASURES = ("seconds", "peak_bytes", "state_bytes", "operations")
+UNITS = {
+    "seconds": "seconds, forward and backward",
+    "peak_bytes": "bytes, at the peak of a training step",
+    "state_bytes": "bytes, from step to step",
+    "operations": "floating-point operations",
+}
+NEAR = 0.25
+"""How far off a measured cost, relative to it, a fitted growth may be to be believed."""
 WORDS = {"seconds": "time", "peak_bytes": "memory", "state_bytes": "state", "operations": "operations"}
 
 
@@ -96,18 +104,40 @@ class Cost(ProbeResult):
         )
         return "; ".join([f"{orders} in T", *parts])
 
-    def plot(self) -> Any:
-        """All four against T, each relative to its value at the shortest, as figure 2 (centre) of Kerg et al. 2020."""
-        measured = {name: getattr(self, name) for name in MEASURES}
-        if self.declared_operations is not None:
-            measured["operations, declared"] = self.declared_operations
-        curves = {}
-        for name, costs in measured.items():
-            values = np.array(costs, dtype=float)
-            curves[name] = (self.lengths, values / (values[0] or 1.0))
-        return _plots.lines(
-            curves, title=self.verdict, x="T", y="relative to the shortest", log_x=True, log_y=True, markers=True
-        )
+    def order(self, measure: str) -> str | None:
+        """How a measure grows, or None if the measurements are too noisy to say.
+
+        The fitted growth must be within a quarter of everything measured, and time must grow as the operations do:
+        if it does not, something else on the machine disturbed it.
+
+        Args:
+            measure: ``"seconds"``, ``"peak_bytes"``, ``"state_bytes"`` or ``"operations"``.
+        """
+        growth = self.growth[measure]
+        fitted = self._fitted(measure)
+        close = all(abs(a - b) <= NEAR * abs(b) for a, b in zip(fitted, getattr(self, measure), strict=True))
+        disturbed = measure == "seconds" and growth.order != self.growth["operations"].order
+        return growth.order if close and not disturbed else None
+
+    def _fitted(self, measure: str) -> list[float]:
+        growth = self.growth[measure]
+        return [growth.constant + growth.linear * t + growth.quadratic * t * t for t in self.lengths]
+
+    def figures(self) -> list[Figure]:
+        """Each measure against T, as figure 2 (centre) of Kerg et al. 2020, with the growth that was fitted."""
+        return [self._figure(measure) for measure in MEASURES if any(getattr(self, measure))]
+
+    def _figure(self, measure: str) -> Figure:
+        values = getattr(self, measure)
+        order = self.order(measure)
+        parts = [Curve("measured", self.lengths, values, "marks")]
+        if order is not None:
+            parts.append(Curve("fitted a + b T + c T²", self.lengths, self._fitted(measure), faint=True))
+        if measure == "operations" and self.declared_operations is not None:
+            parts.append(Curve("declared", self.lengths, self.declared_operations, look=Look(dash="dot"), faint=True))
+        y = log_axis(UNITS[measure], values, "SI")
+        words = "too noisy to say" if order is None else order
+        return Figure(WORDS[measure].capitalize(), words, tuple(parts), length_axis("T, steps", self.lengths), y)
 
 
 def cost(
@@ -232,13 +262,15 @@ class Tradeoff(ProbeResult):
         strongest, leanest = max(last, key=lambda n: last[n][1]), min(last, key=lambda n: last[n][0])
         return f"at T = {self.lengths[-1]} most gradient: {strongest}; least memory: {leanest}"
 
-    def plot(self) -> Any:
+    def figures(self) -> list[Figure]:
         """Mean log gradient norm against peak memory, as figure 2 (right) of Kerg et al. 2020."""
-        groups = {
-            name: [(memory, norm, f"T={t}") for t, (memory, norm) in zip(self.lengths, points, strict=True)]
-            for name, points in self.points.items()
-        }
-        return _plots.points(groups, title=self.verdict, x="peak bytes", y="mean ln |gradient|")
+        curves = []
+        for name, points in self.points.items():
+            memory, norms = zip(*points, strict=True)
+            curves.append(Curve(name, memory, norms, "both"))
+        x = log_axis("bytes at the peak", [value for curve in curves for value in curve.x], "SI")
+        words = f"{self.verdict}. Marks, from left to right: T = {', '.join(map(str, self.lengths))}."
+        return [Figure("Gradient against memory", words, tuple(curves), x, Axis("mean ln |gradient|"))]
 
 
 def tradeoff(

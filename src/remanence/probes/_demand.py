@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from remanence._validate import message, positive_int
+from remanence.figures import Axis, Bars, Figure, share_axis
 
-from . import _plots
 from ._observe import output_of, untouched
 from ._result import ProbeResult
 
@@ -51,11 +51,13 @@ class MemoryDemand(ProbeResult):
         model = "" if self.model is None else f"; the model reaches {self.model:.3f}"
         return f"the task {needs}: without it at most {self.memory_free:.3f} (chance {self.chance:.3f}){model}"
 
-    def plot(self) -> Any:
+    def figures(self) -> list[Figure]:
         """The accuracies beside each other."""
-        names = ["chance", "memory-free", *([] if self.model is None else ["model"])]
-        values = [self.chance, self.memory_free, *([] if self.model is None else [self.model])]
-        return _plots.lines({"accuracy": (names, values)}, title=self.verdict, x="", y="accuracy", markers=True)  # type: ignore[dict-item]
+        shown = {"chance": self.chance, "present input alone": self.memory_free}
+        if self.model is not None:
+            shown["model"] = self.model
+        bars = Bars(list(shown), list(shown.values()))
+        return [Figure("Memory demand", self.verdict, (bars,), Axis(scale="category"), share_axis("accuracy"))]
 
 
 def memory_demand(

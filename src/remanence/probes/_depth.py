@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from remanence._validate import message, positive_int, real
+from remanence.figures import Axis, Curve, Figure, to_plotly
 
-from . import _plots
 from ._reach import GradientReach
 from ._result import ProbeResult
 
@@ -50,12 +50,12 @@ class DependencyDepth(ProbeResult):
         depth = self.depth.astype(float)
         return np.where(self.depth >= 0, eigenvalue**depth * max(self.kappa, 1) ** -(depth + 1), 0.0)
 
-    def plot(self) -> Any:
+    def figures(self) -> list[Figure]:
         """Depth against distance from the end."""
-        distance = np.arange(len(self.depth))[::-1]
-        return _plots.lines(
-            {"depth": (distance, self.depth)}, title=self.verdict, x="steps before the end", y="Jacobians"
-        )
+        depth = [int(value) if value >= 0 else None for value in self.depth[::-1]]
+        curve = Curve("depth", range(len(depth)), depth)
+        axes = (Axis("steps before the end"), Axis("Jacobians on the shortest way"))
+        return [Figure("Dependency depth", self.verdict, (curve,), *axes)]
 
     def plot_beside(self, reach: GradientReach, eigenvalue: float) -> Any:
         """The bound beside a measured gradient, both in natural logarithms.
@@ -68,8 +68,9 @@ class DependencyDepth(ProbeResult):
             raise ValueError(message("reach", f"have {len(self.depth)} steps", str(len(reach.distance))))
         with np.errstate(divide="ignore"):
             bound = np.log(self.bound(eigenvalue)[::-1])
-        shown = {"measured": (reach.distance, reach.log_norm), "bound": (reach.distance, bound)}
-        return _plots.lines(shown, title=self.verdict, x="steps before the end", y="ln |gradient|")
+        curves = (Curve("measured", reach.distance, reach.log_norm), Curve("bound", reach.distance, bound))
+        axes = (Axis("steps before the end"), Axis("ln |gradient|"))
+        return to_plotly([Figure("Gradient and bound", self.verdict, curves, *axes)])
 
 
 def dependency_depth(attention: Any, threshold: float = 1e-3, *, last: int | None = None) -> DependencyDepth:

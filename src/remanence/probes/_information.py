@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from remanence._validate import message, one_of, positive_int
+from remanence.figures import Band, Curve, Figure, log_axis, looks
 
-from . import _plots
 from ._entropy import ESTIMATORS, Estimator
 from ._laws import _NORMAL, LAWS, InformationLaw, Law, Regime, best_law, find_regimes
 from ._many_symbols import Places, SortedPairs, shuffled_value, sorted_pairs
@@ -146,14 +146,22 @@ class MutualInformation(ProbeResult):
         fitted = f"; {law.verdict}" if law else ""
         return f"mutual information above the noise up to lag {reach} of {self.lags.max()}{fitted}"
 
-    def plot(self) -> Any:
-        """Information against lag, both logarithmic, with interval and floor."""
-        shown = {"estimate": (self.lags, self.values), "noise floor": (self.lags, self.floor)}
+    def figures(self) -> list[Figure]:
+        """Information against lag, both logarithmic, with interval, noise floor and fitted law."""
+        colour = looks(["estimate"])["estimate"]
+        estimate = Curve("estimate", self.lags, self.values, "both", colour)
+        floor = Curve("noise floor", self.lags, self.floor, look=dataclasses.replace(colour, dash="dot"), faint=True)
+        parts: list[Curve | Band] = [estimate, floor]
         if np.isfinite(self.low).all():
-            shown |= {"2.5 %": (self.lags, self.low), "97.5 %": (self.lags, self.high)}
+            parts.append(Band(("2.5 %", "97.5 %"), self.lags, self.low, self.high, colour))
         if (law := self.fit()) is not None:
-            shown[f"{law.law} fit"] = (self.lags, law.at(self.lags))
-        return _plots.lines(shown, title=self.verdict, x="lag", y="nats", log_x=True, log_y=True, markers=True)
+            parts.append(
+                Curve(f"{law.law} fit", self.lags, law.at(self.lags), look=dataclasses.replace(colour, dash="dash"))
+            )
+        y = log_axis("mutual information, nats", np.concatenate([self.values, self.floor]))
+        return [
+            Figure("Mutual information", self.verdict, tuple(parts), log_axis("lag, symbols", self.lags), y, wide=True)
+        ]
 
 
 def mutual_information(

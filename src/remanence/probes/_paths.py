@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from remanence._validate import message, one_of, positive_int
+from remanence.figures import Axis, Curve, Figure, log_axis
 from remanence.ops import Full, ScanSpec, Screened, Trace, Weights
 from remanence.ops import cells as _cells
 from remanence.ops.reference import scan as reference_scan
 
-from . import _plots
 from ._observe import CELLS, inputs_of, torch_spec, torch_weights, untouched
 from ._result import ProbeResult
 
@@ -94,10 +94,11 @@ class GradientPaths(ProbeResult):
         end = f"ds_{self.t + self.k}/dh_{self.t}"
         return f"{end}: most through {main} Jacobians; parts sum to autograd's ({self.error:.0e})"
 
-    def plot(self) -> Any:
+    def figures(self) -> list[Figure]:
         """Norm of the parts against the number of Jacobians."""
-        shown = {"norm": (np.arange(self.k + 1), np.maximum(self.sizes, 1e-300))}
-        return _plots.lines(shown, title=self.verdict, x="Jacobians", y="norm of the part", log_y=True, markers=True)
+        curve = Curve("norm", np.arange(self.k + 1), self.sizes, "both")
+        axes = (Axis("Jacobians"), log_axis("norm of the part", self.sizes))
+        return [Figure("Gradient paths", self.verdict, (curve,), *axes)]
 
 
 def gradient_paths(

@@ -7,13 +7,12 @@ import dataclasses
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from remanence._validate import message, positive_int
+from remanence.figures import Axis, Curve, Figure
 
-from . import _plots
 from ._result import ProbeResult
 
 _WORD = re.compile(r"[^\W\d_]+")
@@ -56,10 +55,11 @@ class TextQuality(ProbeResult):
         kept = topic + far if self.topic and math.isfinite(self.topic[0]) else "too short for a topic"
         return f"{self.valid_words:.1%} of {self.words:,} words are in the reference; {titles}; {kept}"
 
-    def plot(self) -> Any:
+    def figures(self) -> list[Figure]:
         """Topic against distance."""
-        curve = {"topic": (self.distances, self.topic)}
-        return _plots.lines(curve, title=self.verdict, x="windows apart", y="likeness above chance", markers=True)
+        curve = Curve("topic", self.distances, self.topic, "both")
+        axes = (Axis("windows apart"), Axis("likeness above chance"))
+        return [Figure("Topic", self.verdict, (curve,), *axes)]
 
 
 def text_quality(

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from remanence._validate import message, one_of
+from remanence.figures import Axis, Curve, Figure
 
-from . import _plots
 from ._fit import Decay, fit_decay
 from ._observe import (
     Offsets,
@@ -88,10 +88,11 @@ class GradientReach(ProbeResult):
         ending = f"; {gone} beyond {self.horizon} steps" if self.horizon < len(self.distance) - 1 else ""
         return f"{what} is {self.kind}, {self.decay.law} law, log norm {rate}{ending}"
 
-    def plot(self) -> Any:
+    def figures(self) -> list[Figure]:
         """Log norm against distance, as figure 2 (left) of Kerg et al. 2020."""
-        shown = {"measured": (self.distance, self.log_norm)}
-        return _plots.lines(shown, title=self.verdict, x="steps before the end", y="ln |gradient|")
+        curve = Curve("measured", self.distance, self.log_norm)
+        axes = (Axis("steps before the end"), Axis("ln |gradient|"))
+        return [Figure("Gradient reach", self.verdict, (curve,), *axes, wide=True)]
 
 
 def gradient_reach(

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from remanence.figures import Figure, to_plotly
+
 
 class ProbeResult:
-    """Base of the results: frozen values with a verdict, a dictionary and a picture.
+    """Base of the results: frozen values with a verdict, a dictionary and figures.
 
     Example:
         >>> @dataclasses.dataclass(frozen=True)
@@ -30,9 +32,13 @@ class ProbeResult:
         fields = {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {**fields, "verdict": self.verdict}
 
-    def plot(self) -> Any:
-        """A plotly figure; needs the extra ``remanence[report]``."""
+    def figures(self) -> list[Figure]:
+        """What its pictures show: what :meth:`plot`, the report and the documentation draw."""
         raise NotImplementedError
+
+    def plot(self) -> Any:
+        """Its figures, drawn by plotly one above the other; needs the extra ``remanence[report]``."""
+        return to_plotly(self.figures())
 
 
 def _plain(value: Any) -> Any:

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from remanence._validate import message, real
+from remanence.figures import Axis, Curve, Figure, log_axis
 from remanence.ops import ScanSpec, Weights
 from remanence.ops import cells as _cells
 
-from . import _plots
 from ._observe import CELLS, inputs_of, is_batch_first, modules, torch_spec, torch_weights, untouched
 from ._reach import gradient_reach
 from ._result import ProbeResult
@@ -62,13 +62,15 @@ class Stability(ProbeResult):
         kept = f"{window} keep(s) outputs within {self.epsilon:g}"
         return f"{proof}; exponent {self.lyapunov:+.4g} a step, memory of {self.memory_length:.3g} steps; {kept}"
 
-    def plot(self) -> Any:
+    def figures(self) -> list[Figure]:
         """The fall of a difference, as measured and as proved."""
-        steps = list(range(0, 101))
-        curves = {"measured exponent": (steps, [math.exp(min(self.lyapunov * s, 700.0)) for s in steps])}
+        steps = range(101)
+        measured = [math.exp(min(self.lyapunov * step, 700.0)) for step in steps]
+        curves = [Curve("measured exponent", steps, measured)]
         if self.contraction is not None:
-            curves["proved"] = (steps, [self.contraction**s for s in steps])
-        return _plots.lines(curves, title=self.verdict, x="steps", y="difference", log_y=True)
+            curves.append(Curve("proved", steps, [self.contraction**step for step in steps]))
+        y = log_axis("difference of two states", [value for curve in curves for value in curve.y])
+        return [Figure("Stability", self.verdict, tuple(curves), Axis("steps"), y)]
 
 
 def stability(

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from remanence._validate import message, positive_int
+from remanence.figures import Curve, Figure, length_axis, log_axis
 
-from . import _plots
 from ._observe import inputs_of, is_batch_first, modules, output_of, untouched
 from ._result import ProbeResult
 
@@ -65,11 +65,12 @@ class TruncationGap(ProbeResult):
             f"gradients by {self.gradient[0]:.3g} and {self.gradient[-1]:.3g} of their size"
         )
 
-    def plot(self) -> Any:
+    def figures(self) -> list[Figure]:
         """Gaps against k, and the loss against context length."""
-        positive = {"output": self.output, "gradient": self.gradient, "loss": self.loss}
-        curves = {name: (self.ks, np.maximum(np.abs(values), 1e-17)) for name, values in positive.items()}
-        return _plots.lines(curves, title=self.verdict, x="k", y="gap, or loss", log_x=True, log_y=True, markers=True)
+        measured = {"output": self.output, "gradient": self.gradient, "loss": self.loss}
+        curves = [Curve(name, self.ks, np.abs(values), "both") for name, values in measured.items()]
+        y = log_axis("gap, or loss", np.concatenate([curve.y for curve in curves]))
+        return [Figure("Truncation gap", self.verdict, tuple(curves), length_axis("k, steps kept", self.ks), y)]
 
 
 def truncation_gap(

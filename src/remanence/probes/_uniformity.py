@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from remanence._validate import message
+from remanence.figures import Curve, Figure, log_axis
 
-from . import _plots
 from ._information import logarithmic_lags, mutual_information
 from ._result import ProbeResult
 from ._symbols import Symbols, Unit, as_symbols
@@ -57,11 +57,12 @@ class Uniformity(ProbeResult):
         compared = f"{len(self.stretches)} stretches of {self.symbols:,} symbols"
         return f"outside the range of {compared} at {count} of {total} lags; by chance at {self.chance * total:.1f}"
 
-    def plot(self) -> Any:
+    def figures(self) -> list[Figure]:
         """All stretches and the part, information against lag."""
-        shown = {f"stretch {number}": (self.lags, curve) for number, curve in enumerate(self.stretches, 1)}
-        shown["this part"] = (self.lags, self.values)
-        return _plots.lines(shown, title=self.verdict, x="lag", y="nats", log_x=True, log_y=True)
+        stretches = [Curve(f"stretch {number}", self.lags, curve) for number, curve in enumerate(self.stretches, 1)]
+        parts = (*stretches, Curve("this part", self.lags, self.values))
+        y = log_axis("nats", np.concatenate([self.stretches.ravel(), self.values]))
+        return [Figure("Uniformity", self.verdict, parts, log_axis("lag", self.lags), y)]
 
 
 def uniformity(

@@ -1,0 +1,209 @@
+"""Figures as SVG, for documents; no plotting library is needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from ._figure import Axis, Band, Bars, Curve, Figure, HeatMap, Part, plain
+from ._looks import COLOURS, Look
+from ._ticks import finite_numbers, linear_ticks, log_ticks, tick_label
+
+WIDTH, HEIGHT = 680, 380
+LEFT, TOP, BOTTOM = 70, 16, 48
+LEGEND = 190
+"""Pixels to the right for the legend of several curves."""
+CELL = 6
+"""Pixels of a cell of a heat map."""
+CROWD = 20
+"""Points of a curve from which on they are not marked one by one."""
+DASHES = {"solid": "", "dash": ' stroke-dasharray="6 4"', "dot": ' stroke-dasharray="2 3"'}
+DASHES["dashdot"] = ' stroke-dasharray="6 3 2 3"'
+
+
+def to_svg(figure: Figure) -> str:
+    """Draws a figure as SVG.
+
+    Args:
+        figure: what to draw.
+
+    Returns:
+        The text of a file.
+
+    Example:
+        >>> to_svg(Figure("a", "b", (Curve("c", [0, 1], [1.0, 2.0]),))).count("<polyline")
+        1
+    """
+    for part in figure.parts:
+        if isinstance(part, HeatMap):
+            return _map(part, figure)
+    drawn = figure.with_looks()
+    named = [part for part in drawn.parts if isinstance(part, Curve)]
+    right = WIDTH - (LEGEND if len(named) > 1 else 20)
+    across = _ruler(drawn.x, _places(drawn.parts), LEFT, right)
+    up = _ruler(drawn.y, _heights(drawn.parts), HEIGHT - BOTTOM, TOP)
+    pieces = [*_frame(across, up)]
+    for part in drawn.parts:
+        pieces += _part(part, across, up)
+    if len(named) > 1:
+        pieces += _legend(named, right + 12)
+    return _document(pieces, WIDTH, HEIGHT)
+
+
+@dataclass(frozen=True)
+class _Ruler:
+    """Maps values of an axis onto pixels."""
+
+    axis: Axis
+    low: float
+    high: float
+    first: float
+    last: float
+    ticks: Sequence[float]
+    labels: Sequence[str]
+
+    def scaled(self, value: float) -> float:
+        return math.log10(value) if self.axis.scale == "log" else value
+
+    def at(self, value: float) -> float:
+        share = (self.scaled(value) - self.scaled(self.low)) / (self.scaled(self.high) - self.scaled(self.low))
+        return round(self.first + share * (self.last - self.first), 1)
+
+    def shows(self, value: Any) -> bool:
+        good = isinstance(value, int | float) and math.isfinite(value)
+        return good and (value > 0 or self.axis.scale != "log")
+
+
+def _ruler(axis: Axis, values: Sequence[Any], first: float, last: float) -> _Ruler:
+    if axis.scale == "category":
+        names = [str(value) for value in values]
+        return _Ruler(axis, -0.5, len(names) - 0.5, first, last, range(len(names)), names)
+    numbers = finite_numbers(values)
+    if axis.scale == "log":
+        numbers = [number for number in numbers if number > 0]
+    low, high = axis.bounds or _padded(numbers or [1.0], axis.scale)
+    ticks = axis.ticks or (log_ticks([low, high]) if axis.scale == "log" else linear_ticks(low, high))
+    return _Ruler(axis, low, high, first, last, ticks, [tick_label(tick, axis.unit) for tick in ticks])
+
+
+def _padded(numbers: Sequence[float], scale: str) -> tuple[float, float]:
+    """A range with a little room around the values."""
+    low, high = min(numbers), max(numbers)
+    if scale == "log":
+        room = max((high / low) ** 0.03, 1.05)
+        return low / room, high * room
+    room = 0.03 * (high - low) or abs(high) or 1.0
+    return (0.0 if low == 0 else low - room), high + room
+
+
+def _places(parts: Sequence[Part]) -> list[Any]:
+    found: list[Any] = []
+    for part in parts:
+        found += list(part.names) if isinstance(part, Bars) else plain(part.x) if isinstance(part, Curve | Band) else []
+    return found
+
+
+def _heights(parts: Sequence[Part]) -> list[Any]:
+    found: list[Any] = []
+    for part in parts:
+        if isinstance(part, Curve):
+            found += plain(part.y)
+        elif isinstance(part, Band):
+            found += [*plain(part.low), *plain(part.high)]
+        elif isinstance(part, Bars):
+            found += [0.0, *part.values]
+    return found
+
+
+def _frame(across: _Ruler, up: _Ruler) -> Iterator[str]:
+    bottom, right = up.first, across.last
+    for tick, label in zip(across.ticks, across.labels, strict=True):
+        x = across.at(tick)
+        yield f'<line x1="{x}" y1="{bottom}" x2="{x}" y2="{up.last}" stroke="#eee"/>'
+        yield _text(x, bottom + 16, label, "middle")
+    for tick, label in zip(up.ticks, up.labels, strict=True):
+        y = up.at(tick)
+        yield f'<line x1="{across.first}" y1="{y}" x2="{right}" y2="{y}" stroke="#eee"/>'
+        yield _text(across.first - 6, y + 4, label, "end")
+    size = f'width="{right - across.first}" height="{bottom - up.last}"'
+    yield f'<rect x="{across.first}" y="{up.last}" {size} fill="none" stroke="#999"/>'
+    yield _text((across.first + right) / 2, HEIGHT - 10, across.axis.title, "middle")
+    middle = (up.last + bottom) / 2
+    turned = f' transform="rotate(-90 14 {middle})"'
+    yield _text(14, middle, up.axis.title, "middle", extra=turned)
+
+
+def _part(part: Part, across: _Ruler, up: _Ruler) -> Iterator[str]:
+    if isinstance(part, Curve):
+        yield from _curve(part, across, up)
+    elif isinstance(part, Band):
+        look = part.look or Look()
+        edge = [*_points(part.x, part.high, across, up), *reversed(_points(part.x, part.low, across, up))]
+        yield f'<polygon points="{_joined(edge)}" fill="{look.colour}" fill-opacity="0.18"/>'
+    elif isinstance(part, Bars):
+        for place, value in enumerate(part.values):
+            x, y = across.at(place - 0.25), up.at(value)
+            size = f'width="{across.at(place + 0.25) - x:.1f}" height="{up.first - y:.1f}"'
+            yield f'<rect x="{x}" y="{y}" {size} fill="{COLOURS[0]}"/>'
+
+
+def _curve(part: Curve, across: _Ruler, up: _Ruler) -> Iterator[str]:
+    look = part.look or Look()
+    points = _points(part.x, part.y, across, up)
+    width = 1.2 if part.faint else 1.8
+    if part.draws != "marks":
+        style = f'stroke="{look.colour}" stroke-width="{width}"{DASHES[look.dash]}'
+        yield f'<polyline points="{_joined(points)}" fill="none" {style}/>'
+    if part.draws != "line" and len(points) < CROWD:
+        yield from (f'<circle cx="{x}" cy="{y}" r="3" fill="{look.colour}"/>' for x, y in points)
+
+
+def _points(x: Any, y: Any, across: _Ruler, up: _Ruler) -> list[tuple[float, float]]:
+    pairs = zip(plain(x), plain(y), strict=True)
+    return [(across.at(a), up.at(b)) for a, b in pairs if across.shows(a) and up.shows(b)]
+
+
+def _joined(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x},{y}" for x, y in points)
+
+
+def _legend(curves: Sequence[Curve], left: float) -> Iterator[str]:
+    for number, curve in enumerate(curves):
+        look = curve.look or Look()
+        y = TOP + 10 + 18 * number
+        line = f'x1="{left}" y1="{y}" x2="{left + 22}" y2="{y}" stroke="{look.colour}" stroke-width="2"'
+        yield f"<line {line}{DASHES[look.dash]}/>"
+        yield _text(left + 28, y + 4, curve.name, "start")
+
+
+def _map(part: HeatMap, figure: Figure) -> str:
+    """Cells, darker where more; the square root shows small weights."""
+    values = np.asarray(part.values, dtype=float)
+    rows, columns = values.shape
+    shades = np.sqrt(np.clip(values, 0, None) / (values.max() or 1.0))
+    left, top = 16, 28
+    pieces = [_text(left, top - 9, figure.title, "start")]
+    for row, column in zip(*np.nonzero(shades > 1 / 16), strict=True):
+        grey = 245 - int(225 * shades[row, column])
+        box = f'x="{left + CELL * column}" y="{top + CELL * row}" width="{CELL}" height="{CELL}"'
+        pieces.append(f'<rect {box} fill="rgb({grey},{grey},245)"/>')
+    size = f'width="{CELL * columns}" height="{CELL * rows}"'
+    pieces.append(f'<rect x="{left}" y="{top}" {size} fill="none" stroke="#888"/>')
+    words = f"{figure.x.title} (right), {figure.y.title} (down)"
+    pieces.append(_text(left, top + CELL * rows + 16, words, "start"))
+    return _document(pieces, CELL * columns + 2 * left, CELL * rows + top + 26)
+
+
+def _text(x: float, y: float, words: str, anchor: str, extra: str = "") -> str:
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}"{extra}>{escape(words)}</text>'
+
+
+def _document(pieces: Sequence[str], width: int, height: int) -> str:
+    look = f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12" fill="#333"'
+    ground = f'<rect width="{width}" height="{height}" fill="white"/>'
+    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {look}>', ground, *pieces, "</svg>"]) + "\n"
