@@ -54,7 +54,7 @@ class AttentionMap(ProbeResult):
         return f"{len(self.maps)} attention(s) over {steps} steps, at most {self.kappa} states read at once{moved}"
 
     def figures(self) -> list[Figure]:
-        """A heat map for each attention, as figures 1, 7 and 9 to 11 of Kerg et al. 2020 and figure 3 of Ke et al. 2017."""
+        """Heat maps, as figures 1, 7 and 9 to 11 of Kerg et al. 2020 and figure 3 of Ke et al. 2017."""
         recent = self.recent or (None,) * len(self.maps)
         return [self._figure(*found) for found in zip(self.names, self.maps, recent, strict=True)]
 
