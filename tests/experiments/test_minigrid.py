@@ -8,7 +8,7 @@ from remanence.experiments import _minigrid as minigrid
 from remanence.experiments._minigrid import GRID, MODELS, TABLE, PolicyArm, collect, run_policies
 from remanence.experiments._stored import save_stored
 from remanence.rl import PolicyOutcome
-from remanence.rl._environment import make_environment, observation_shape
+from remanence.rl._environment import make_environment, observed
 from remanence.train._files import locked
 
 
@@ -17,7 +17,7 @@ from remanence.train._files import locked
 )
 def test_every_environment_of_the_table_exists(arm):
     for name in (arm.small, arm.large):
-        assert observation_shape(make_environment(name)) == (7, 7, 3)
+        assert [field.shape for field in observed(make_environment(name))] == [(7, 7, 3)]
 
 
 def test_the_grid_is_the_whole_table():

@@ -1,4 +1,4 @@
-"""Missions: shown as numbers of words in one more channel, and read."""
+"""Missions: a field of their own beside the picture, as numbers of words, and read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from remanence.rl import MemoryPolicy, PolicyConfig, PPOConfig, evaluate_policy, load_policy, train_policy
-from remanence.rl._environment import VOCABULARY, Episode, make_environment, observation_shape, word_numbers
+from remanence.rl._environment import Episode, make_environment, observed
+from remanence.rl._observations import LONGEST_TEXT, VOCABULARY, word_numbers
 from remanence.testing import assert_matches
 from remanence.train import ModelConfig
 
@@ -36,37 +37,41 @@ def test_environments_say_nothing_else(name):
     assert set(word_numbers(mission)) <= set(word_numbers(TEXT))
 
 
+def episode(words):
+    environment = make_environment(DOOR)
+    return Episode(environment, 0, fields=observed(environment, words))
+
+
 def test_the_mission_is_shown_beside_the_picture():
-    plain, told = (Episode(make_environment(DOOR), 0, words=words) for words in (False, True))
+    plain, told = (episode(words) for words in (False, True))
     numbers = word_numbers(told.environment.unwrapped.mission)
     for _ in range(2):
-        assert torch.equal(told.observation[..., :3], plain.observation)
-        channel = told.observation[..., 3].flatten()
-        assert channel[: len(numbers)].tolist() == numbers
-        assert not channel[len(numbers) :].any()
+        assert torch.equal(told.observation["image"], plain.observation)
+        mission = told.observation["mission"]
+        assert mission[: len(numbers)].tolist() == numbers
+        assert not mission[len(numbers) :].any()
         plain.act(2), told.act(2)
 
 
 def sentences():
     """Pictures with three different texts, of different lengths; the last two rows have the same."""
-    seen = torch.randint(0, 9, (1, 4, 7, 7, 4)).double()
-    seen[..., 3] = 0
+    told = torch.zeros(1, 4, LONGEST_TEXT, dtype=torch.int64)
     for row, text in enumerate(("go to the red door", "go to the blue door", "stop", "stop")):
-        numbers = torch.tensor(word_numbers(text)).double()
-        seen[0, row, ..., 3].view(-1)[: len(numbers)] = numbers
-    return seen
+        numbers = torch.tensor(word_numbers(text))
+        told[0, row, : len(numbers)] = numbers
+    return {"image": torch.randint(0, 9, (1, 4, 7, 7, 3)).double(), "mission": told}
 
 
 def test_a_text_means_the_same_whatever_else_is_read_beside_it():
-    policy, seen = MemoryPolicy((7, 7, 4), 3, "LSTM", words=True).double(), sentences()
+    policy, seen = MemoryPolicy((7, 7, 3), 3, "LSTM", words=True).double(), sentences()
     together = policy(seen)
     for row in range(4):
-        alone = policy(seen[:, row : row + 1])
+        alone = policy({name: part[:, row : row + 1] for name, part in seen.items()})
         assert_matches({"logits": together.logits[:, row : row + 1]}, {"logits": alone.logits})
 
 
 def test_texts_differ_by_words_and_by_their_order():
-    words = MemoryPolicy((7, 7, 4), 3, "LSTM", words=True).encoder.words
+    words = MemoryPolicy((7, 7, 3), 3, "LSTM", words=True).encoder.parts["mission"]
     texts = [word_numbers(text) for text in ("red then blue", "blue then red", "red then red", "red then blue")]
     read = words(torch.tensor(texts))
     assert torch.equal(read[0], read[3])
@@ -74,7 +79,8 @@ def test_texts_differ_by_words_and_by_their_order():
 
 
 def test_a_silent_mission_is_read_too():
-    assert MemoryPolicy((7, 7, 4), 3, words=True)(torch.zeros(2, 1, 7, 7, 4)).values.isfinite().all()
+    silent = {"image": torch.zeros(2, 1, 7, 7, 3), "mission": torch.zeros(2, 1, LONGEST_TEXT, dtype=torch.int64)}
+    assert MemoryPolicy((7, 7, 3), 3, words=True)(silent).values.isfinite().all()
 
 
 @pytest.mark.parametrize(("words", "least", "most"), [(True, 0.95, 1.0), (False, 0.2, 0.8)])
@@ -89,17 +95,18 @@ def test_what_is_only_said_is_learnt_by_who_reads(told, tmp_path, words, least, 
 
 def test_words_are_refused_where_there_are_none(recall):
     with pytest.raises(ValueError, match="`words` must be False where there is no 'mission'"):
-        observation_shape(make_environment(recall), words=True)
+        observed(make_environment(recall), words=True)
     with pytest.raises(ValueError, match="`words` must be False where no picture is seen"):
         MemoryPolicy((5,), 3, words=True)
 
 
 def test_a_mission_that_does_not_fit_is_an_error():
     environment = make_environment(DOOR)
-    Episode(environment, 0, words=True)
+    fields = observed(environment, words=True)
+    Episode(environment, 0, fields=fields)
     environment.unwrapped.mission = "go " * 50
     with pytest.raises(ValueError, match="`mission` must have at most 49 words"):
-        Episode(_Same(environment), 0, words=True)
+        Episode(_Same(environment), 0, fields=fields)
 
 
 class _Same:

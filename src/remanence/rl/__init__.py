@@ -1,9 +1,12 @@
-"""Reinforcement learning: policies with a memory, for MiniGrid and any environment with finitely many actions."""
+"""Reinforcement learning: policies with a memory, for MiniGrid and any other Gymnasium environment."""
 
+from remanence.rl._actions import Actions, Choice, Choices, Gaussian, actions_of
 from remanence.rl._config import PolicyConfig, PPOConfig
+from remanence.rl._copies import EpisodeCopies, Happened, VectorCopies
+from remanence.rl._observations import Field, fields_of
 from remanence.rl._play import Score, evaluate_policy
 from remanence.rl._policy import Judgement, MemoryPolicy
-from remanence.rl._ppo import Losses, Pieces, ppo_losses
+from remanence.rl._ppo import Losses, Pieces, learn, ppo_losses
 from remanence.rl._rollout import Player, Rollout, advantages
 from remanence.rl._run import PolicyOutcome, load_policy, train_policy
 
@@ -23,4 +26,15 @@ __all__ = [
     "Pieces",
     "Losses",
     "ppo_losses",
+    "learn",
+    "Field",
+    "fields_of",
+    "Actions",
+    "actions_of",
+    "Choice",
+    "Choices",
+    "Gaussian",
+    "EpisodeCopies",
+    "VectorCopies",
+    "Happened",
 ]

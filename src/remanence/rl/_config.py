@@ -28,6 +28,8 @@ class PPOConfig:
         value: weight of the critic's squared error.
         clip: how far the ratio of probabilities, and a value, may move from where it was.
         clip_norm: greatest norm of the gradient.
+        bootstrap: whether the critic's value stands for what a limit of steps cut off; otherwise an episode that
+            reaches its limit counts as ended.
 
     Example:
         >>> PPOConfig(recurrence=100)
@@ -47,6 +49,7 @@ class PPOConfig:
     value: float = 0.5
     clip: float = 0.2
     clip_norm: float = 0.5
+    bootstrap: bool = False
 
     def __post_init__(self) -> None:
         for name in ("steps", "recurrence", "epochs", "batch"):
@@ -55,6 +58,7 @@ class PPOConfig:
             probability(f"ppo.{name}", getattr(self, name))
         for name in ("learning_rate", "epsilon", "clip", "clip_norm"):
             real(f"ppo.{name}", getattr(self, name), above=0.0)
+        boolean("ppo.bootstrap", self.bootstrap)
         for name in ("entropy", "value"):
             real(f"ppo.{name}", getattr(self, name), least=0.0)
         if self.steps % self.recurrence:
@@ -69,10 +73,12 @@ class PolicyConfig:
     """Everything that decides a run; two runs of one configuration end with the same weights.
 
     Args:
-        environment: id of a gymnasium environment with finitely many actions.
+        environment: id of a Gymnasium environment.
         model: core of the policy, one of the recurrent layers in :mod:`remanence.nn`.
         ppo: how it learns.
-        words: whether the policy reads MiniGrid's missions; without, it must guess where they decide.
+        words: whether the policy reads MiniGrid's missions and other texts; without, it must guess where they decide.
+        observe: names of the parts of an observation that it sees; empty is all, in MiniGrid the image.
+        squash: whether ``tanh`` brings continuous actions into their box; otherwise they are clipped.
         frames: steps to play, all copies together.
         copies: of the environment, side by side.
         seed: of weights, episodes and actions.
@@ -89,6 +95,8 @@ class PolicyConfig:
     model: ModelConfig = field(default_factory=lambda: ModelConfig("RelLSTM"))
     ppo: PPOConfig = field(default_factory=PPOConfig)
     words: bool = False
+    observe: tuple[str, ...] = ()
+    squash: bool = False
     frames: int = 5_000_000
     copies: int = 16
     seed: int = 0
@@ -101,6 +109,7 @@ class PolicyConfig:
             positive_int(name, getattr(self, name))
         positive_int("seed", self.seed, minimum=0)
         boolean("words", self.words)
+        boolean("squash", self.squash)
 
     @property
     def updates(self) -> int:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
-import torch
-from torch import Tensor
 
 from remanence._validate import message
+from remanence.rl._actions import actions_of
+from remanence.rl._observations import Field, Observation, fields_of, read
 from remanence.tasks._stream import Split, stream
 
 MINIGRID = "MiniGrid-"
-VOCABULARY = 258
-"""Numbers that words are hashed to: few, and yet no two words of MiniGrid's missions meet."""
 
 
 def make_environment(name: str) -> Any:
@@ -45,46 +42,27 @@ def make_environment(name: str) -> Any:
         raise ValueError(
             message("environment", "be the id of a gymnasium environment", repr(name), str(error))
         ) from error
-    if not isinstance(environment.action_space, gymnasium.spaces.Discrete):
-        got = f"{environment.action_space} in {name}"
-        raise ValueError(message("environment", "have a finite number of actions (Discrete)", got))
-    observation_shape(environment)
+    actions_of(environment.action_space)
+    fields_of(environment.observation_space)
     return environment
 
 
-def observation_shape(environment: Any, words: bool = False) -> tuple[int, ...]:
-    """Shape of what a policy sees: one vector, or the picture in a dictionary with an ``"image"``, as MiniGrid has it.
+def observed(environment: Any, words: bool = False, only: Sequence[str] = ()) -> tuple[Field, ...]:
+    """What a policy sees of an environment: all fields, but of MiniGrid's observations the image alone.
 
     Args:
         environment: from :func:`make_environment`.
-        words: whether the picture has one more channel with the words of the ``"mission"``, one a cell.
+        words: whether it is told texts too, such as MiniGrid's ``"mission"``.
+        only: names of the fields to take; empty is as said above.
 
     Example:
         >>> environment = make_environment("MiniGrid-GoToDoor-5x5-v0")
-        >>> observation_shape(environment), observation_shape(environment, words=True)
-        ((7, 7, 3), (7, 7, 4))
+        >>> [field.name for field in observed(environment, words=True)]
+        ['image', 'mission']
     """
-    space = environment.observation_space
-    parts = getattr(space, "spaces", {})
-    shape = getattr(parts.get("image", space), "shape", None)
-    if shape is None or len(shape) not in (1, 3):
-        expected = "show a vector or a picture (Box), or a dictionary with an 'image'"
-        raise ValueError(message("environment", expected, space))
-    if not words:
-        return shape
-    if "mission" not in parts or len(shape) != 3:
-        raise ValueError(message("words", "be False where there is no 'mission' beside an 'image'", space))
-    return (*shape[:2], shape[2] + 1)
-
-
-def word_numbers(text: str) -> list[int]:
-    """The words of a text as numbers from 1 to `VOCABULARY`, the same everywhere and for ever.
-
-    Example:
-        >>> word_numbers("go to the red door") == word_numbers("Go to the red door!")
-        True
-    """
-    return [1 + zlib.crc32(word.encode()) % VOCABULARY for word in re.findall("[a-z]+", text.lower())]
+    if not only and environment.spec and environment.spec.id.startswith(MINIGRID):
+        only = ("image", "mission")
+    return fields_of(environment.observation_space, words, only)
 
 
 def longest_episode(environment: Any) -> int | None:
@@ -108,7 +86,7 @@ class Episode:
         seed: of all its episodes.
         copy: number of this copy; no two share an episode.
         split: of the seeds; those of ``"test"`` never occur in training.
-        words: whether the mission is shown, as in :func:`observation_shape`.
+        fields: what is seen of an observation; None is what :func:`observed` says.
 
     Example:
         >>> episode = Episode(make_environment("MiniGrid-MemoryS7-v0"), seed=0)
@@ -117,8 +95,21 @@ class Episode:
         (0.0, False, {'number': 0, 'actions': [2]})
     """
 
-    def __init__(self, environment: Any, seed: int, copy: int = 0, split: Split = "train", words: bool = False) -> None:
-        self.environment, self._seed, self._copy, self._words = environment, seed, copy, words
+    cut_off: Observation | None
+    """What was seen last, if the step before ended the episode by its limit of steps; else None."""
+
+    def __init__(
+        self,
+        environment: Any,
+        seed: int,
+        copy: int = 0,
+        split: Split = "train",
+        fields: Sequence[Field] | None = None,
+    ) -> None:
+        self.environment = environment
+        self.fields = observed(environment) if fields is None else fields
+        self._seed = seed
+        self._copy = copy
         self._split: Split = split
         self._begin(0)
 
@@ -133,35 +124,33 @@ class Episode:
         for action in place["actions"]:
             self.act(action)
 
-    def act(self, action: int) -> tuple[float, bool]:
+    def act(self, action: Any) -> tuple[float, bool]:
         """Takes one step. An episode that ends is followed by the next, whose first observation is seen at once.
+
+        Args:
+            action: a number, or nested lists of them.
 
         Returns:
             The reward, and whether the episode has ended, by its own rules or by its limit of steps.
         """
-        observation, reward, terminated, truncated, _ = self.environment.step(action)
+        given = action
+        if isinstance(action, list):
+            given = numpy.asarray(action, dtype=self.environment.action_space.dtype)
+        observation, reward, terminated, truncated, _ = self.environment.step(given)
         self._actions.append(action)
+        seen = read(self.fields, observation)
         ended = bool(terminated or truncated)
         if ended:
             self._begin(self._number + 1)
+            self.cut_off = None if terminated else seen
         else:
-            self.observation = _numbers(observation, self._words)
+            self.observation = seen
+            self.cut_off = None
         return float(reward), ended
 
     def _begin(self, number: int) -> None:
         seed = stream(self._split, self._seed, number, salt=f"episode:{self._copy}").initial_seed()
-        self._number, self._actions = number, []
-        self.observation = _numbers(self.environment.reset(seed=seed)[0], self._words)
-
-
-def _numbers(observation: Any, words: bool) -> Tensor:
-    array = observation["image"] if isinstance(observation, dict) else observation
-    seen = torch.from_numpy(numpy.asarray(array, dtype=numpy.float32).copy())
-    if not words:
-        return seen
-    numbers = word_numbers(observation["mission"])
-    if len(numbers) > seen[..., 0].numel():
-        raise ValueError(message("mission", f"have at most {seen[..., 0].numel()} words", repr(observation["mission"])))
-    channel = torch.zeros(seen[..., 0].numel())
-    channel[: len(numbers)] = torch.tensor(numbers, dtype=torch.float32)
-    return torch.cat([seen, channel.view(*seen.shape[:2], 1)], dim=-1)
+        self._number = number
+        self._actions: list[Any] = []
+        self.cut_off = None
+        self.observation = read(self.fields, self.environment.reset(seed=seed)[0])

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 import torch
-from torch import Tensor
+from torch.utils._pytree import tree_map
 
 from remanence._validate import positive_int
-from remanence.rl._environment import Episode, make_environment
+from remanence.rl._environment import Episode, make_environment, observed
+from remanence.rl._observations import stack
 from remanence.rl._policy import MemoryPolicy
+from remanence.rl._rollout import acting
 from remanence.tasks._stream import stream
 
 
@@ -68,30 +70,34 @@ def evaluate_policy(
         >>> len(evaluate_policy(policy, "MiniGrid-Fetch-5x5-N2-v0", 3).returns)
         3
     """
-    count, generator = positive_int("episodes", episodes), stream("test", seed, salt="play")
-    copies = [Episode(make_environment(environment), seed, copy, "test", policy.words) for copy in range(count)]
-    returns, lengths, alive = [0.0] * count, [0] * count, list(range(count))
-    state, begins = policy.core.initial_state(count), torch.ones(1, count, dtype=torch.bool)
-    while alive:
-        seen = torch.stack([copies[copy].observation for copy in alive])
-        logits, _, state = policy(seen[None], state, reset=begins)
-        actions = _actions(logits[0], likeliest, generator)
-        stays = []
-        for row, (copy, action) in enumerate(zip(alive, actions, strict=True)):
-            reward, ended = copies[copy].act(action)
-            returns[copy] += reward
-            lengths[copy] += 1
-            if not ended:
-                stays.append(row)
-        if len(stays) < len(alive):
-            alive, state = [alive[row] for row in stays], state.select(stays)
-        begins = torch.zeros(1, len(alive), dtype=torch.bool)
-        if tell is not None:
-            tell(count - len(alive))
+    count = positive_int("episodes", episodes)
+    generator = stream("test", seed, salt="play")
+    names = tuple(field.name for field in policy.fields if field.name)
+    copies = []
+    for copy in range(count):
+        there = make_environment(environment)
+        copies.append(Episode(there, seed, copy, "test", observed(there, policy.words, names)))
+    returns = [0.0] * count
+    lengths = [0] * count
+    alive = list(range(count))
+    state = policy.core.initial_state(count)
+    begins = torch.ones(1, count, dtype=torch.bool)
+    with acting(policy):
+        while alive:
+            seen = stack([copies[copy].observation for copy in alive])
+            given, _, state = policy(tree_map(lambda part: part[None], seen), state, reset=begins)
+            actions = policy.actions.likeliest(given[0]) if likeliest else policy.actions.draw(given[0], generator)
+            stays = []
+            for row, (copy, action) in enumerate(zip(alive, actions, strict=True)):
+                reward, ended = copies[copy].act(policy.actions.for_environment(action))
+                returns[copy] += reward
+                lengths[copy] += 1
+                if not ended:
+                    stays.append(row)
+            if len(stays) < len(alive):
+                alive = [alive[row] for row in stays]
+                state = state.select(stays)
+            begins = torch.zeros(1, len(alive), dtype=torch.bool)
+            if tell is not None:
+                tell(count - len(alive))
     return Score(returns, lengths)
-
-
-def _actions(logits: Tensor, likeliest: bool, generator: torch.Generator) -> list[int]:
-    if likeliest:
-        return logits.argmax(-1).tolist()
-    return torch.multinomial(logits.softmax(-1), 1, generator=generator).flatten().tolist()

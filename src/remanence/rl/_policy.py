@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils._pytree import tree_leaves, tree_map
 
 from remanence._validate import boolean, message, positive_int
-from remanence.nn import GRU, RecurrentLayer, State, get_model
+from remanence.nn import GRU, RecurrentLayer, State, Strided, get_model
 from remanence.nn._core import make_core
-from remanence.rl._environment import VOCABULARY
+from remanence.rl._actions import Actions, actions_of
+from remanence.rl._observations import LONGEST_TEXT, VOCABULARY, Field, Observation, fields_of
 
 HIDDEN = 64
-WORD, TEXT = 32, 128
+WORD = 32
+TEXT = 128
 
 
 class Judgement(NamedTuple):
     """What a policy says about every step.
 
     Args:
-        logits: of the actions, ``(T, B, actions)``.
+        logits: what the actor says, ``(T, B, outputs)``: logits of the actions, or means of continuous ones.
         values: expected discounted return, ``(T, B)``.
         state: of the core after the last step.
 
@@ -40,16 +43,16 @@ class Judgement(NamedTuple):
 class MemoryPolicy(nn.Module):
     """An actor and a critic that share a recurrent core: what they do depends on all that the core remembers.
 
-    Pictures, ``(height, width, channels)`` of at least 7 x 7, go through three convolutions, vectors through one linear
-    map. All linear maps outside of the core start with rows of unit length.
+    Pictures, ``(height, width, channels)`` of at least 7 x 7, go through three convolutions, all vectors together
+    through one linear map, and a GRU reads texts. Linear maps outside of the core start with rows of unit length.
 
     Args:
-        observation_shape: of one observation.
-        actions: how many there are.
+        observation: shape of one observation, a Gymnasium space, or fields from :func:`fields_of`.
+        actions: how many there are, or a Gymnasium space.
         core: one of the recurrent layers in :mod:`remanence.nn`, by name or made for the encoder's width.
-        words: whether the last channel of a picture is no part of it but has numbers of words, one a cell, 0 after the
-            last; a GRU reads them.
-        core_options: of a core made by name; ``hidden_size`` is 64 unless told.
+        words: whether texts are read. With a shape, the policy is told a ``"mission"`` beside an ``"image"``.
+        squash: whether ``tanh`` brings continuous actions into their box; otherwise they are clipped.
+        core_options: of a core made by name (default ``hidden_size``: 64).
 
     Example:
         >>> import torch
@@ -62,37 +65,74 @@ class MemoryPolicy(nn.Module):
 
     def __init__(
         self,
-        observation_shape: Sequence[int],
-        actions: int,
+        observation: Any,
+        actions: Any,
         core: nn.Module | str = "RelLSTM",
         *,
         words: bool = False,
+        squash: bool = False,
         **core_options: Any,
     ) -> None:
         super().__init__()
-        self.observation_shape, self.actions = tuple(observation_shape), positive_int("actions", actions)
         self.words = boolean("words", words)
-        self.encoder, width = _told(self.observation_shape) if words else _encoder(self.observation_shape)
+        self.fields = _fields(observation, words)
+        if isinstance(actions, int):
+            positive_int("actions", actions)
+        distribution = actions_of(actions, boolean("squash", squash))
+        self.encoder, width = _encoder(self.fields)
         self.core = _core(core, width, core_options)
-        self.actor, self.critic = _head(self.core.output_size, actions), _head(self.core.output_size, 1)
+        self.actor = _head(self.core.output_size, distribution.outputs)
+        self.critic = _head(self.core.output_size, 1)
         for module in (self.encoder, self.actor, self.critic):
             module.apply(_unit_rows)
+        self.actions: Actions = distribution
 
-    def forward(self, observations: Tensor, state: State | None = None, *, reset: Tensor | None = None) -> Judgement:
+    def forward(
+        self, observations: Observation, state: State | None = None, *, reset: Tensor | None = None
+    ) -> Judgement:
         """Judges whole sequences, of any number of episodes each, in one pass.
 
         Args:
-            observations: ``(T, B, *observation_shape)``.
+            observations: ``(T, B, *shape)``, or such a tensor for each field where there are several.
             state: of the core before the first step; None starts empty.
             reset: bool ``(T, B)``, True where an episode begins.
         """
-        steps = observations.shape[:2]
-        if observations.shape[2:] != self.observation_shape:
-            expected = f"have the shape (T, B, {', '.join(map(str, self.observation_shape))})"
-            raise ValueError(message("observations", expected, tuple(observations.shape)))
-        features = self.encoder(observations.flatten(0, 1)).unflatten(0, steps)
+        self._check(observations)
+        steps = tree_leaves(observations)[0].shape[:2]
+        features = self.encoder(tree_map(lambda part: part.flatten(0, 1), observations)).unflatten(0, steps)
         output, after = self.core(features, state, reset=reset)
         return Judgement(self.actor(output), self.critic(output).squeeze(-1), after)
+
+    def _check(self, observations: Observation) -> None:
+        if len(self.fields) == 1:
+            given = {self.fields[0].name: observations}
+        else:
+            given = observations if not isinstance(observations, Tensor) else {"": observations}
+        if set(given) != {field.name for field in self.fields}:
+            expected = f"have the fields {', '.join(field.name for field in self.fields)}"
+            raise ValueError(message("observations", expected, ", ".join(given) or "one tensor"))
+        for field in self.fields:
+            part = cast(Tensor, given[field.name])
+            if part.shape[2:] != field.shape:
+                expected = f"have the shape (T, B, {', '.join(map(str, field.shape))})"
+                name = f"observations[{field.name!r}]" if len(self.fields) > 1 else "observations"
+                raise ValueError(message(name, expected, tuple(part.shape)))
+
+
+def _fields(observation: Any, words: bool) -> tuple[Field, ...]:
+    if hasattr(observation, "sample") and hasattr(observation, "contains"):  # a Gymnasium space
+        return fields_of(observation, words)
+    given = tuple(observation)
+    if given and all(isinstance(part, Field) for part in given):
+        return given
+    shape = tuple(int(size) for size in given)
+    if words and len(shape) != 3:
+        raise ValueError(message("words", "be False where no picture is seen", f"observations of shape {shape}"))
+    if len(shape) != 1 and (len(shape) != 3 or min(shape[:2]) < 7):
+        expected = "be (features,), or (height, width, channels) of at least 7 x 7"
+        raise ValueError(message("observation_shape", expected, shape))
+    whole = Field("image" if words else "", "picture" if len(shape) == 3 else "vector", shape)
+    return (whole, Field("mission", "text", (LONGEST_TEXT,))) if words else (whole,)
 
 
 class _Pictures(nn.Sequential):
@@ -117,34 +157,59 @@ class _Words(nn.Module):
         return read[last, torch.arange(len(texts))][which]
 
 
-class _Told(nn.Module):
-    """A picture, and in its last channel words."""
+class _Vectors(nn.Sequential):
+    """One linear map of all vectors ``(N, features)`` together."""
 
-    def __init__(self, pictures: nn.Module) -> None:
+    def __init__(self, features: int) -> None:
+        super().__init__(nn.Linear(features, HIDDEN), nn.Tanh())
+
+
+class _Several(nn.Module):
+    """Encoders of several fields side by side: pictures and texts each have one, all vectors share one."""
+
+    def __init__(self, fields: Sequence[Field]) -> None:
         super().__init__()
-        self.pictures, self.words = pictures, _Words()
+        self.fields = fields
+        self.parts = nn.ModuleDict()
+        self.width = 0
+        for kind in ("picture", "text"):
+            for field in fields:
+                if field.kind == kind:
+                    self._add(field.name.replace(".", "/"), *_single(field))
+        self.vectors = [field.name for field in fields if field.kind == "vector"]
+        features = sum(field.shape[0] for field in fields if field.kind == "vector")
+        if features:
+            self._add("vectors", _Vectors(features), HIDDEN)
 
-    def forward(self, seen: Tensor) -> Tensor:
-        words = seen[..., -1].flatten(1).long()
-        return torch.cat([self.pictures(seen[..., :-1]), self.words(words)], dim=-1)
+    def _add(self, name: str, module: nn.Module, width: int) -> None:
+        self.parts[name] = module
+        self.width += width
+
+    def forward(self, seen: dict[str, Tensor]) -> Tensor:
+        encoded = []
+        for name, part in self.parts.items():
+            if name == "vectors" and self.vectors:
+                encoded.append(part(torch.cat([seen[vector] for vector in self.vectors], dim=-1)))
+            else:
+                encoded.append(part(seen[name.replace("/", ".")]))
+        return torch.cat(encoded, dim=-1)
 
 
-def _told(shape: tuple[int, ...]) -> tuple[nn.Module, int]:
-    if len(shape) != 3:
-        raise ValueError(message("words", "be False where no picture is seen", f"observations of shape {shape}"))
-    pictures, width = _encoder((*shape[:2], shape[2] - 1))
-    return _Told(pictures), width + TEXT
+def _encoder(fields: Sequence[Field]) -> tuple[nn.Module, int]:
+    if len(fields) == 1:
+        return _single(fields[0])
+    several = _Several(fields)
+    return several, several.width
 
 
-def _encoder(shape: tuple[int, ...]) -> tuple[nn.Module, int]:
-    if len(shape) == 1:
-        return nn.Sequential(nn.Linear(shape[0], HIDDEN), nn.Tanh()), HIDDEN
-    if len(shape) != 3 or min(shape[:2]) < 7:
-        expected = "be (features,), or (height, width, channels) of at least 7 x 7"
-        raise ValueError(message("observation_shape", expected, shape))
-    height, width = ((size - 1) // 2 - 2 for size in shape[:2])
+def _single(field: Field) -> tuple[nn.Module, int]:
+    if field.kind == "text":
+        return _Words(), TEXT
+    if field.kind == "vector":
+        return _Vectors(field.shape[0]), HIDDEN
+    height, width = ((size - 1) // 2 - 2 for size in field.shape[:2])
     layers = (
-        *(nn.Conv2d(shape[2], 16, 2), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Conv2d(field.shape[2], 16, 2), nn.ReLU(), nn.MaxPool2d(2)),
         *(nn.Conv2d(16, 32, 2), nn.ReLU()),
         *(nn.Conv2d(32, 64, 2), nn.ReLU(), nn.Flatten()),
     )
@@ -159,6 +224,11 @@ def _core(core: nn.Module | str, width: int, options: dict[str, Any]) -> Recurre
     made = make_core(core, width, options, 0.0)
     if not isinstance(made, RecurrentLayer) or made.bidirectional or made.batch_first:
         raise _refused(type(made).__name__)
+    memory = made.spec.memory
+    if isinstance(memory, Strided) and memory.slots is None:
+        expected = "have a state of fixed size: rows of different age stand side by side"
+        hint = "Take score='affine' or 'tanh' with sparse='forward'"
+        raise ValueError(message("core", expected, f"{type(made).__name__} that keeps all stored states", hint))
     return made
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 from torch.optim import Optimizer
+from torch.utils._pytree import tree_map
 
 from remanence.nn import State
 from remanence.rl._config import PPOConfig
+from remanence.rl._observations import Observation
 from remanence.rl._policy import MemoryPolicy
 from remanence.rl._rollout import Rollout, advantages
 from remanence.train import NonFiniteError
@@ -36,22 +38,32 @@ class Pieces(NamedTuple):
     """What is learnt from: rows of equal length; all tensors ``(steps, rows)`` but for the observations.
 
     Example:
-        >>> Pieces._fields[-1]
-        'state'
+        >>> Pieces._fields[0]
+        'observations'
     """
 
-    observations: Tensor
+    observations: Observation
     begins: Tensor
     actions: Tensor
     log_chances: Tensor
     values: Tensor
     advantages: Tensor
     state: State
+    counts: Tensor | None = None
+    """True where a step is learnt from; None if all are."""
 
     def select(self, rows: Tensor) -> Pieces:
         """Some of the rows."""
-        *tensors, state = self
-        return Pieces._make((*(tensor[:, rows] for tensor in tensors), state.select(rows)))
+        return self._by_time(lambda tensor: tensor[:, rows], self.state.select(rows))
+
+    def _by_time(self, change: Callable[[Tensor], Tensor], state: State) -> Pieces:
+        """All that is ``(steps, ...)`` changed alike, with a state that fits."""
+        by_time = {name: part for name, part in self._asdict().items() if name != "state" and part is not None}
+        return Pieces(**tree_map(change, by_time), state=state)
+
+    def mean(self, measured: Tensor) -> Tensor:
+        """Mean over the steps that count of what was measured at every step, ``(steps, rows)``."""
+        return measured.mean() if self.counts is None else measured[self.counts].mean()
 
 
 def cut(rollout: Rollout, advantage: Tensor) -> Pieces:
@@ -70,10 +82,19 @@ def cut(rollout: Rollout, advantage: Tensor) -> Pieces:
                 [1., 4.],
                 [2., 5.]])
     """
-    parts = (rollout.observations, rollout.begins, rollout.actions, rollout.log_chances, rollout.values, advantage)
     count = len(rollout.states)
-    rows = (part.unflatten(0, (count, -1)).transpose(0, 1).flatten(1, 2) for part in parts)
-    return Pieces._make((*rows, State.cat(rollout.states)))
+    whole = Pieces(
+        observations=rollout.observations,
+        begins=rollout.begins,
+        actions=rollout.actions,
+        log_chances=rollout.log_chances,
+        values=rollout.values,
+        advantages=advantage,
+        state=rollout.states[0],
+        counts=rollout.counts,
+    )
+    state = State.cat(rollout.states)
+    return whole._by_time(lambda part: part.unflatten(0, (count, -1)).transpose(0, 1).flatten(1, 2), state)
 
 
 def ppo_losses(policy: MemoryPolicy, pieces: Pieces, config: PPOConfig) -> Losses:
@@ -92,15 +113,14 @@ def ppo_losses(policy: MemoryPolicy, pieces: Pieces, config: PPOConfig) -> Losse
         >>> torch.equal(losses.total, losses.policy + losses.value)
         True
     """
-    logits, values, _ = policy(pieces.observations, pieces.state, reset=pieces.begins)
-    log_chances = functional.log_softmax(logits, dim=-1)
-    entropy = -(log_chances.exp() * log_chances).sum(-1).mean()
-    ratio = (log_chances.gather(-1, pieces.actions[..., None])[..., 0] - pieces.log_chances).exp()
+    given, values, _ = policy(pieces.observations, pieces.state, reset=pieces.begins)
+    entropy = pieces.mean(policy.actions.entropy(given))
+    ratio = (policy.actions.log_chance(given, pieces.actions) - pieces.log_chances).exp()
     held = ratio.clamp(1 - config.clip, 1 + config.clip)
-    gain = torch.minimum(ratio * pieces.advantages, held * pieces.advantages).mean()
+    gain = pieces.mean(torch.minimum(ratio * pieces.advantages, held * pieces.advantages))
     target = pieces.values + pieces.advantages
     near = pieces.values + (values - pieces.values).clamp(-config.clip, config.clip)
-    error = torch.maximum((values - target).square(), (near - target).square()).mean()
+    error = pieces.mean(torch.maximum((values - target).square(), (near - target).square()))
     return Losses(config.value * error - gain - config.entropy * entropy, -gain, error, entropy)
 
 

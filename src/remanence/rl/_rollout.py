@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional
+from torch.utils._pytree import tree_map
 
 from remanence.nn import State
+from remanence.rl._copies import Copies, EpisodeCopies, Happened
 from remanence.rl._environment import Episode
+from remanence.rl._observations import Observation, stack
 from remanence.rl._policy import MemoryPolicy
 
 
@@ -18,7 +21,7 @@ class Rollout(NamedTuple):
     """T steps of B copies of an environment, ``(T, B)`` unless something else is said.
 
     Args:
-        observations: ``(T, B, ...)``, what was seen before each action.
+        observations: ``(T, B, ...)``, what was seen before each action; such a tensor for each of several fields.
         begins: True where an episode begins with this observation.
         actions: what was done.
         log_chances: logarithm of the chance that it had.
@@ -29,13 +32,16 @@ class Rollout(NamedTuple):
         states: of the core, before each piece of ``T / len(states)`` steps.
         returns: of the episodes that ended, in the order of time.
         lengths: of these episodes.
+        limit_values: what the critic expected where an episode was cut off by its limit of steps, 0 elsewhere; None
+            where nothing is expected then.
+        counts: False where a step only began an episode and must not be learnt from; None if all count.
 
     Example:
         >>> Rollout._fields[0]
         'observations'
     """
 
-    observations: Tensor
+    observations: Observation
     begins: Tensor
     actions: Tensor
     log_chances: Tensor
@@ -46,6 +52,8 @@ class Rollout(NamedTuple):
     states: list[State]
     returns: list[float]
     lengths: list[int]
+    limit_values: Tensor | None = None
+    counts: Tensor | None = None
 
 
 class Player:
@@ -63,59 +71,114 @@ class Player:
         torch.Size([4, 1, 7, 7, 3])
     """
 
-    def __init__(self, episodes: Sequence[Episode], policy: MemoryPolicy) -> None:
-        self.episodes, self.policy = episodes, policy
-        self.state = policy.core.initial_state(len(episodes))
-        self.begins = torch.ones(len(episodes), dtype=torch.bool)
-        self.returns, self.lengths = [0.0] * len(episodes), [0] * len(episodes)
+    def __init__(self, episodes: Sequence[Episode] | Copies, policy: MemoryPolicy) -> None:
+        self.copies: Copies = EpisodeCopies(episodes) if isinstance(episodes, Sequence) else episodes
+        self.policy = policy
+        count = len(self.copies)
+        self.state = policy.core.initial_state(count)
+        self.begins = torch.ones(count, dtype=torch.bool)
+        self.returns = [0.0] * count
+        self.lengths = [0] * count
 
     @torch.no_grad()
-    def play(self, steps: int, recurrence: int, generator: torch.Generator) -> Rollout:
-        """Plays some steps in every copy, one after the other.
+    def play(self, steps: int, recurrence: int, generator: torch.Generator, bootstrap: bool = False) -> Rollout:
+        """Plays some steps in every copy, in evaluation mode: nothing is dropped while it acts.
 
         Args:
             steps: T.
             recurrence: steps between two kept states.
             generator: decides between the actions.
+            bootstrap: whether the critic is asked what would have come after a limit of steps.
         """
-        rows, states, returns, lengths = [], [], [], []
-        for step in range(steps):
-            if step % recurrence == 0:
-                states.append(self.state)
-            seen, begins = self.seen(), self.begins
-            logits, values, self.state = self.policy(seen[None], self.state, reset=begins[None])
-            log_chances = functional.log_softmax(logits[0], dim=-1)
-            actions = torch.multinomial(log_chances.exp(), 1, generator=generator)
-            rewards, self.begins = self._act(actions.flatten().tolist(), returns, lengths)
-            chosen = log_chances.gather(1, actions).flatten()
-            rows.append((seen, begins, actions.flatten(), chosen, values[0], rewards, self.begins))
-        last = self.policy(self.seen()[None], self.state, reset=self.begins[None]).values[0]
-        parts = (torch.stack(part) for part in zip(*rows, strict=True))
-        return Rollout._make((*parts, last, states, returns, lengths))
+        rows, states, ended = [], [], _Ended([], [])
+        limits: list[Tensor] = []
+        counts: list[Tensor | None] = []
+        with acting(self.policy):
+            for step in range(steps):
+                if step % recurrence == 0:
+                    states.append(self.state)
+                seen = self.seen()
+                begins = self.begins
+                given, values, self.state = self._judge(seen, begins)
+                actions = self.policy.actions.draw(given, generator)
+                happened = self.copies.act(actions, self.policy.actions)
+                self._count(happened, ended)
+                if bootstrap:
+                    limits.append(self._after_limit(happened))
+                counts.append(happened.counts)
+                # A step that only begins an episode shows its first observation next, as an end does.
+                self.begins = _begin_next(happened)
+                chosen = self.policy.actions.log_chance(given, actions)
+                rows.append((seen, begins, actions, chosen, values, happened.rewards, happened.ends))
+            last = self._judge(self.seen(), self.begins)[1]
+        seen, *others = zip(*rows, strict=True)
+        parts = [torch.stack(part) for part in others]
+        expected = torch.stack(limits) if bootstrap else None
+        real = None if counts[0] is None else torch.stack([mask for mask in counts if mask is not None])
+        return Rollout._make((stack(seen), *parts, last, states, ended.returns, ended.lengths, expected, real))
 
-    def seen(self) -> Tensor:
+    def seen(self) -> Observation:
         """The present observations, ``(B, ...)``."""
-        return torch.stack([episode.observation for episode in self.episodes])
+        return self.copies.seen()
 
-    def _act(self, actions: list[int], returns: list[float], lengths: list[int]) -> tuple[Tensor, Tensor]:
-        rewards, ends = zip(
-            *(episode.act(action) for episode, action in zip(self.episodes, actions, strict=True)), strict=True
-        )
-        for copy, (reward, ended) in enumerate(zip(rewards, ends, strict=True)):
+    def _judge(self, seen: Observation, begins: Tensor) -> tuple[Tensor, Tensor, State]:
+        one_step = tree_map(lambda part: part[None], seen)
+        given, values, state = self.policy(one_step, self.state, reset=begins[None])
+        return given[0], values[0], state
+
+    def _after_limit(self, happened: Happened) -> Tensor:
+        if not bool(happened.cut_off.any()) or happened.last_seen is None:
+            return torch.zeros_like(happened.rewards)
+        nobody_begins = torch.zeros_like(happened.ends)
+        values = self._judge(happened.last_seen, nobody_begins)[1]
+        return torch.where(happened.cut_off, values, 0.0)
+
+    def _count(self, happened: Happened, ended: _Ended) -> None:
+        counts = [True] * len(self.copies) if happened.counts is None else happened.counts.tolist()
+        facts = zip(happened.rewards.tolist(), happened.ends.tolist(), counts, strict=True)
+        for copy, (reward, ends, real) in enumerate(facts):
+            if not real:
+                continue
             self.returns[copy] += reward
             self.lengths[copy] += 1
-            if ended:
-                returns.append(self.returns[copy])
-                lengths.append(self.lengths[copy])
-                self.returns[copy], self.lengths[copy] = 0.0, 0
-        return torch.tensor(rewards), torch.tensor(ends)
+            if ends:
+                ended.returns.append(self.returns[copy])
+                ended.lengths.append(self.lengths[copy])
+                self.returns[copy] = 0.0
+                self.lengths[copy] = 0
+
+
+class _Ended(NamedTuple):
+    """Episodes that have ended."""
+
+    returns: list[float]
+    lengths: list[int]
+
+
+def _begin_next(happened: Happened) -> Tensor:
+    """Which copies show the first observation of an episode next."""
+    if happened.counts is None:
+        return happened.ends
+    return ~happened.counts
+
+
+@contextmanager
+def acting(policy: MemoryPolicy) -> Iterator[None]:
+    """The policy in evaluation mode, every module put back afterwards into the mode that it had."""
+    before = {module: module.training for module in policy.modules()}
+    policy.eval()
+    try:
+        yield
+    finally:
+        for module, training in before.items():
+            module.training = training
 
 
 def advantages(rollout: Rollout, discount: float, smoothing: float) -> Tensor:
     """Generalised advantage estimation: how much better than expected it went, ``(T, B)``.
 
     ``a_t = d_t + discount * smoothing * a_{t+1}`` with ``d_t = r_t + discount * V_{t+1} - V_t``; nothing is expected
-    after the end of an episode, its limit of steps included.
+    after the end of an episode, its limit of steps included, unless the rollout has `limit_values`.
 
     Args:
         rollout: what happened.
@@ -128,10 +191,15 @@ def advantages(rollout: Rollout, discount: float, smoothing: float) -> Tensor:
         >>> advantages(rollout, discount=0.9, smoothing=1.0)
         tensor([[4.2000]])
     """
-    found, after, ahead = [], rollout.last_values, torch.zeros_like(rollout.last_values)
+    found = []
+    after = rollout.last_values
+    ahead = torch.zeros_like(after)
     for step in reversed(range(len(rollout.rewards))):
         goes_on = (~rollout.ends[step]).to(after)
-        error = rollout.rewards[step] + discount * goes_on * after - rollout.values[step]
+        expected = goes_on * after
+        if rollout.limit_values is not None:
+            expected = expected + rollout.limit_values[step]
+        error = rollout.rewards[step] + discount * expected - rollout.values[step]
         ahead = error + discount * smoothing * goes_on * ahead
         after = rollout.values[step]
         found.append(ahead)

@@ -14,7 +14,8 @@ import torch
 from remanence._validate import message
 from remanence.nn import Full
 from remanence.rl._config import PolicyConfig
-from remanence.rl._environment import Episode, longest_episode, make_environment, observation_shape
+from remanence.rl._environment import Episode, longest_episode, make_environment, observed
+from remanence.rl._observations import Field
 from remanence.rl._policy import MemoryPolicy
 from remanence.rl._ppo import learn
 from remanence.rl._rollout import Player, Rollout
@@ -136,12 +137,13 @@ def build_policy(config: PolicyConfig, environment: str | None = None) -> Memory
     """
     home = make_environment(config.environment)
     there = make_environment(environment) if environment else home
-    sizes = _sizes(home, config.words)
-    if _sizes(there, config.words) != sizes:
-        expected = f"show and allow what {config.environment} does, (shape, actions) = {sizes}"
-        raise ValueError(message("environment", expected, f"{_sizes(there, config.words)} in {environment}"))
+    spaces = _spaces(home, config)
+    if _spaces(there, config) != spaces:
+        expected = f"show and allow what {config.environment} does"
+        raise ValueError(message("environment", expected, f"{_spaces(there, config)} in {environment}, not {spaces}"))
     name, options = config.model.name, dict(config.model.options)
-    policy = MemoryPolicy(*sizes, name, words=config.words, **options)
+    choices: dict[str, Any] = {"words": config.words, "squash": config.squash}
+    policy = MemoryPolicy(*spaces, name, **choices, **options)
     memory = policy.core.spec.memory
     if not isinstance(memory, Full) or memory.limit is not None:
         return policy
@@ -149,11 +151,12 @@ def build_policy(config: PolicyConfig, environment: str | None = None) -> Memory
     if limit is None:
         expected = "have a `limit` where episodes have none"
         raise ValueError(message("model.options", expected, options, f"{name} keeps every state"))
-    return MemoryPolicy(*sizes, name, words=config.words, **{**options, "limit": limit})
+    return MemoryPolicy(*spaces, name, **choices, **{**options, "limit": limit})
 
 
-def _sizes(environment: Any, words: bool) -> tuple[tuple[int, ...], int]:
-    return observation_shape(environment, words), int(environment.action_space.n)
+def _spaces(environment: Any, config: PolicyConfig) -> tuple[tuple[Field, ...], Any]:
+    """What a policy sees there, and what it can do."""
+    return observed(environment, config.words, config.observe), environment.action_space
 
 
 def _check_folder(folder: Path, config: PolicyConfig) -> None:
@@ -183,13 +186,15 @@ class _Learning:
         seed_all(config.seed)
         self.policy = build_policy(config)
         self.optimiser = torch.optim.Adam(self.policy.parameters(), lr=config.ppo.learning_rate, eps=config.ppo.epsilon)
-        self.player = Player([self._episode(copy) for copy in range(config.copies)], self.policy)
+        self.episodes = [self._episode(copy) for copy in range(config.copies)]
+        self.player = Player(self.episodes, self.policy)
         self._write_facts()
         self._restore()
 
     def _episode(self, copy: int) -> Episode:
         there = make_environment(self.config.environment)
-        return Episode(there, self.config.seed, copy, words=self.config.words)
+        fields = observed(there, self.config.words, self.config.observe)
+        return Episode(there, self.config.seed, copy, fields=fields)
 
     def _write_facts(self) -> None:
         path, now = self.folder / "manifest.json", make_manifest(self.config)
@@ -212,7 +217,7 @@ class _Learning:
 
     def _advance(self) -> None:
         began, ppo = time.perf_counter(), self.config.ppo
-        rollout = self.player.play(ppo.steps, ppo.recurrence, self._stream("play"))
+        rollout = self.player.play(ppo.steps, ppo.recurrence, self._stream("play"), ppo.bootstrap)
         played = time.perf_counter()
         losses = learn(self.policy, self.optimiser, rollout, ppo, self._stream("learn"))
         self.update += 1
@@ -246,7 +251,7 @@ class _Learning:
             "optimiser": self.optimiser.state_dict(),
             "state": player.state,
             "begins": player.begins,
-            "places": [episode.place for episode in player.episodes],
+            "places": [episode.place for episode in self.episodes],
             "so_far": [player.returns, player.lengths],
             "ended": [self.returns, self.lengths],
             "seconds": self.seconds,
@@ -265,7 +270,7 @@ class _Learning:
         self.policy.load_state_dict(found.weights)
         self.optimiser.load_state_dict(training["optimiser"])
         player.state, player.begins = training["state"], training["begins"]
-        for episode, place in zip(player.episodes, training["places"], strict=True):
+        for episode, place in zip(self.episodes, training["places"], strict=True):
             episode.go_to(place)
         player.returns, player.lengths = training["so_far"]
         self.returns, self.lengths = training["ended"]

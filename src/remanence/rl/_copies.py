@@ -1,0 +1,169 @@
+"""Copies of an environment side by side: our own seeded episodes, or anybody's vector environment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+
+from remanence._validate import message, one_of
+from remanence.rl._actions import Actions, actions_of
+from remanence.rl._environment import Episode
+from remanence.rl._observations import Field, Observation, fields_of, read, stack
+
+
+class Happened(NamedTuple):
+    """What one step in all copies led to, ``(B,)`` each.
+
+    Args:
+        rewards: what came of the actions.
+        ends: True where the episode ended.
+        cut_off: True where it ended by its limit of steps alone.
+        last_seen: ``(B, ...)``, what was seen last where an episode was cut off; None where none was.
+        counts: False where the step only began the next episode, and the action was ignored; None if all count.
+
+    Example:
+        >>> Happened._fields[:2]
+        ('rewards', 'ends')
+    """
+
+    rewards: Tensor
+    ends: Tensor
+    cut_off: Tensor
+    last_seen: Observation | None
+    counts: Tensor | None = None
+
+
+class Copies(Protocol):
+    """What a :class:`Player` asks of the copies that it plays in."""
+
+    def __len__(self) -> int:
+        """How many there are, B."""
+        ...
+
+    def seen(self) -> Observation:
+        """The present observations, ``(B, ...)``."""
+        ...
+
+    def act(self, actions: Tensor, meaning: Actions) -> Happened:
+        """Takes one step in every copy; the next observation of an ended one is the first of its next episode."""
+        ...
+
+
+class EpisodeCopies:
+    """Seeded episodes, one copy each, stepped one after the other.
+
+    Args:
+        episodes: the copies.
+
+    Example:
+        >>> from remanence.rl._environment import make_environment
+        >>> copies = EpisodeCopies([Episode(make_environment("MiniGrid-MemoryS7-v0"), seed=0)])
+        >>> copies.seen().shape
+        torch.Size([1, 7, 7, 3])
+    """
+
+    def __init__(self, episodes: Sequence[Episode]) -> None:
+        self.episodes = episodes
+
+    def __len__(self) -> int:
+        return len(self.episodes)
+
+    def seen(self) -> Observation:
+        """The present observations, ``(B, ...)``."""
+        return stack([episode.observation for episode in self.episodes])
+
+    def act(self, actions: Tensor, meaning: Actions) -> Happened:
+        """Takes one step in every copy."""
+        made = [
+            episode.act(meaning.for_environment(action)) for episode, action in zip(self.episodes, actions, strict=True)
+        ]
+        rewards, ends = zip(*made, strict=True)
+        left = [episode.cut_off for episode in self.episodes]
+        cut_off = torch.tensor([seen is not None for seen in left])
+        last_seen = None
+        if bool(cut_off.any()):
+            last_seen = stack(
+                [
+                    episode.observation if seen is None else seen
+                    for episode, seen in zip(self.episodes, left, strict=True)
+                ]
+            )
+        return Happened(torch.tensor(rewards), torch.tensor(ends), cut_off, last_seen)
+
+
+class VectorCopies:
+    """A Gymnasium vector environment, whichever way its copies begin their next episode.
+
+    In the mode ``NEXT_STEP`` the step after the end only begins the next episode; such steps do not count, and
+    :func:`ppo_losses` leaves them out. In ``SAME_STEP`` and ``DISABLED`` every step counts.
+
+    Args:
+        environment: from ``gymnasium.make_vec``.
+        words: whether texts are read.
+        only: names of the fields to take; empty takes all.
+        seed: of the first episodes; None draws one.
+
+    Example:
+        >>> import gymnasium
+        >>> copies = VectorCopies(gymnasium.make_vec("CartPole-v1", 3), seed=0)
+        >>> len(copies), copies.seen().shape
+        (3, torch.Size([3, 4]))
+    """
+
+    def __init__(
+        self, environment: Any, words: bool = False, only: Sequence[str] = (), seed: int | None = None
+    ) -> None:
+        mode = environment.metadata.get("autoreset_mode", "NextStep")
+        name = str(getattr(mode, "value", mode))
+        self.mode = one_of("autoreset_mode", name, ("NextStep", "SameStep", "Disabled"))
+        self.environment = environment
+        self.fields: tuple[Field, ...] = fields_of(environment.single_observation_space, words, only)
+        actions_of(environment.single_action_space)
+        self.beginning = torch.zeros(len(self), dtype=torch.bool)
+        self._seen = self._read(environment.reset(seed=seed)[0])
+
+    def __len__(self) -> int:
+        return int(self.environment.num_envs)
+
+    def seen(self) -> Observation:
+        """The present observations, ``(B, ...)``."""
+        return self._seen
+
+    def act(self, actions: Tensor, meaning: Actions) -> Happened:
+        """Takes one step in every copy."""
+        space = self.environment.action_space
+        given = numpy.array([meaning.for_environment(action) for action in actions], dtype=space.dtype)
+        observations, rewards, terminated, truncated, facts = self.environment.step(given.reshape(space.shape))
+        ends = torch.as_tensor(terminated | truncated)
+        cut_off = torch.as_tensor(truncated & ~terminated)
+        seen = self._read(observations)
+        rewards = torch.as_tensor(rewards, dtype=torch.float32)
+        if self.mode == "NextStep":
+            began, self.beginning = self.beginning, ends
+            self._seen = seen
+            return Happened(rewards, ends | began, cut_off & ~began, seen, ~began)
+        last = self._last(seen, facts, ends)
+        if self.mode == "Disabled" and bool(ends.any()):
+            seen = self._read(self.environment.reset(options={"reset_mask": ends.numpy()})[0])
+        self._seen = seen
+        return Happened(rewards, ends, cut_off, last)
+
+    def _last(self, seen: Observation, facts: dict[str, Any], ends: Tensor) -> Observation:
+        if self.mode == "Disabled" or not bool(ends.any()):
+            return seen
+        if "final_obs" not in facts:
+            raise ValueError(message("environment", "say `final_obs` where it resets in the same step", sorted(facts)))
+        rows = [tree_map(lambda part, row=row: part[row], seen) for row in range(len(self))]
+        for row in ends.nonzero().flatten().tolist():
+            rows[row] = read(self.fields, facts["final_obs"][row])
+        return stack(rows)
+
+    def _read(self, observations: Any) -> Observation:
+        from gymnasium.vector.utils import iterate
+
+        return stack([read(self.fields, one) for one in iterate(self.environment.observation_space, observations)])

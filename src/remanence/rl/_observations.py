@@ -1,0 +1,173 @@
+"""What a policy sees: the parts of an observation, and how each becomes numbers."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+
+from remanence._validate import message, one_of
+
+VOCABULARY = 258
+"""Numbers that words are hashed to: few, and yet no two words of MiniGrid's missions meet."""
+LONGEST_TEXT = 49
+"""Words of a text that a policy can be told."""
+
+Observation: TypeAlias = Tensor | Mapping[str, Tensor]
+"""One tensor, or one tensor for each field where there are several."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One part of an observation.
+
+    Args:
+        name: of the part; parts of parts are joined by dots, and a whole observation has an empty name.
+        kind: ``"vector"`` (numbers, one-hot choices), ``"picture"`` (height, width, channels) or ``"text"`` (numbers of
+            words, 0 after the last).
+        shape: of the tensor that a policy is given, ``(features,)``, ``(height, width, channels)`` or ``(words,)``.
+        sizes: of the choices that a vector holds one-hot; empty where it holds numbers.
+        starts: smallest value of each choice.
+
+    Example:
+        >>> Field("velocity", "vector", (3,)).shape
+        (3,)
+    """
+
+    name: str
+    kind: Literal["vector", "picture", "text"]
+    shape: tuple[int, ...]
+    sizes: tuple[int, ...] = ()
+    starts: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        one_of("kind", self.kind, ("vector", "picture", "text"))
+
+    def read(self, observation: Any) -> Tensor:
+        """This part of an observation as a tensor of `shape`, a copy.
+
+        Args:
+            observation: as an environment gives it.
+        """
+        part = observation
+        for key in self.name.split(".") if self.name else ():
+            part = part[int(key)] if isinstance(part, tuple) else part[key]
+        if self.kind == "text":
+            return _words(part)
+        if self.sizes:
+            return _one_hot(part, self.sizes, self.starts)
+        return torch.from_numpy(numpy.asarray(part, dtype=numpy.float32).reshape(self.shape).copy())
+
+
+def fields_of(space: Any, words: bool = False, only: Sequence[str] = ()) -> tuple[Field, ...]:
+    """The parts of a Gymnasium observation space, as a policy reads them.
+
+    Boxes are vectors, or pictures where they are (height, width, channels) of at least 7 x 7; Discrete, MultiDiscrete
+    and MultiBinary are vectors too, choices one-hot. Dictionaries and tuples have a field for each of their parts.
+
+    Args:
+        space: of the observations.
+        words: whether texts are read; they are left out otherwise.
+        only: names of the fields to take; empty takes all.
+
+    Raises:
+        ValueError: If a part is of another kind, or nothing is left to see.
+
+    Example:
+        >>> from gymnasium.spaces import Box, Dict, Discrete
+        >>> [field.shape for field in fields_of(Dict(a=Box(0, 1, (2, 2)), b=Discrete(5)))]
+        [(4,), (5,)]
+    """
+    found = {field.name: field for field in _parts(space, "")}
+    for name in only:
+        one_of("observe", name, list(found))
+    if words and not any(field.kind == "text" for field in found.values()):
+        raise ValueError(message("words", "be False where there is no 'mission' or other text", space))
+    chosen = tuple(field for name, field in found.items() if not only or name in only)
+    seen = tuple(field for field in chosen if words or field.kind != "text")
+    if not seen:
+        raise ValueError(message("environment", "show something beside text, or be read with `words`", space))
+    return seen
+
+
+def read(fields: Sequence[Field], observation: Any) -> Observation:
+    """An observation as a policy takes it: a tensor where there is one field, else a dictionary of them.
+
+    Args:
+        fields: from :func:`fields_of`.
+        observation: as the environment gives it.
+    """
+    if len(fields) == 1:
+        return fields[0].read(observation)
+    return {field.name: field.read(observation) for field in fields}
+
+
+def stack(observations: Sequence[Observation]) -> Observation:
+    """Several observations side by side, in a new first dimension."""
+    return tree_map(lambda *parts: torch.stack(parts), *observations)
+
+
+def word_numbers(text: str) -> list[int]:
+    """The words of a text as numbers from 1 to `VOCABULARY`, the same everywhere and for ever.
+
+    Example:
+        >>> word_numbers("go to the red door") == word_numbers("Go to the red door!")
+        True
+    """
+    return [1 + zlib.crc32(word.encode()) % VOCABULARY for word in re.findall("[a-z]+", text.lower())]
+
+
+def _parts(space: Any, name: str) -> Iterator[Field]:
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        inner = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+        for key, part in inner:
+            yield from _parts(part, f"{name}.{key}" if name else str(key))
+    elif isinstance(space, spaces.Box):
+        yield _box(space.shape, name)
+    elif isinstance(space, spaces.Discrete):
+        yield Field(name, "vector", (int(space.n),), (int(space.n),), (int(space.start),))
+    elif isinstance(space, spaces.MultiDiscrete):
+        sizes = tuple(int(size) for size in space.nvec.flatten())
+        starts = tuple(int(start) for start in space.start.flatten())
+        yield Field(name, "vector", (sum(sizes),), sizes, starts)
+    elif isinstance(space, spaces.MultiBinary):
+        yield Field(name, "vector", (int(numpy.prod(space.shape)),))
+    elif isinstance(space, spaces.Text) or space.dtype == numpy.dtype(str):  # the latter is MiniGrid's own kind
+        yield Field(name, "text", (LONGEST_TEXT,))
+    else:
+        expected = "be made of Box, Discrete, MultiDiscrete, MultiBinary, Text, Dict and Tuple"
+        raise ValueError(message("observation space", expected, f"{space} as {name or 'the whole'!r}"))
+
+
+def _box(shape: tuple[int, ...], name: str) -> Field:
+    if len(shape) == 3 and min(shape[:2]) >= 7:
+        return Field(name, "picture", tuple(shape))
+    return Field(name, "vector", (int(numpy.prod(shape)),))
+
+
+def _one_hot(value: Any, sizes: tuple[int, ...], starts: tuple[int, ...]) -> Tensor:
+    chosen = numpy.asarray(value).flatten()
+    encoded = torch.zeros(sum(sizes))
+    before = 0
+    for choice, size, start in zip(chosen, sizes, starts, strict=True):
+        encoded[before + int(choice) - start] = 1.0
+        before += size
+    return encoded
+
+
+def _words(text: str) -> Tensor:
+    numbers = word_numbers(text)
+    if len(numbers) > LONGEST_TEXT:
+        raise ValueError(message("mission", f"have at most {LONGEST_TEXT} words", repr(text)))
+    told = torch.zeros(LONGEST_TEXT, dtype=torch.int64)
+    told[: len(numbers)] = torch.tensor(numbers, dtype=torch.int64)
+    return told
