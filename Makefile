@@ -33,9 +33,10 @@ test-all: $(VENV)/.installed  ## run all tests
 check-kernel: $(VENV)/.installed  ## check the kernel under sanitizers, on emulated ARM, and its build where it fails
 	$(PYTEST) tests/csrc tests/test_build.py
 
-lint: $(VENV)/.installed  ## check style (ruff) and types (pyright)
+lint: $(VENV)/.installed  ## check style (ruff, clang-format) and types (pyright)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(wildcard src/remanence/csrc/*/* tests/csrc/*.cpp)
 	$(BIN)/pyright --warnings --pythonpath $(BIN)/python
 
 bench: $(VENV)/.installed  ## measure speed and memory beside torch.nn and the reference; BENCH= runs the whole grid

@@ -32,7 +32,7 @@ struct Case {
   Gradients<double> g{};
   std::vector<std::vector<double>> floats;
   std::vector<std::vector<int64_t>> whole;
-  std::vector<std::vector<uint8_t>> bytes;
+  std::vector<std::vector<Width>> widths;
   std::vector<double> cotangent;
   Index places = 0;  // real steps of all rows
 
@@ -45,17 +45,29 @@ void give_inputs(Case &c) {
   Scan<double> &a = c.a;
   Index G = a.spec.blocks() * a.n, B = a.batch, slots = a.spec.relevant;
   double scale = 0.7 / std::sqrt(double(a.n));
-  a.x = c.random(c.places * a.inputs, 1), a.w_ih = c.random(G * a.inputs, scale), a.w_hh = c.random(G * a.n, scale);
-  a.b_ih = c.random(G, scale), a.b_hh = c.random(G, scale), a.modrelu = c.random(a.n, scale);
-  Index wide = a.spec.memory == BUFFER ? a.n * a.n : a.n;
-  a.query = c.random(wide, scale), a.key = c.random(wide, scale);
-  a.score = a.spec.score == DOT ? nullptr : c.random(a.n, 5 * scale);
-  a.s0 = c.random(B * a.n, 0.3), a.c0 = c.random(B * a.n, 0.3), a.h0 = c.random(B * a.n, 0.3);
-  a.recent0 = c.random(B * a.held * a.n, 0.3), a.relevant0 = c.random(B * slots * a.n, 0.3);
-  a.recent_score0 = a.spec.memory == BUFFER && a.spec.recent >= 0 ? c.random(B * a.held, 0.1) : nullptr;
+  a.x = c.random(c.places * a.inputs, 1);
+  a.w_ih = c.random(G * a.inputs, scale);
+  a.w_hh = c.random(G * a.n, scale);
+  a.b_ih = c.random(G, scale);
+  a.b_hh = c.random(G, scale);
+  a.modrelu = c.random(a.n, scale);
+  Index wide = a.spec.memory == Memory::BUFFER ? a.n * a.n : a.n;
+  a.query = c.random(wide, scale);
+  a.key = c.random(wide, scale);
+  a.score = a.spec.score == Score::DOT ? nullptr : c.random(a.n, 5 * scale);
+  a.s0 = c.random(B * a.n, 0.3);
+  a.c0 = c.random(B * a.n, 0.3);
+  a.h0 = c.random(B * a.n, 0.3);
+  a.recent0 = c.random(B * a.held * a.n, 0.3);
+  a.relevant0 = c.random(B * slots * a.n, 0.3);
+  a.recent_score0 = a.spec.memory == Memory::BUFFER && a.spec.recent >= 0 ? c.random(B * a.held, 0.1) : nullptr;
   a.relevant_score0 = c.random(B * slots, 0.1);
-  a.relevant_step0 = c.steps(B * slots, EMPTY), a.step0 = c.steps(B, a.fresh ? 0 : a.spec.recent >= 0 ? 2 : a.held);
-  if (a.fresh) a.recent0 = nullptr, a.relevant0 = a.spec.memory == BUFFER ? nullptr : a.relevant0;
+  a.relevant_step0 = c.steps(B * slots, EMPTY);
+  a.step0 = c.steps(B, a.fresh ? 0 : a.spec.recent >= 0 ? 2 : a.held);
+  if (a.fresh) {
+    a.recent0 = nullptr;
+    a.relevant0 = a.spec.memory == Memory::BUFFER ? nullptr : a.relevant0;
+  }
 }
 
 // Rows of unequal length, time by time.
@@ -67,24 +79,34 @@ void pack(Case &c) {
     starts[t] = c.places;
     for (int64_t length : lengths) c.places += t < length;
   }
-  a.lengths = c.whole.emplace_back(lengths).data(), a.starts = c.whole.emplace_back(starts).data();
+  a.lengths = c.whole.emplace_back(lengths).data();
+  a.starts = c.whole.emplace_back(starts).data();
 }
 
 void give_room(Case &c) {
   Scan<double> &a = c.a;
   Index P = c.places, B = a.batch, np = a.np, slots = a.spec.relevant;
-  a.output = c.room(P * a.n), a.s1 = c.room(B * a.n), a.c1 = c.room(B * a.n), a.h1 = c.room(B * a.n);
-  a.recent1 = c.room(B * a.capacity * a.n), a.relevant1 = c.room(B * slots * a.n);
-  a.recent_score1 = c.room(B * a.capacity), a.relevant_score1 = c.room(B * slots);
-  a.relevant_step1 = c.steps(B * slots, 0), a.step1 = c.steps(B, 0);
-  a.log_slot = c.steps(P, 0), a.log_displaced = c.steps(P, 0);
-  a.h_hist = c.room(P * np), a.s_hist = a.spec.memory == NONE ? a.h_hist : c.room(P * np);
-  a.c_hist = c.room(P * np), a.norm = c.room(a.norm_size() * P);
+  a.output = c.room(P * a.n);
+  a.s1 = c.room(B * a.n);
+  a.c1 = c.room(B * a.n);
+  a.h1 = c.room(B * a.n);
+  a.recent1 = c.room(B * a.capacity * a.n);
+  a.relevant1 = c.room(B * slots * a.n);
+  a.recent_score1 = c.room(B * a.capacity);
+  a.relevant_score1 = c.room(B * slots);
+  a.relevant_step1 = c.steps(B * slots, 0);
+  a.step1 = c.steps(B, 0);
+  a.log_slot = c.steps(P, 0);
+  a.log_displaced = c.steps(P, 0);
+  a.h_hist = c.room(P * np);
+  a.s_hist = a.spec.memory == Memory::NONE ? a.h_hist : c.room(P * np);
+  a.c_hist = c.room(P * np);
+  a.norm = c.room(a.norm_size() * P);
   a.k_hist = a.keeps_keys() ? c.room(P * np) : nullptr;
-  bool lean = a.spec.save == SAVE_LEAN;
+  bool lean = a.spec.save == Save::LEAN;
   a.q_hist = lean ? nullptr : c.room(P * np);
-  a.gates = lean || a.spec.cell == RNN ? nullptr : c.room(P * a.spec.planes() * np);
-  a.wide = a.keeps_keys() ? c.bytes.emplace_back(P, 0).data() : nullptr;
+  a.gates = lean || a.spec.cell == Cell::RNN ? nullptr : c.room(P * a.spec.planes() * np);
+  a.wide = a.keeps_keys() ? c.widths.emplace_back(P, Width::NARROW).data() : nullptr;
 }
 
 double loss(Case &c) {
@@ -119,34 +141,63 @@ double check(Case &c) {
   a.forced = log.data();
   Gradients<double> &g = c.g;
   g.output = c.cotangent.data();
-  g.x = c.room(c.places * a.inputs), g.w_ih = c.room(G * a.inputs), g.w_hh = c.room(G * a.n);
-  g.b_ih = c.room(G), g.b_hh = c.room(G), g.s0 = c.room(a.batch * a.n);
-  Index wide = a.spec.memory == BUFFER ? a.n * a.n : a.n;
-  g.key = c.room(wide), g.query = c.room(wide);
-  if (!a.fresh) g.recent0 = c.room(a.batch * a.held * a.n), g.relevant0 = c.room(a.batch * a.spec.relevant * a.n);
+  g.x = c.room(c.places * a.inputs);
+  g.w_ih = c.room(G * a.inputs);
+  g.w_hh = c.room(G * a.n);
+  g.b_ih = c.room(G);
+  g.b_hh = c.room(G);
+  g.s0 = c.room(a.batch * a.n);
+  Index wide = a.spec.memory == Memory::BUFFER ? a.n * a.n : a.n;
+  g.key = c.room(wide);
+  g.query = c.room(wide);
+  if (!a.fresh) {
+    g.recent0 = c.room(a.batch * a.held * a.n);
+    g.relevant0 = c.room(a.batch * a.spec.relevant * a.n);
+  }
   loss(c);
   run_backward(a, g, 2, Serial());
   double worst = deviation(c, a.x, g.x, c.places * a.inputs);
   worst = std::fmax(worst, deviation(c, a.w_hh, g.w_hh, G * a.n));
   worst = std::fmax(worst, deviation(c, a.b_hh, g.b_hh, G));
   worst = std::fmax(worst, deviation(c, a.s0, g.s0, a.batch * a.n));
-  if (a.spec.memory != NONE) worst = std::fmax(worst, deviation(c, a.key, g.key, wide));
+  if (a.spec.memory != Memory::NONE) worst = std::fmax(worst, deviation(c, a.key, g.key, wide));
   if (a.held && !a.fresh) worst = std::fmax(worst, deviation(c, a.recent0, g.recent0, a.batch * a.held * a.n));
   return worst;
 }
 
 enum Start { STARTED, FRESH, PACKED };
 
-double check_case(int cell, int memory, Index recent, int save, Index n, Start start) {
+double check_case(Cell cell, Memory memory, Index recent, Save save, Index n, Start start) {
   Case c;
   Scan<double> &a = c.a;
-  a.spec = {cell, TANH, memory, memory == STRIDE ? AFFINE : ADDITIVE, MACRO, recent, 0, true, false, 2, 3,
-            false, true, false, save};
-  a.spec.relevant = memory == STRIDE ? 3 : memory == BUFFER && recent >= 0 ? 2 : 0;
-  a.steps = 9, a.batch = 7, a.inputs = 3, a.n = n, a.np = (n + ALIGN - 1) / ALIGN * ALIGN;
-  a.fresh = start != STARTED, a.held = memory != BUFFER || (a.fresh && recent < 0) ? 0 : 3;
-  a.capacity = memory != BUFFER ? 0 : recent >= 0 ? recent : a.held + a.steps;
-  c.floats.reserve(100), c.whole.reserve(20), c.bytes.reserve(4);
+  a.spec = {cell,
+            Nonlinearity::TANH,
+            memory,
+            memory == Memory::STRIDE ? Score::AFFINE : Score::ADDITIVE,
+            Output::MACRO,
+            recent,
+            0,
+            true,
+            false,
+            2,
+            3,
+            false,
+            true,
+            false,
+            save,
+            recent >= 0};
+  a.spec.relevant = memory == Memory::STRIDE ? 3 : memory == Memory::BUFFER && recent >= 0 ? 2 : 0;
+  a.steps = 9;
+  a.batch = 7;
+  a.inputs = 3;
+  a.n = n;
+  a.np = (n + ALIGN - 1) / ALIGN * ALIGN;
+  a.fresh = start != STARTED;
+  a.held = memory != Memory::BUFFER || (a.fresh && recent < 0) ? 0 : 3;
+  a.capacity = memory != Memory::BUFFER ? 0 : recent >= 0 ? recent : a.held + a.steps;
+  c.floats.reserve(100);
+  c.whole.reserve(20);
+  c.widths.reserve(4);
   c.places = a.steps * a.batch;
   if (start == PACKED) pack(c);
   a.large = n != 16;  // so that both ways of writing the history are taken
@@ -159,17 +210,17 @@ double check_case(int cell, int memory, Index recent, int save, Index n, Start s
 
 int main() {
   int wrong = 0;
-  for (int cell : {RNN, LSTM, GRU, GORU})
-    for (int memory : {NONE, BUFFER, STRIDE})
+  for (Cell cell : {Cell::RNN, Cell::LSTM, Cell::GRU, Cell::GORU})
+    for (Memory memory : {Memory::NONE, Memory::BUFFER, Memory::STRIDE})
       for (Index recent : {Index(3), Index(-1)})
-        for (int save : {SAVE_ALL, SAVE_LEAN})
+        for (Save save : {Save::ALL, Save::LEAN})
           for (Index n : {1, 5, 16, 19})
             for (Start start : {STARTED, FRESH, PACKED}) {
-              if ((memory != BUFFER && recent < 0) || (start != STARTED && n != 5)) continue;
+              if ((memory != Memory::BUFFER && recent < 0) || (start != STARTED && n != 5)) continue;
               double worst = check_case(cell, memory, recent, save, n, start);
               if (worst < 1e-6) continue;
-              std::printf("cell %d memory %d recent %td save %d n %td start %d: %g\n", cell, memory, recent, save, n,
-                          start, worst);
+              std::printf("cell %d memory %d recent %td save %d n %td start %d: %g\n", int(cell), int(memory), recent,
+                          int(save), n, start, worst);
               ++wrong;
             }
   std::printf("%s kernels, %d wrong\n", kernels().name, wrong);

@@ -44,43 +44,69 @@ struct State {  // of one layer
 struct Setting {
   Spec spec;
   Index n, batch, inputs;
-  Index held() const { return spec.memory != BUFFER ? 0 : spec.recent >= 0 ? spec.recent : 2; }
+  Index held() const { return spec.memory != Memory::BUFFER ? 0 : spec.recent >= 0 ? spec.recent : 2; }
 };
 
 State make_state(const Setting &g, Index held, bool random) {
   auto room = [&](Index count) { return random ? draw(count, 0.3) : Numbers(count, std::nan("")); };
-  Index rows = g.batch, slots = g.spec.relevant, ranked = g.spec.memory == BUFFER ? slots : 0;
-  State made{room(rows * g.n), room(g.spec.cell == LSTM ? rows * g.n : 0), room(g.spec.leaks_h() ? rows * g.n : 0),
-             room(rows * held * g.n), room(g.spec.memory == BUFFER && g.spec.recent >= 0 ? rows * held : 0),
-             room(rows * slots * g.n), room(rows * ranked), Steps(rows * slots, EMPTY), Steps(rows, 2)};
+  Index rows = g.batch, slots = g.spec.relevant, ranked = g.spec.memory == Memory::BUFFER ? slots : 0;
+  State made{room(rows * g.n),
+             room(g.spec.cell == Cell::LSTM ? rows * g.n : 0),
+             room(g.spec.leaks_h() ? rows * g.n : 0),
+             room(rows * held * g.n),
+             room(g.spec.memory == Memory::BUFFER && g.spec.recent >= 0 ? rows * held : 0),
+             room(rows * slots * g.n),
+             room(rows * ranked),
+             Steps(rows * slots, EMPTY),
+             Steps(rows, 2)};
   return made;
 }
 
 Weights make_weights(const Setting &g, Index inputs) {
-  Index gates = g.spec.blocks() * g.n, wide = g.spec.memory == BUFFER ? g.n * g.n : g.n;
+  Index gates = g.spec.blocks() * g.n, wide = g.spec.memory == Memory::BUFFER ? g.n * g.n : g.n;
   double scale = 1 / std::sqrt(double(g.n));
-  return {draw(gates * inputs, 1), draw(gates * g.n, scale), draw(gates, 1), draw(gates, 1), draw(wide, scale),
-          draw(wide, scale), draw(g.n, 3 * scale), draw(g.n, 0.1)};
+  return {draw(gates * inputs, 1), draw(gates * g.n, scale), draw(gates, 1),       draw(gates, 1),
+          draw(wide, scale),       draw(wide, scale),        draw(g.n, 3 * scale), draw(g.n, 0.1)};
 }
 
 template <class U> U *pointer(std::vector<U> &values) { return values.empty() ? nullptr : values.data(); }
 
 Scan<double> scan_of(const Setting &g, Index inputs, Index steps, Weights &w, State &from, State &to) {
   Scan<double> a{};
-  a.spec = g.spec, a.steps = steps, a.batch = g.batch, a.inputs = inputs;
-  a.n = g.n, a.np = (g.n + ALIGN - 1) / ALIGN * ALIGN;
-  a.held = g.spec.memory == BUFFER ? Index(from.recent.size()) / (g.batch * g.n) : 0;
-  a.capacity = g.spec.memory == BUFFER ? Index(to.recent.size()) / (g.batch * g.n) : 0;
-  a.w_ih = w.ih.data(), a.w_hh = w.hh.data(), a.b_ih = w.b_ih.data(), a.b_hh = w.b_hh.data();
-  a.query = w.query.data(), a.key = w.key.data(), a.score = w.score.data(), a.modrelu = w.modrelu.data();
-  a.s0 = pointer(from.s), a.c0 = pointer(from.c), a.h0 = pointer(from.h), a.recent0 = pointer(from.recent);
-  a.recent_score0 = pointer(from.recent_score), a.relevant0 = pointer(from.relevant);
+  a.spec = g.spec;
+  a.steps = steps;
+  a.batch = g.batch;
+  a.inputs = inputs;
+  a.n = g.n;
+  a.np = (g.n + ALIGN - 1) / ALIGN * ALIGN;
+  a.held = g.spec.memory == Memory::BUFFER ? Index(from.recent.size()) / (g.batch * g.n) : 0;
+  a.capacity = g.spec.memory == Memory::BUFFER ? Index(to.recent.size()) / (g.batch * g.n) : 0;
+  a.w_ih = w.ih.data();
+  a.w_hh = w.hh.data();
+  a.b_ih = w.b_ih.data();
+  a.b_hh = w.b_hh.data();
+  a.query = w.query.data();
+  a.key = w.key.data();
+  a.score = w.score.data();
+  a.modrelu = w.modrelu.data();
+  a.s0 = pointer(from.s);
+  a.c0 = pointer(from.c);
+  a.h0 = pointer(from.h);
+  a.recent0 = pointer(from.recent);
+  a.recent_score0 = pointer(from.recent_score);
+  a.relevant0 = pointer(from.relevant);
   a.relevant_score0 = pointer(from.relevant_score);
-  a.relevant_step0 = pointer(from.relevant_step), a.step0 = pointer(from.step);
-  a.s1 = pointer(to.s), a.c1 = pointer(to.c), a.h1 = pointer(to.h), a.recent1 = pointer(to.recent);
-  a.recent_score1 = pointer(to.recent_score), a.relevant1 = pointer(to.relevant);
+  a.relevant_step0 = pointer(from.relevant_step);
+  a.step0 = pointer(from.step);
+  a.s1 = pointer(to.s);
+  a.c1 = pointer(to.c);
+  a.h1 = pointer(to.h);
+  a.recent1 = pointer(to.recent);
+  a.recent_score1 = pointer(to.recent_score);
+  a.relevant1 = pointer(to.relevant);
   a.relevant_score1 = pointer(to.relevant_score);
-  a.relevant_step1 = pointer(to.relevant_step), a.step1 = pointer(to.step);
+  a.relevant_step1 = pointer(to.relevant_step);
+  a.step1 = pointer(to.step);
   return a;
 }
 
@@ -91,7 +117,10 @@ Numbers scan_all(const Setting &g, std::vector<Weights> &weights, std::vector<St
     Scan<double> a = scan_of(g, i ? g.n : g.inputs, steps, weights[i], from[i], to[i]);
     Numbers output(steps * g.batch * g.n, std::nan(""));
     Steps slot(steps * g.batch), displaced(steps * g.batch);
-    a.x = x.data(), a.output = output.data(), a.log_slot = slot.data(), a.log_displaced = displaced.data();
+    a.x = x.data();
+    a.output = output.data();
+    a.log_slot = slot.data();
+    a.log_displaced = displaced.data();
     run_forward(a, 2, Serial());
     x = output;
   }
@@ -104,13 +133,12 @@ struct Stack {
   std::vector<State> from;
 
   std::vector<State> room(Index steps) const {
-    Index grown = g.held() + (g.spec.memory == BUFFER && g.spec.recent < 0 ? steps : 0);
+    Index grown = g.held() + (g.spec.memory == Memory::BUFFER && g.spec.recent < 0 ? steps : 0);
     return std::vector<State>(DEPTH, make_state(g, grown, false));
   }
   std::vector<Scan<double>> layers(Index steps, std::vector<State> &to) {
     std::vector<Scan<double>> made;
-    for (Index i = 0; i < DEPTH; ++i)
-      made.push_back(scan_of(g, i ? g.n : g.inputs, steps, weights[i], from[i], to[i]));
+    for (Index i = 0; i < DEPTH; ++i) made.push_back(scan_of(g, i ? g.n : g.inputs, steps, weights[i], from[i], to[i]));
     return made;
   }
 };
@@ -133,10 +161,17 @@ bool generation_is_right(Stack &stack, bool embeds, bool greedy) {
   std::vector<State> made = stack.room(STEPS), expected = stack.room(STEPS);
   std::vector<Scan<double>> layers = stack.layers(STEPS, made);
   Generation<double> generation{};
-  generation.steps = STEPS, generation.batch = g.batch, generation.tokens = TOKENS, generation.classes = CLASSES;
-  generation.features = g.n, generation.embedding = embeds ? embedding.data() : nullptr, generation.head = head.data();
-  generation.uniforms = greedy ? nullptr : uniforms.data(), generation.temperature = 0.7;
-  generation.before = before.data(), generation.drawn = drawn.data();
+  generation.steps = STEPS;
+  generation.batch = g.batch;
+  generation.tokens = TOKENS;
+  generation.classes = CLASSES;
+  generation.features = g.n;
+  generation.embedding = embeds ? embedding.data() : nullptr;
+  generation.head = head.data();
+  generation.uniforms = greedy ? nullptr : uniforms.data();
+  generation.temperature = 0.7;
+  generation.before = before.data();
+  generation.drawn = drawn.data();
   if (!run_generate(generation, layers, 2, Serial())) return false;
   Numbers x(STEPS * g.batch * g.inputs, 0.0);
   for (Index at = 0; at < STEPS * g.batch; ++at) {
@@ -152,23 +187,40 @@ bool generation_is_right(Stack &stack, bool embeds, bool greedy) {
 
 int main() {
   int wrong = 0;
-  for (int cell : {RNN, LSTM, GRU, GORU})
-    for (int memory : {NONE, BUFFER, STRIDE})
+  for (Cell cell : {Cell::RNN, Cell::LSTM, Cell::GRU, Cell::GORU})
+    for (Memory memory : {Memory::NONE, Memory::BUFFER, Memory::STRIDE})
       for (Index recent : {Index(3), Index(-1)})
         for (Index n : {1, 5, 16, 19})
           for (Index batch : {1, 3, 11}) {
-            if (memory != BUFFER && recent < 0) continue;
+            if (memory != Memory::BUFFER && recent < 0) continue;
             Setting g{};
-            g.spec = {cell, TANH, memory, memory == STRIDE ? AFFINE : ADDITIVE, MACRO, recent, 0, true, false, 2, 3,
-                      false, true, false, SAVE_NOTHING};
-            g.spec.relevant = memory == STRIDE ? 3 : memory == BUFFER && recent >= 0 ? 2 : 0;
-            g.n = n, g.batch = batch, g.inputs = TOKENS;
+            g.spec = {cell,
+                      Nonlinearity::TANH,
+                      memory,
+                      memory == Memory::STRIDE ? Score::AFFINE : Score::ADDITIVE,
+                      Output::MACRO,
+                      recent,
+                      0,
+                      true,
+                      false,
+                      2,
+                      3,
+                      false,
+                      true,
+                      false,
+                      Save::NOTHING,
+                      recent >= 0};
+            g.spec.relevant = memory == Memory::STRIDE ? 3 : memory == Memory::BUFFER && recent >= 0 ? 2 : 0;
+            g.n = n;
+            g.batch = batch;
+            g.inputs = TOKENS;
             Stack stack{g, {make_weights(g, g.inputs), make_weights(g, n)}, {}};
             for (Index i = 0; i < DEPTH; ++i) stack.from.push_back(make_state(g, g.held(), true));
             bool right = step_is_right(stack) && generation_is_right(stack, true, false) &&
                          generation_is_right(stack, false, false) && generation_is_right(stack, true, true);
             if (right) continue;
-            std::printf("cell %d memory %d recent %td n %td batch %td is wrong\n", cell, memory, recent, n, batch);
+            std::printf("cell %d memory %d recent %td n %td batch %td is wrong\n", int(cell), int(memory), recent, n,
+                        batch);
             ++wrong;
           }
   std::printf("%s kernels, %d wrong\n", kernels().name, wrong);

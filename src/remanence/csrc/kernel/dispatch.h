@@ -77,7 +77,8 @@ template <class T, class Parallel> void run_forward(const Scan<T> &scan, Index t
 struct Groups {
   Index each, count, together;
   Groups(Index batch, Index most, Index threads) {
-    each = group_rows(batch), count = (batch + each - 1) / each;
+    each = group_rows(batch);
+    count = (batch + each - 1) / each;
     Index share = (count + threads - 1) / threads;
     together = each >= most ? 1 : most / each < share ? most / each : share;
   }
@@ -93,7 +94,10 @@ template <class T> class InOrder {
     std::lock_guard<std::mutex> guard(lock);
     waiting[pass] = std::move(sums);
     for (; next < Index(waiting.size()) && !waiting[next].empty(); ++next) {
-      for (const Block &group : waiting[next]) kernel<T>().finish(scan, g, group.get(), first), first = false;
+      for (const Block &group : waiting[next]) {
+        kernel<T>().finish(scan, g, group.get(), first);
+        first = false;
+      }
       waiting[next].clear();
     }
   }

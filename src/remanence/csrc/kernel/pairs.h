@@ -9,8 +9,8 @@
 
 namespace remanence {
 
-constexpr Index PAIR_TABLES = 4;     // neighbouring pairs are often equal: one table would wait for its own last store
-constexpr Index PAIR_BLOCK = 4096;   // codes that are made at once, which the compiler turns into vector code
+constexpr Index PAIR_TABLES = 4;    // neighbouring pairs are often equal: one table would wait for its own last store
+constexpr Index PAIR_BLOCK = 4096;  // codes that are made at once, which the compiler turns into vector code
 constexpr Index PAIR_LIMIT = Index(1) << 31;  // pairs before the 32-bit tables are emptied
 
 struct Pairs {
@@ -25,7 +25,7 @@ struct Pairs {
 // Codes of pairs, first * alphabet + second, and tables of how often they come. Where that keeps the tables small, one
 // cell stands for two or four pairs in a row, which saves as many additions.
 class PairTables {
-public:
+ public:
   explicit PairTables(Index alphabet) : alphabet_(alphabet), codes_(PAIR_BLOCK) {
     Index pairs = alphabet * alphabet;
     pack_ = pairs <= 8 ? 4 : pairs <= 64 ? 2 : 1;  // 8^4 = 64^2 = 4096 cells at most
@@ -40,7 +40,10 @@ public:
       Index part = std::min(n, PAIR_BLOCK - filled_);
       uint16_t *to = codes_.data() + filled_, width = uint16_t(alphabet_);
       for (Index i = 0; i < part; ++i) to[i] = uint16_t(first[i] * width + second[i]);
-      first += part, second += part, n -= part, filled_ += part;
+      first += part;
+      second += part;
+      n -= part;
+      filled_ += part;
       if (filled_ == PAIR_BLOCK) count(counts);
       if (pending_ >= PAIR_LIMIT) empty(counts);
     }
@@ -51,7 +54,7 @@ public:
     empty(counts);
   }
 
-private:
+ private:
   static uint64_t four(const uint16_t *codes) {  // one load instead of four
     uint64_t all;
     std::memcpy(&all, codes, sizeof all);
@@ -62,7 +65,8 @@ private:
     const uint16_t *code = codes_.data();
     Index i = pack_ == 4 ? count_fours(code) : pack_ == 2 ? count_twos(code) : count_ones(code);
     for (; i < filled_; ++i) ++counts[code[i]];
-    pending_ += filled_, filled_ = 0;
+    pending_ += filled_;
+    filled_ = 0;
   }
 
   Index count_ones(const uint16_t *code) {
@@ -70,7 +74,10 @@ private:
     Index i = 0;
     for (; i + 4 <= filled_; i += 4) {
       uint64_t all = four(code + i);
-      ++a[all & 0xffff], ++b[all >> 16 & 0xffff], ++c[all >> 32 & 0xffff], ++d[all >> 48];
+      ++a[all & 0xffff];
+      ++b[all >> 16 & 0xffff];
+      ++c[all >> 32 & 0xffff];
+      ++d[all >> 48];
     }
     return i;
   }
@@ -83,7 +90,10 @@ private:
     Index i = 0;
     for (; i + 8 <= filled_; i += 8) {
       uint64_t left = four(code + i) * factor, right = four(code + i + 4) * factor;
-      ++a[left >> 16 & 0xffff], ++b[left >> 48], ++c[right >> 16 & 0xffff], ++d[right >> 48];
+      ++a[left >> 16 & 0xffff];
+      ++b[left >> 48];
+      ++c[right >> 16 & 0xffff];
+      ++d[right >> 48];
     }
     return i;
   }
@@ -94,8 +104,10 @@ private:
     uint64_t p = uint64_t(alphabet_ * alphabet_), factor = p * p * p | p * p << 16 | p << 32 | uint64_t(1) << 48;
     Index i = 0;
     for (; i + 16 <= filled_; i += 16) {
-      ++a[four(code + i) * factor >> 48], ++b[four(code + i + 4) * factor >> 48];
-      ++c[four(code + i + 8) * factor >> 48], ++d[four(code + i + 12) * factor >> 48];
+      ++a[four(code + i) * factor >> 48];
+      ++b[four(code + i + 4) * factor >> 48];
+      ++c[four(code + i + 8) * factor >> 48];
+      ++d[four(code + i + 12) * factor >> 48];
     }
     return i;
   }

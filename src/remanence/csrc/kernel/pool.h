@@ -80,7 +80,8 @@ class Pool {
     for (std::size_t i = kept.size(); i-- > 0;) {
       if (kept[i].size != size) continue;
       void *block = kept[i].block;
-      kept.erase(kept.begin() + std::ptrdiff_t(i)), total -= size;
+      kept.erase(kept.begin() + std::ptrdiff_t(i));
+      total -= size;
       return block;
     }
     while (!kept.empty() && kept[0].since + STALE < takes) drop_oldest();
@@ -91,7 +92,8 @@ class Pool {
     std::lock_guard<std::mutex> guard(lock);
     if (size > most) return false;
     while (total + size > most) drop_oldest();
-    kept.push_back({block, size, takes}), total += size;
+    kept.push_back({block, size, takes});
+    total += size;
     return true;
   }
 

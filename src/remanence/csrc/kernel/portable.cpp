@@ -13,4 +13,3 @@ namespace portable {
 }  // namespace portable
 const KernelSet portable_kernels{"portable", portable::make_kernel<float>(), portable::make_kernel<double>()};
 }  // namespace remanence
-

@@ -7,31 +7,38 @@ namespace remanence {
 
 using Index = std::ptrdiff_t;
 
-enum Cell { RNN, LSTM, GRU, GORU };
-enum Nonlinearity { TANH, RELU, MODRELU, IDENTITY };
-enum Memory { NONE, BUFFER, STRIDE };            // BUFFER: recent ring and relevant set; STRIDE: sparse top-k
-enum Score { ADDITIVE, DOT, AFFINE, TANH_AFFINE };
-enum Output { MACRO, HIDDEN, SUMMARY };
-enum Save { SAVE_NOTHING, SAVE_ALL, SAVE_LEAN }; // LEAN: gates and queries are computed again by the backward pass
+enum class Cell { RNN, LSTM, GRU, GORU };
+enum class Nonlinearity { TANH, RELU, MODRELU, IDENTITY };
+enum class Memory { NONE, BUFFER, STRIDE };  // BUFFER: recent ring and relevant set; STRIDE: sparse top-k
+enum class Score { ADDITIVE, DOT, AFFINE, TANH_AFFINE };
+enum class Output { MACRO, HIDDEN, SUMMARY };
+enum class Save { NOTHING, ALL, LEAN };              // LEAN: gates and queries are computed again by the backward pass
+enum class Width : uint8_t { NARROW, USUAL, WIDE };  // of a query or a key, by its largest entry; see attention.inc
 
-constexpr Index ALIGN = 16;                      // rows of work buffers are padded to a multiple of this many numbers
-constexpr int64_t EMPTY = -1;                    // relevant_step of a free slot
-constexpr int64_t BEFORE_START = -2;             // relevant_step of the all-zero entry that STRIDE may start with
+constexpr Index ALIGN = 16;           // rows of work buffers are padded to a multiple of this many numbers
+constexpr int64_t EMPTY = -1;         // relevant_step of a free slot
+constexpr int64_t BEFORE_START = -2;  // relevant_step of the all-zero entry that STRIDE may start with
 
 struct Spec {
-  int cell, nonlinearity, memory, score, output;
-  Index recent;     // size of the ring; -1: unbounded
-  Index relevant;   // slots of the relevant set, or of the stored states of STRIDE
-  bool half;        // s = (h + r) / 2 instead of h + r
-  bool cut_reads;   // a cut through s also cuts the gradient into what the memory holds then
-  int every, top_k; // STRIDE
+  Cell cell;
+  Nonlinearity nonlinearity;
+  Memory memory;
+  Score score;
+  Output output;
+  Index recent;      // size of the ring; -1: unbounded
+  Index relevant;    // slots of the relevant set, or of the stored states of STRIDE
+  bool half;         // s = (h + r) / 2 instead of h + r
+  bool cut_reads;    // a cut through s also cuts the gradient into what the memory holds then
+  int every, top_k;  // STRIDE
   bool normalise, raw_underfull, start_zero;
-  int save;
-  bool screens;     // relevance is collected
+  Save save;
+  bool screens;  // relevance is collected
 
-  bool leaks_h() const { return memory != NONE && (cell == GRU || cell == GORU); }
-  int planes() const { return cell == RNN ? 1 : 4; }       // blocks of n numbers that a step of the cell computes
-  int blocks() const { return cell == RNN ? 1 : cell == LSTM ? 4 : 3; } // blocks of rows in the weight matrices
+  bool leaks_h() const { return memory != Memory::NONE && (cell == Cell::GRU || cell == Cell::GORU); }
+  int planes() const { return cell == Cell::RNN ? 1 : 4; }  // blocks of n numbers that a step of the cell computes
+  int blocks() const {
+    return cell == Cell::RNN ? 1 : cell == Cell::LSTM ? 4 : 3;
+  }  // blocks of rows in the weight matrices
 };
 
 // Rows that are scanned together: enough for the products, few enough for weights and memories to share the cache.
@@ -56,8 +63,7 @@ inline Index chunk_steps(Index np, Index batch) {
 
 // n: hidden size, np: n rounded up to ALIGN. Null pointers mark what is absent. Where rows are packed, (steps, batch)
 // stands for one place per real step: those of one time side by side, rows longest first.
-template <class T>
-struct Scan {
+template <class T> struct Scan {
   Spec spec;
   Index steps, batch, inputs, n, np;
   Index held;      // ring entries of the initial state (its `recent` dimension)
@@ -65,31 +71,31 @@ struct Scan {
   bool fresh;      // nothing is held at the start: recent0 and relevant0 of a buffer are not read
   bool large;      // the history exceeds the caches
 
-  const T *x;                                              // (steps, batch, inputs)
-  const T *w_ih, *w_hh, *b_ih, *b_hh;                      // (G, inputs) (G, n) (G) (G)
-  const T *query, *key, *score, *modrelu;                  // (n, n) (n, n) (n) (n); STRIDE: (n) (n) (1)
-  const T *s0, *c0, *h0;                                   // (batch, n)
-  const T *recent0, *recent_score0;                        // (batch, held, n) (batch, held)
-  const T *relevant0, *relevant_score0;                    // (batch, relevant, n) (batch, relevant)
-  const int64_t *relevant_step0, *step0;                   // (batch, relevant) (batch)
-  const bool *reset, *cut_h, *cut_c;                       // (steps, batch)
-  const int64_t *lengths, *forced;                         // (batch) (steps, batch)
-  const int64_t *starts;                                   // (steps): first place of a time, of packed rows
-  const T *offset;                                         // (steps, batch, n)
+  const T *x;                              // (steps, batch, inputs)
+  const T *w_ih, *w_hh, *b_ih, *b_hh;      // (G, inputs) (G, n) (G) (G)
+  const T *query, *key, *score, *modrelu;  // (n, n) (n, n) (n) (n); STRIDE: (n) (n) (1)
+  const T *s0, *c0, *h0;                   // (batch, n)
+  const T *recent0, *recent_score0;        // (batch, held, n) (batch, held)
+  const T *relevant0, *relevant_score0;    // (batch, relevant, n) (batch, relevant)
+  const int64_t *relevant_step0, *step0;   // (batch, relevant) (batch)
+  const bool *reset, *cut_h, *cut_c;       // (steps, batch)
+  const int64_t *lengths, *forced;         // (batch) (steps, batch)
+  const int64_t *starts;                   // (steps): first place of a time, of packed rows
+  const T *offset;                         // (steps, batch, n)
 
-  T *output;                                               // (steps, batch, n or 2 n)
-  T *s1, *c1, *h1, *recent1, *recent_score1, *relevant1, *relevant_score1; // final state, shapes as above
-  int64_t *relevant_step1, *step1, *log_slot, *log_displaced;              // logs (steps, batch)
+  T *output;                                                                // (steps, batch, n or 2 n)
+  T *s1, *c1, *h1, *recent1, *recent_score1, *relevant1, *relevant_score1;  // final state, shapes as above
+  int64_t *relevant_step1, *step1, *log_slot, *log_displaced;               // logs (steps, batch)
 
   // History for the backward pass, rows padded to np: (steps, batch, np), gates (steps, batch, planes, np). LEAN: c_hist
   // has the cells that chunks start from, see cell_place.
   T *h_hist, *s_hist, *c_hist, *gates, *q_hist, *k_hist, *norm;
-  uint8_t *wide;                                               // (steps, batch): this key is stored as it is
+  Width *wide;  // (steps, batch): this key is stored as it is
   // norm (steps, batch, norm_size): weights of the read; only their maximum and sum where a read has no bounded size.
 
   // LEAN: a bounded buffer's keys are computed again, each when the walk back in time comes to hold it.
-  bool keeps_keys() const { return spec.memory == BUFFER && (spec.save == SAVE_ALL || spec.recent < 0); }
-  bool keeps_weights() const { return spec.memory == BUFFER && spec.recent >= 0; }
+  bool keeps_keys() const { return spec.memory == Memory::BUFFER && (spec.save == Save::ALL || spec.recent < 0); }
+  bool keeps_weights() const { return spec.memory == Memory::BUFFER && spec.recent >= 0; }
   Index norm_size() const { return keeps_weights() ? spec.recent + spec.relevant : 2; }
   Index length(Index row) const { return lengths ? lengths[row] : steps; }
   Index longest(Index first, Index last) const {
@@ -113,8 +119,7 @@ struct Scan {
 };
 
 // Cotangents in, gradients out; shapes as in Scan. Null where there is none, or none is wanted.
-template <class T>
-struct Gradients {
+template <class T> struct Gradients {
   const T *output, *s1, *c1, *h1, *recent1, *relevant1;
   T *x, *w_ih, *w_hh, *b_ih, *b_hh, *query, *key, *score, *modrelu;
   T *s0, *c0, *h0, *recent0, *relevant0, *offset;
@@ -124,8 +129,7 @@ template <class T> struct Generation;  // see generation.h
 
 // One implementation per instruction set and type; see body.inc.
 // The caller allocates `scratch` bytes per call of `run`; a plan (packed weights) is shared by all rows.
-template <class T>
-struct Kernel {
+template <class T> struct Kernel {
   std::size_t (*plan_size)(const Scan<T> &, bool backward);
   void (*make_plan)(const Scan<T> &, bool backward, void *plan);
   std::size_t (*forward_scratch)(const Scan<T> &, Index rows);
@@ -136,7 +140,8 @@ struct Kernel {
   std::size_t (*backward_scratch)(const Scan<T> &, const Gradients<T> &, Index first, Index last, Index group_rows);
   void (*backward)(const Scan<T> &, const Gradients<T> &, const void *plan, Index first, Index last, Index group_rows,
                    void *const *sums, void *scratch);
-  void (*finish)(const Scan<T> &, const Gradients<T> &, void *sums, bool first);  // adds a group's sums to the gradients
+  // Adds a group's sums to the gradients.
+  void (*finish)(const Scan<T> &, const Gradients<T> &, void *sums, bool first);
   // out (rows, width) = a (rows, depth) weights', width a multiple of ALIGN: the product of all scans, for measuring it.
   void (*product)(const T *a, Index rows, const T *weights, Index width, Index depth, void *packed, T *out);
   // Drawing tokens: packed head and encoder, shared by all rows, and the steps of some rows; see generation.h.
@@ -155,6 +160,8 @@ struct KernelSet {
   Kernel<double> f64;
 };
 
-extern const KernelSet portable_kernels, avx2_kernels, avx512_kernels;
+extern const KernelSet portable_kernels;
+extern const KernelSet avx2_kernels;
+extern const KernelSet avx512_kernels;
 
 }  // namespace remanence

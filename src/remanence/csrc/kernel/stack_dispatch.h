@@ -8,7 +8,7 @@
 namespace remanence {
 
 template <class T> Index output_width(const Scan<T> &a) {
-  return a.spec.output == SUMMARY && a.spec.memory != NONE ? 2 * a.n : a.n;
+  return a.spec.output == Output::SUMMARY && a.spec.memory != Memory::NONE ? 2 * a.n : a.n;
 }
 
 constexpr Index ONCE_ROWS = 8;  // up to here a step is faster without packing
@@ -26,7 +26,8 @@ void run_step(std::vector<Scan<T>> &layers, const T *x, T *output, Index threads
     if (!last) between[i % 2].resize(batch * output_width(a));
     a.x = i ? between[(i + 1) % 2].data() : x;
     a.output = last ? output : between[i % 2].data();
-    a.log_slot = logs.data(), a.log_displaced = logs.data() + batch;
+    a.log_slot = logs.data();
+    a.log_displaced = logs.data() + batch;
     if (batch <= ONCE_ROWS) {
       Block scratch(k.once_scratch(a));
       k.once(a, scratch.get());
@@ -52,7 +53,9 @@ bool run_generate(Generation<T> &g, std::vector<Scan<T>> &layers, Index threads,
     k.make_plan(a, false, plan);
     plans.push_back(plan);
   }
-  g.layers = layers.data(), g.plans = plans.data(), g.depth = Index(layers.size());
+  g.layers = layers.data();
+  g.plans = plans.data();
+  g.depth = Index(layers.size());
   void *ends = room(k.ends_size(g));
   k.make_ends(g, ends);
   g.ends = ends;

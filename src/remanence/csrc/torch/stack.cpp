@@ -20,18 +20,26 @@ struct Ends {  // what stands before and behind the layers
 template <class T> Generation<T> read_ends(const Stack &s, const Ends &e, double temperature) {
   Generation<T> g{};
   ScalarType dtype = e.head.scalar_type();
-  g.steps = s.steps, g.batch = s.batch, g.classes = e.head.size(0), g.temperature = temperature;
-  g.features = s.features(), g.tokens = e.embedding ? e.embedding->size(0) : s.inputs();
+  g.steps = s.steps;
+  g.batch = s.batch;
+  g.classes = e.head.size(0);
+  g.temperature = temperature;
+  g.features = s.features();
+  g.tokens = e.embedding ? e.embedding->size(0) : s.inputs();
   STD_TORCH_CHECK(g.classes >= 1 && g.classes <= g.tokens, "remanence: the head draws tokens that cannot be read");
   expect(e.before, "tokens", ScalarType::Long, {g.batch});
   expect(e.head, "head", dtype, {g.classes, g.features});
   expect(e.head_bias, "head_bias", dtype, {g.classes});
   expect(e.embedding, "embedding", dtype, {g.tokens, s.inputs()});
   expect(e.uniforms, "uniforms", ScalarType::Double, {g.steps, g.batch});
-  g.embedding = in<T>(e.embedding), g.head = in<T>(e.head), g.head_bias = in<T>(e.head_bias);
-  g.uniforms = in<double>(e.uniforms), g.before = in<int64_t>(e.before);
+  g.embedding = in<T>(e.embedding);
+  g.head = in<T>(e.head);
+  g.head_bias = in<T>(e.head_bias);
+  g.uniforms = in<double>(e.uniforms);
+  g.before = in<int64_t>(e.before);
   for (Index row = 0; row < g.batch; ++row)
-    STD_TORCH_CHECK(g.before[row] >= 0 && g.before[row] < g.tokens, "remanence: `tokens` holds one that cannot be read");
+    STD_TORCH_CHECK(g.before[row] >= 0 && g.before[row] < g.tokens,
+                    "remanence: `tokens` holds one that cannot be read");
   return g;
 }
 

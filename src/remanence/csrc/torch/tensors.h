@@ -40,15 +40,32 @@ struct TorchParallel {
 
 constexpr std::size_t CONFIG = 16;  // numbers that describe a scan, see `encode` in ops/fused.py
 
+template <class Choice> Choice choose(int64_t number, Choice last) {
+  STD_TORCH_CHECK(number >= 0 && number <= int64_t(last), "remanence: config holds a choice that does not exist");
+  return Choice(number);
+}
+
 inline Spec read_spec(const Config &c) {
   STD_TORCH_CHECK(c.size() == CONFIG, "remanence: config must have 16 entries");
   Spec spec{};
-  spec.cell = int(c[0]), spec.nonlinearity = int(c[1]), spec.memory = int(c[2]), spec.score = int(c[3]);
-  spec.output = int(c[4]), spec.recent = c[5], spec.relevant = c[6];
-  spec.half = c[7], spec.cut_reads = c[8], spec.every = int(c[9]), spec.top_k = int(c[10]);
-  spec.normalise = c[11], spec.raw_underfull = c[12], spec.start_zero = c[13], spec.screens = c[14];
-  spec.save = int(c[15]);
-  STD_TORCH_CHECK(spec.memory != STRIDE || spec.relevant <= 64, "remanence: the fused kernel stores at most 64 states");
+  spec.cell = choose(c[0], Cell::GORU);
+  spec.nonlinearity = choose(c[1], Nonlinearity::IDENTITY);
+  spec.memory = choose(c[2], Memory::STRIDE);
+  spec.score = choose(c[3], Score::TANH_AFFINE);
+  spec.output = choose(c[4], Output::SUMMARY);
+  spec.recent = c[5];
+  spec.relevant = c[6];
+  spec.half = c[7];
+  spec.cut_reads = c[8];
+  spec.every = int(c[9]);
+  spec.top_k = int(c[10]);
+  spec.normalise = c[11];
+  spec.raw_underfull = c[12];
+  spec.start_zero = c[13];
+  spec.screens = c[14];
+  spec.save = choose(c[15], Save::LEAN);
+  STD_TORCH_CHECK(spec.memory != Memory::STRIDE || spec.relevant <= 64,
+                  "remanence: the fused kernel stores at most 64 states");
   return spec;
 }
 
