@@ -300,7 +300,7 @@ MUTATIONS = {
     "kerg2020/lemma05": (PATHS, "partial_by_macro", SCALED),
     "kerg2020/lemma06": (PATHS, "partial_by_state", SCALED),
     "kerg2020/lemma07": (PATHS, "partial_by_macro", SCALED),
-    "kerg2020/lemma08": ("remanence.ops.cells", "_activate", lambda o: lambda spec, weights, z: z.sin()),
+    "kerg2020/lemma08": ("remanence.ops._cells", "activate", lambda o: lambda kind, weights, z: z.sin()),
     "kerg2020/lemma09": (THEORY, "omega_constants", lambda o: lambda *a, **k: [1.01 * value for value in o(*a, **k)]),
     "kerg2020/lemma10": (THEORY, "theta", times(2)),
     "kerg2020/lemma11": (THEORY, "chi", times(2)),

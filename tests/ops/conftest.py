@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from remanence.ops import Log, ScanSpec, State, Strided, Weights, fused, reference
-from remanence.ops.cells import GATES
 from remanence.testing import assert_matches, relative_error
 
 NO_GRADIENT = ("recent_score", "relevant_score")
@@ -25,7 +24,7 @@ def _kernel(require_or_skip) -> None:
 
 def random_weights(spec: ScanSpec, hidden: int, inputs: int, sharp: float = 20.0) -> Weights:
     """Scaled normal weights; additive scores are sharpened so that states are replaced in the relevant set."""
-    gates, memory = GATES[spec.cell] * hidden, spec.memory if spec.has_memory else None
+    gates, memory = len(spec.cell.gates) * hidden, spec.memory if spec.has_memory else None
 
     def draw(*shape: int, scale: float = 1.0) -> Tensor:
         return torch.randn(*shape, dtype=torch.float64) * scale / hidden**0.5

@@ -12,15 +12,21 @@ from torch.nn.utils.rnn import PackedSequence
 
 from remanence import ops
 from remanence._validate import boolean, message, one_of, positive_int, probability
-from remanence.ops import Backend, Full, Memory, State, Strided, Trace, Weights
+from remanence.ops import Backend, Cell, Memory, State, Trace, Weights
 from remanence.ops._backend import BACKENDS
-from remanence.ops._types import CellName
-from remanence.ops.cells import GATES
+from remanence.ops._spec import find_cell
 from remanence.ops.reference import empty_state
 from remanence.ops.reference import scan as reference_scan
 
 from . import _sequence
-from ._options import check_cuts, check_forget_bias, make_spec, read_shapes, refuse_unknown, spell_out_options
+from ._options import (
+    check_cuts,
+    check_forget_bias,
+    make_spec,
+    options_of_other_cells,
+    refuse_unknown,
+    spell_out_options,
+)
 from ._packed import run_packed
 from ._single_step import step_at_once
 from ._state_entry import check_field, stack_states, state_of_hx
@@ -61,7 +67,8 @@ class RecurrentLayer(nn.Module):
         backend: ``"auto"``, ``"reference"`` or ``"fused"``.
     """
 
-    cell: ClassVar[CellName]
+    cell: ClassVar[Cell | str]
+    """The cell, or the name of one; ``self.spec.cell`` is the cell itself."""
     document: ClassVar[str] = ""
     fixed: ClassVar[tuple[str, ...]] = ()
     """Options that a preset decides itself."""
@@ -94,9 +101,10 @@ class RecurrentLayer(nn.Module):
         **unknown: Any,
     ) -> None:
         super().__init__()
-        if nonlinearity is not None and self.cell != "rnn":
+        others = options_of_other_cells(find_cell(self.cell))
+        if nonlinearity is not None and "nonlinearity" in others:
             unknown["nonlinearity"] = nonlinearity
-        if forget_bias and self.cell != "lstm":
+        if forget_bias and "forget_bias" in others:
             unknown["forget_bias"] = forget_bias
         refuse_unknown(unknown, type(self).__name__)
         self.input_size = positive_int("input_size", input_size)
@@ -112,7 +120,7 @@ class RecurrentLayer(nn.Module):
         self.forget_bias = check_forget_bias(forget_bias, self.bias)
         self.cuts = check_cuts(cuts)
         self.backend: Backend = one_of("backend", backend, BACKENDS)
-        self.spec = make_spec(self.cell, memory, nonlinearity or "tanh", combine, output, max_steps, self.cuts)
+        self.spec = make_spec(self.cell, memory, nonlinearity, combine, output, max_steps, self.cuts)
         self._create_parameters({"device": device, "dtype": dtype})
         self.reset_parameters()
 
@@ -136,7 +144,9 @@ class RecurrentLayer(nn.Module):
 
     def parameter_shapes(self, layer: int) -> dict[str, tuple[int, ...]]:
         """Names (without suffix) and shapes of one layer's parameters, in torch's order."""
-        n, gates = self.hidden_size, GATES[self.cell] * self.hidden_size
+        n = self.hidden_size
+        cell = self.spec.cell
+        gates = len(cell.gates) * n
         shapes: dict[str, tuple[int, ...]] = {
             "weight_ih": (gates, self.input_size if layer == 0 else self.output_size),
             "weight_hh": (gates, self.spec.macro_size(n)),
@@ -145,9 +155,10 @@ class RecurrentLayer(nn.Module):
             shapes["bias_ih"] = (gates,)
         if self.bias is True:
             shapes["bias_hh"] = (gates,)
-        if self.spec.nonlinearity == "modrelu" or self.cell == "goru":
-            shapes["bias_modrelu"] = (n,)
-        return shapes | read_shapes(self.spec, n)
+        shapes |= cell.own_shapes(n)
+        if self.spec.read is not None:
+            shapes |= self.spec.read.shapes(n, self.spec.macro_size(n))
+        return shapes
 
     def _create_parameters(self, factory: dict[str, Any]) -> None:
         for layer, suffix in self._suffixes():
@@ -160,16 +171,26 @@ class RecurrentLayer(nn.Module):
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -bound, bound)
         for _, suffix in self._suffixes():
-            if self.recurrent_init is not None and not self._parameter("weight_hh", suffix).is_meta:
-                fill_recurrent_(self._parameter("weight_hh", suffix), self.recurrent_init)
-            if self.forget_bias:
-                with torch.no_grad():
-                    self._parameter("bias_ih", suffix)[self.hidden_size : 2 * self.hidden_size] += self.forget_bias
-            if f"bias_modrelu{suffix}" in self._parameters:
-                nn.init.uniform_(self._parameter("bias_modrelu", suffix), -0.01, 0.01)
-            if isinstance(self.spec.memory, Strided) and self.spec.memory.score != "mlp":
-                for name in ("weight_query", "weight_key"):  # as in the authors' code: weak reads at first
-                    nn.init.normal_(self._parameter(name, suffix), std=0.01)
+            self._reset_cell(suffix)
+            self._reset_read(suffix)
+
+    @torch.no_grad()
+    def _reset_cell(self, suffix: str) -> None:
+        if self.recurrent_init is not None and not self._parameter("weight_hh", suffix).is_meta:
+            fill_recurrent_(self._parameter("weight_hh", suffix), self.recurrent_init)
+        if self.forget_bias:
+            gates = self.spec.cell.gates
+            forget = self._parameter("bias_ih", suffix).chunk(len(gates))[gates.index("f")]
+            forget += self.forget_bias
+        if f"bias_modrelu{suffix}" in self._parameters:
+            nn.init.uniform_(self._parameter("bias_modrelu", suffix), -0.01, 0.01)
+
+    def _reset_read(self, suffix: str) -> None:
+        read = self.spec.read
+        if read is None or read.initial_std is None:
+            return
+        for name in ("weight_query", "weight_key"):
+            nn.init.normal_(self._parameter(name, suffix), std=read.initial_std)
 
     def _parameter(self, name: str, suffix: str) -> Tensor:
         found = self._parameters.get(name + suffix)  # `getattr` would take longer than a small step
@@ -315,7 +336,7 @@ class RecurrentLayer(nn.Module):
             return None, None
         step = x.new_zeros(x.shape[1], dtype=torch.int64) if start is None else start.step
         cut_h, cut_c = self.cuts.masks(ops.row_positions(step, len(x), reset), self.training)
-        return cut_h, (cut_c if self.cell == "lstm" else None)
+        return cut_h, (cut_c if self.spec.cell.has_c else None)
 
     # ---- state ------------------------------------------------------------------------------------------------------
 
@@ -343,10 +364,7 @@ class RecurrentLayer(nn.Module):
 
     def _grows(self, name: str) -> bool:
         """Whether a field of the state has more slots the longer the sequence was."""
-        memory = self.spec.memory
-        if isinstance(memory, Strided):
-            return memory.slots is None and name in ("relevant", "relevant_step")
-        return isinstance(memory, Full) and memory.limit is None and name == "recent"
+        return self.spec.memory is not None and name in self.spec.memory.growing
 
     def _check_steps(self, state: State | None, length: int) -> None:
         if self.spec.max_steps is None:
@@ -365,9 +383,9 @@ class RecurrentLayer(nn.Module):
             module: ``nn.RNN``, ``nn.LSTM`` or ``nn.GRU``, to match this layer's cell.
             options: further arguments of this layer.
         """
-        kinds: dict[str, type[nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
-        if cls.cell not in kinds or not isinstance(module, kinds[cls.cell]):
-            wanted = kinds[cls.cell].__name__ if cls.cell in kinds else "a matching layer (there is none)"
+        kind = find_cell(cls.cell).torch_layer
+        if kind is None or not isinstance(module, kind):
+            wanted = "a matching layer (there is none)" if kind is None else kind.__name__
             raise TypeError(message("module", f"be torch's {wanted}", type(module).__name__))
         if module.proj_size:
             raise ValueError(message("module", "have proj_size 0", module.proj_size, "Projections are not supported"))

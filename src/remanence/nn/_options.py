@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import Any, Literal, TypedDict
 
 import torch
 
 from remanence import ops
 from remanence._validate import message, one_of, positive_int, real
-from remanence.ops import Backend, Full, ScanSpec, Screened, Strided
+from remanence.ops import Backend, Cell, Memory, MemoryRule, RNNCell, ScanSpec
+from remanence.ops._cells import NONLINEARITIES
+from remanence.ops._spec import find_cell
 
 from .cuts import Cuts, HDetach, TruncatedBPTT
 from .init import RecurrentInit
-
-_UNBOUNDED = ("relu", "modrelu", "identity")
 
 
 class CommonOptions(TypedDict, total=False):
@@ -41,22 +42,14 @@ class LSTMOptions(MemoryOptions, total=False):
     forget_bias: float
 
 
-_CELLS_OWN = {"nonlinearity": "rnn", "forget_bias": "lstm"}
-"""Options of one cell alone."""
-
-
-def read_shapes(spec: ScanSpec, n: int) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of the parameters that the read needs."""
-    if not spec.has_memory:
-        return {}
-    memory = spec.memory
-    if isinstance(memory, Strided) and memory.score != "mlp":
-        shapes: dict[str, tuple[int, ...]] = {"weight_query": (n,), "weight_key": (n,)}
-        return shapes | ({"weight_score": (1,)} if memory.score == "affine" else {})
-    query = n if isinstance(memory, Strided) else spec.macro_size(n)
-    shapes = {"weight_query": (n, query), "weight_key": (n, n)}
-    dot = not isinstance(memory, Strided) and memory is not None and memory.score == "dot"
-    return shapes if dot else shapes | {"weight_score": (n,)}
+def options_of_other_cells(cell: Cell) -> set[str]:
+    """Options that mean nothing to a cell: a nonlinearity is that of an RNN, a forget bias needs a forget gate."""
+    others = set()
+    if not isinstance(cell, RNNCell):
+        others.add("nonlinearity")
+    if "f" not in cell.gates:
+        others.add("forget_bias")
+    return others
 
 
 def refuse_unknown(unknown: dict[str, Any], layer: str) -> None:
@@ -87,26 +80,33 @@ def check_forget_bias(value: Any, bias: Any) -> float:
 
 
 def make_spec(
-    cell: Any, memory: Any, nonlinearity: Any, combine: Any, output: Any, max_steps: int | None, cuts: Cuts
+    cell: Cell | str,
+    memory: Memory,
+    nonlinearity: Any,
+    combine: Any,
+    output: Any,
+    max_steps: int | None,
+    cuts: Cuts,
 ) -> ScanSpec:
     """Put the options together and refuse those that contradict each other."""
-    if memory is not None and not isinstance(memory, Full | Screened | Strided):
+    if memory is not None and not isinstance(memory, MemoryRule):
         raise TypeError(message("memory", "be None, Full(), Screened() or Strided()", repr(memory)))
-    one_of("nonlinearity", nonlinearity, ("tanh", *_UNBOUNDED))
-    strided = isinstance(memory, Strided)
-    outputs = ("macro", "hidden", "summary", "weights") if strided else ("macro", "hidden")
-    one_of("output", output, outputs)
+    if nonlinearity is not None:
+        one_of("nonlinearity", nonlinearity, NONLINEARITIES)
+    rule = MemoryRule if memory is None else memory
+    one_of("output", output, rule.outputs)
     if (output == "weights") != (max_steps is not None):
         expected = "be given with output='weights', and only then"
         raise ValueError(message("max_steps", expected, f"{max_steps} with output={output!r}"))
     if max_steps is not None:
         positive_int("max_steps", max_steps)
     if combine is not None:
-        one_of("combine", combine, ("sum",) if strided else ("sum", "half", "concat"))
-    bounded = strided or not (cell == "goru" or (cell == "rnn" and nonlinearity in _UNBOUNDED))
-    combine = combine or ("sum" if bounded else "half")
+        one_of("combine", combine, rule.combines)
     cut_reads = isinstance(cuts, TruncatedBPTT) and cuts.reads == "cut"
-    spec = ScanSpec(cell, memory, nonlinearity, combine, output, cut_reads, max_steps)
+    spec = ScanSpec(find_cell(cell), memory, nonlinearity, "sum", output, cut_reads, max_steps)
+    if combine is None and not spec.cell.bounded and "half" in rule.combines:
+        combine = "half"  # the sum of an unbounded state and its read overflows within a few hundred steps
+    spec = replace(spec, combine=combine or "sum")
     if combine == "concat" and not spec.has_memory:
         raise ValueError(message("combine", "not be 'concat' without a memory", "'concat'", "Give `recent` at least 1"))
     return spec
@@ -118,7 +118,7 @@ def spell_out_options(cls: Any) -> None:
     if own[-1].name != "options":
         return
     inherited = inspect.signature(cls.__mro__[1]).parameters.values()
-    others = {name for name, cell in _CELLS_OWN.items() if cell != cls.cell}
+    others = options_of_other_cells(find_cell(cls.cell))
     hidden = {mine.name for mine in own} | set(cls.fixed) | {"unknown"} | others
     missing = [item for item in inherited if item.name not in hidden]
     positional = [item for item in missing if item.kind == item.POSITIONAL_OR_KEYWORD]

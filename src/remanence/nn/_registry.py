@@ -67,7 +67,7 @@ def list_models() -> list[ModelInfo]:
         >>> [info.name for info in list_models()][:3]
         ['RNN', 'LSTM', 'GRU']
     """
-    recurrent = [_info(cls, cls.cell, _memory_of(cls), cls.document or "all") for cls in _RECURRENT]
+    recurrent = [_info(cls, str(cls.cell), _memory_of(cls), cls.document or "all") for cls in _RECURRENT]
     return recurrent + [_info(cls, cell, memory, document) for cls, (cell, memory, document) in _OTHERS.items()]
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from remanence._validate import message, one_of, positive_int
-from remanence.ops import Memory, Nonlinearity, Weights
+from remanence.ops import GORUCell, Memory, Nonlinearity, Weights
 
 from ._layer import Bias, RecurrentLayer
 from ._options import CommonOptions
@@ -204,7 +204,7 @@ class GORU(RecurrentLayer):
         tensor(True)
     """
 
-    cell = "goru"
+    cell = GORUCell()
     document = "kerg2020"
     fixed = ("recurrent_init",)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from remanence import ops
-from remanence.ops import Memory
+from remanence.ops import GRUCell, LSTMCell, Memory, RNNCell
 
 from ._layer import Bias, RecurrentLayer
 from ._options import CommonOptions, LSTMOptions, MemoryOptions
@@ -28,7 +28,7 @@ class RNN(RecurrentLayer):
         (torch.Size([5, 2, 8]), True)
     """
 
-    cell = "rnn"
+    cell = RNNCell()
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class RNN(RecurrentLayer):
     @property
     def nonlinearity(self) -> str:
         """Name of the activation, as in torch."""
-        return self.spec.nonlinearity
+        return str(self.spec.nonlinearity)
 
 
 class LSTM(RecurrentLayer):
@@ -68,7 +68,7 @@ class LSTM(RecurrentLayer):
         (torch.Size([2, 5, 8]), torch.Size([2, 2, 8]))
     """
 
-    cell = "lstm"
+    cell = LSTMCell()
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class GRU(RecurrentLayer):
         (torch.Size([5, 2, 16]), torch.Size([2, 2, 8]))
     """
 
-    cell = "gru"
+    cell = GRUCell()
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from remanence._validate import message, real
-from remanence.ops import Backend, Nonlinearity
+from remanence.ops import Backend, LSTMCell, Nonlinearity
 
 from ._certificate import Bound, LayerCertificate, NotCertifiedError, StabilityCertificate, certify
 from ._layer import Bias, RecurrentLayer
@@ -26,7 +26,7 @@ from .recurrent import LSTM, RNN
 _ROUNDING = 1e-12
 """How much lower than asked the projection of an LSTM aims, so that sums of rounded limits keep their promise."""
 
-_GATES = ("i", "f", "g", "o")
+_GATES = LSTMCell.gates
 _NO_MEMORY = ("memory", "combine", "output", "max_steps")
 
 

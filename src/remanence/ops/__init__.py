@@ -2,37 +2,47 @@
 
 from ._around import around_scans
 from ._backend import Backend, backend_report, scan
+from ._buffer import Full, Screened
+from ._cells import Cell, GORUCell, GRUCell, LSTMCell, Nonlinearity, RNNCell, modrelu
+from ._log import Log, Trace
+from ._memory import MemoryRule, MemoryRun, SlotCounts
+from ._reads import Combine, Read, Reading, SoftmaxRead, ThresholdRead
 from ._saving import saving
-from ._types import (
-    Combine,
-    Full,
-    Log,
-    Memory,
-    Nonlinearity,
-    ScanSpec,
-    Screened,
-    State,
-    Strided,
-    Trace,
-    Weights,
-)
-from .cells import modrelu
+from ._screens import Attention, Screen
+from ._spec import Memory, ScanSpec
+from ._state import State
+from ._stride import Strided
+from ._weights import Weights
 from .generation import generate
 from .pairs import count_pairs
 from .steps import reverse_reset, reverse_rows, row_positions
 from .stream import step
 
 __all__ = [
+    "Attention",
     "Backend",
+    "Cell",
     "Combine",
     "Full",
+    "GORUCell",
+    "GRUCell",
+    "LSTMCell",
     "Log",
     "Memory",
+    "MemoryRule",
+    "MemoryRun",
     "Nonlinearity",
+    "RNNCell",
+    "Read",
+    "Reading",
     "ScanSpec",
+    "Screen",
     "Screened",
+    "SlotCounts",
+    "SoftmaxRead",
     "State",
     "Strided",
+    "ThresholdRead",
     "Trace",
     "Weights",
     "around_scans",

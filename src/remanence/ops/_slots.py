@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from ._types import BEFORE_START, EMPTY
+from ._state import BEFORE_START, EMPTY
 
 
 def choose_slot(score: Tensor, scores: Tensor, steps: Tensor, due: Tensor) -> Tensor:

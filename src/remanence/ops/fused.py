@@ -15,10 +15,14 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from ._cells import GORUCell, GRUCell, LSTMCell, RNNCell
 from ._library import library
+from ._screens import Attention
 from ._types import Full, Log, ScanSpec, Screened, State, Strided, Weights
 
-CELLS = ("rnn", "lstm", "gru", "goru")
+CELL_TYPES = (RNNCell, LSTMCell, GRUCell, GORUCell)
+CELLS = tuple(cell.name for cell in CELL_TYPES)
+MEMORY_TYPES = (type(None), Full, Screened, Strided)
 NONLINEARITIES = ("tanh", "relu", "modrelu", "identity")
 NO_MEMORY, BUFFER, STRIDE = range(3)
 SCORES = {"additive": 0, "dot": 1, "affine": 2, "tanh": 3}
@@ -44,6 +48,12 @@ def unsupported(spec: ScanSpec, dtype: torch.dtype, device: torch.device) -> str
         return f"the fused kernel runs on the CPU, not on {device.type!r}"
     if dtype not in (torch.float32, torch.float64):
         return f"the fused kernel takes float32 and float64, not {dtype}"
+    if type(spec.cell) not in CELL_TYPES:
+        return f"the cell {spec.cell} is not in the fused kernel"
+    if type(memory) not in MEMORY_TYPES:
+        return f"the memory {memory} is not in the fused kernel"
+    if isinstance(memory, Screened) and type(memory.screening) is not Attention:
+        return f"the screen {memory.screen} is not in the fused kernel"
     if memory is not None and spec.combine == "concat":
         return "combine='concat' is not in the fused kernel"
     if memory is not None and spec.output == "weights":
@@ -123,7 +133,7 @@ def _numbers(spec: ScanSpec) -> tuple[int, ...]:
         kind, score = BUFFER, SCORES[memory.score]
         recent, relevant = (-1 if memory.recent is None else memory.recent), memory.relevant
     numbers = (
-        CELLS.index(spec.cell),
+        CELLS.index(spec.cell.name),
         NONLINEARITIES.index(spec.nonlinearity),
         kind,
         score,

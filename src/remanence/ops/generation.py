@@ -19,7 +19,6 @@ from . import fused, reference
 from ._backend import Backend, choose_backend
 from ._library import library
 from ._types import ScanSpec, State, Weights
-from .cells import GATES
 from .stream import flatten, grown
 
 
@@ -75,7 +74,7 @@ def generate(
     real("temperature", temperature, least=0.0)
     _check(tokens, layers, head, embedding, steps, uniforms, temperature)
     if state is None:
-        hidden = layers[0].hh.shape[0] // GATES[spec.cell]
+        hidden = spec.cell.hidden_size(layers[0])
         state = reference.empty_state(spec, hidden, (len(layers), len(tokens)), head)
     run = _fused if choose_backend(backend, spec, head) == "fused" else _reference
     return run(tokens, layers, state, spec, head, head_bias, embedding, steps, uniforms, float(temperature))

@@ -11,9 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import cells
-from ._memories import Buffer, MemoryMachine, Stride, empty_steps
-from ._types import EMPTY, Log, ScanSpec, State, Strided, Trace, Weights
+from ._log import Log, Trace
+from ._memory import MemoryRun, SlotCounts
+from ._reads import Combine, combine_state
+from ._spec import ScanSpec
+from ._state import EMPTY, EMPTY_SLOT, State
+from ._weights import Weights
 from .steps import row_positions
 
 
@@ -42,7 +45,9 @@ def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
         state = initial_state(spec, weights, batch)
     elif reset is not None:
         state = _start_afresh(state, reset[0], initial_state(spec, weights, batch))
-    memory = _make_memory(spec, weights, state, fresh, lengths, length)
+    memory = None
+    if spec.memory is not None and spec.has_memory:
+        memory = spec.memory.begin(weights, state, fresh, lengths, length)
     chains = _make_chains(spec, weights, state)
     positions = row_positions(state.step, length, reset)
     active = _active(positions, lengths)
@@ -52,7 +57,7 @@ def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
     log: list[tuple[Tensor, Tensor]] = []
     readings: list[tuple[Tensor, Tensor, Tensor]] = []
     # `x[t]` inside the loop would make the backward pass quadratic in T: unbind once.
-    inputs = cells.project_input(x, weights, spec.cell).unbind(0)
+    inputs = spec.cell.project(x, weights).unbind(0)
     forced_slots = None if forced_log is None else forced_log.slot
     rows = _unbind(length, reset, cut_h, cut_c, h_offset, forced_slots)
     for projected, position, live, masks in zip(inputs, positions.unbind(0), active.unbind(0), rows, strict=True):
@@ -87,44 +92,39 @@ def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
 
 def initial_state(spec: ScanSpec, weights: Weights, batch: int) -> State:
     """The empty state of one layer, fields ``(B, ...)``: all zero, nothing in memory, step 0."""
-    hidden = weights.hh.shape[0] // cells.GATES[spec.cell]
-    return empty_state(spec, hidden, (batch,), weights.hh)
+    return empty_state(spec, spec.cell.hidden_size(weights), (batch,), weights.hh)
 
 
 def empty_state(spec: ScanSpec, hidden: int, batch: tuple[int, ...], like: Tensor) -> State:
     """The empty state with leading dimensions ``batch``, with dtype and device of ``like``."""
     memory = spec.memory if spec.has_memory else None
-    recent, scored, relevant, screened = 0, 0, 0, 0
-    if isinstance(memory, Strided):
-        relevant = int(memory.start == "zero") if memory.slots is None else memory.slots
-    elif memory is not None:
-        recent, relevant = memory.recent or 0, memory.relevant
-        scored, screened = recent * spec.screens, relevant
-    macro, leak = spec.macro_size(hidden), hidden * spec.keeps_leak
-    cell = hidden * (spec.cell == "lstm")
-    chain = (macro + cell + leak) * (isinstance(memory, Strided) and memory.hops == "one")
-    steps = torch.full((*batch, relevant), EMPTY, dtype=torch.int64, device=like.device)
+    slots = SlotCounts() if memory is None else memory.slots_at_start()
+    macro = spec.macro_size(hidden)
+    cell = hidden if spec.cell.has_c else 0
+    leak = hidden if spec.keeps_leak else 0
+    chain = macro + cell + leak if memory is not None and memory.doubles_chain else 0
+    steps = torch.full((*batch, slots.relevant), EMPTY, dtype=torch.int64, device=like.device)
     return State(
         s=like.new_zeros(*batch, macro),
         c=like.new_zeros(*batch, cell),
         h=like.new_zeros(*batch, leak),
         chain=like.new_zeros(*batch, chain),
-        recent=like.new_zeros(*batch, recent, hidden),
-        recent_score=like.new_zeros(*batch, scored),
-        relevant=like.new_zeros(*batch, relevant, hidden),
-        relevant_score=like.new_zeros(*batch, screened),
-        relevant_step=empty_steps(memory, steps) if isinstance(memory, Strided) else steps,
+        recent=like.new_zeros(*batch, slots.recent, hidden),
+        recent_score=like.new_zeros(*batch, slots.recent_score),
+        relevant=like.new_zeros(*batch, slots.relevant, hidden),
+        relevant_score=like.new_zeros(*batch, slots.relevant_score),
+        relevant_step=steps if memory is None else memory.empty_steps(steps),
         step=torch.zeros(batch, dtype=torch.int64, device=like.device),
     )
 
 
 def _start_afresh(state: State, rows: Tensor, empty: State) -> State:
     """The state with some rows empty, by selection: not even a key is computed from what they held."""
-    slots = {"recent": 0, "relevant": 0, "relevant_step": EMPTY}
     fields = []
     for name, have, none in zip(State._fields, state, empty, strict=True):
-        if name in slots and none.shape != have.shape:  # a growing memory
-            none = F.pad(none, (0,) * 2 * (none.dim() - 2) + (0, have.shape[1] - none.shape[1]), value=slots[name])
+        if name in EMPTY_SLOT and none.shape != have.shape:  # a growing memory
+            missing = (0,) * 2 * (none.dim() - 2) + (0, have.shape[1] - none.shape[1])
+            none = F.pad(none, missing, value=EMPTY_SLOT[name])
         fields.append(torch.where(rows.reshape(rows.shape + (1,) * (have.dim() - 1)), none, have))
     return State(*fields)
 
@@ -133,12 +133,19 @@ class _Chain:
     """The recurrent path of the state: ``s``, ``c`` and, for the leak of a gated cell with memory, ``h``."""
 
     def __init__(self, spec: ScanSpec, weights: Weights, s: Tensor, c: Tensor, h: Tensor) -> None:
-        self.spec, self.weights = spec, weights
-        self.s, self.c, self.h = s, c, h
+        self.cell = spec.cell
+        self.combine: Combine = spec.combine
+        self.keeps_leak = spec.keeps_leak
+        self.weights = weights
+        self.s = s
+        self.c = c
+        self.h = h
         self.latest = s
 
     def forget(self, rows: Tensor) -> None:
-        self.s, self.c, self.h = (torch.where(rows[:, None], 0.0, part) for part in (self.s, self.c, self.h))
+        self.s = torch.where(rows[:, None], 0.0, self.s)
+        self.c = torch.where(rows[:, None], 0.0, self.c)
+        self.h = torch.where(rows[:, None], 0.0, self.h)
 
     def cut(self, h_rows: Tensor | None, c_rows: Tensor | None) -> None:
         if h_rows is not None:
@@ -148,20 +155,23 @@ class _Chain:
             self.c = torch.where(c_rows[:, None], self.c.detach(), self.c)
 
     def propose(self, projected: Tensor, offset: Tensor | None) -> tuple[Tensor, Tensor]:
-        leak = self.h if self.spec.keeps_leak else self.s
-        h, c = cells.step(self.spec, self.weights, projected, self.s, self.c, leak)
+        leak = self.h if self.keeps_leak else self.s
+        h, c = self.cell.step(self.weights, projected, self.s, self.c, leak)
         return (h if offset is None else h + offset), c
 
     def close(self, h: Tensor, c: Tensor, read: Tensor | None, frozen: Tensor | None) -> Tensor:
         """Make the macro-state and move on; ``frozen`` rows have ended and stay as they are."""
-        self.latest = s = _combine(self.spec, h, read)
-        leak = h if self.spec.keeps_leak else self.h
+        s = combine_state(self.combine, h, read)
+        self.latest = s
+        leak = h if self.keeps_leak else self.h
         if frozen is None:
-            self.s, self.c, self.h = s, c, leak
+            self.s = s
+            self.c = c
+            self.h = leak
         else:
-            old = (self.s, self.c, self.h)
-            pairs = zip(old, (s, c, leak), strict=True)
-            self.s, self.c, self.h = (torch.where(frozen[:, None], kept, new) for kept, new in pairs)
+            self.s = torch.where(frozen[:, None], self.s, s)
+            self.c = torch.where(frozen[:, None], self.c, c)
+            self.h = torch.where(frozen[:, None], self.h, leak)
         return s
 
 
@@ -174,31 +184,13 @@ def _make_chains(spec: ScanSpec, weights: Weights, state: State) -> list[_Chain]
     return chains
 
 
-def _make_memory(
-    spec: ScanSpec, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int
-) -> MemoryMachine | None:
-    if not spec.has_memory or spec.memory is None:
-        return None
-    if isinstance(spec.memory, Strided):
-        return Stride(spec.memory, weights, state, fresh, lengths, length)
-    return Buffer(spec.memory, weights, state, fresh, lengths)
-
-
-def _combine(spec: ScanSpec, h: Tensor, read: Tensor | None) -> Tensor:
-    if read is None:
-        return h
-    if spec.combine == "concat":
-        return torch.cat([h, read], dim=1)
-    return h + read if spec.combine == "sum" else (h + read) / 2
-
-
-def _output(spec: ScanSpec, h: Tensor, s: Tensor, read: Tensor | None, memory: MemoryMachine | None) -> Tensor:
+def _output(spec: ScanSpec, h: Tensor, s: Tensor, read: Tensor | None, memory: MemoryRun | None) -> Tensor:
     if spec.output == "hidden":
         return h
     if spec.output == "summary" and read is not None:
         return torch.cat([s, read], dim=1)
-    if spec.output == "weights" and isinstance(memory, Stride):
-        return torch.cat([s, memory.by_index(spec.output_size(s.shape[1]) - s.shape[1])], dim=1)
+    if spec.output == "weights" and memory is not None:
+        return torch.cat([s, memory.weights_by_age(spec.output_size(s.shape[1]) - s.shape[1])], dim=1)
     return s
 
 
@@ -214,7 +206,7 @@ def _unbind(length: int, *tensors: Tensor | None) -> Iterable[tuple[Tensor | Non
 
 
 def _final_state(
-    state: State, chains: list[_Chain], memory: MemoryMachine | None, positions: Tensor, lengths: Tensor | None
+    state: State, chains: list[_Chain], memory: MemoryRun | None, positions: Tensor, lengths: Tensor | None
 ) -> State:
     last = positions[-1] if lengths is None else positions.gather(0, lengths[None] - 1)[0]
     held = {} if memory is None else memory.fields(last + 1, lengths)
@@ -240,7 +232,7 @@ def _make_trace(readings: list[tuple[Tensor, Tensor, Tensor]], log: Log, positio
     for place, column in enumerate(zip(*readings, strict=True)):
         padded = [F.pad(item, (widest - item.shape[1], 0), value=fillings[place]) for item in column]
         columns[place] = torch.stack(padded).detach()
-    delay = 0 if isinstance(spec.memory, Strided) else getattr(spec.memory, "recent", None) or 0
+    delay = 0 if spec.memory is None else spec.memory.entry_delay
     entered = torch.where(log.slot == EMPTY, EMPTY, positions - delay)
     weights, steps, scores = columns
     return Trace(weights, steps, scores, entered, log.displaced)

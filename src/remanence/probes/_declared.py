@@ -7,7 +7,6 @@ from typing import Any
 from torch import nn
 
 from remanence.ops import Full, ScanSpec, Screened
-from remanence.ops.cells import GATES
 from remanence.theory import attention_cost, recurrent_cost
 
 from ._observe import CELLS, modules, torch_spec
@@ -76,7 +75,7 @@ def _recurrent(layer: Any, spec: ScanSpec, length: int) -> int | None:
     keyed = isinstance(spec.memory, Full | Screened)
     for number in range(layer.num_layers):
         inputs = layer.input_size if number == 0 else directions * hidden
-        cost = recurrent_cost(GATES[spec.cell], length, inputs, hidden, slots=_slots(spec), keyed=keyed)
+        cost = recurrent_cost(len(spec.cell.gates), length, inputs, hidden, slots=_slots(spec), keyed=keyed)
         total += directions * cost.time
     return total
 

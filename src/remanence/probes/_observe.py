@@ -165,7 +165,7 @@ def torch_layers_on_scan(model: Any) -> Iterator[None]:
 def _scan_with_offset(
     offsets: Offsets, scan: Callable[..., Any], x: Tensor, weights: Weights, *args: Any, **options: Any
 ) -> Any:
-    hidden = weights.hh.shape[0] // {"rnn": 1, "lstm": 4, "gru": 3, "goru": 3}[options["spec"].cell]
+    hidden = options["spec"].cell.hidden_size(weights)
     given = options.pop("h_offset", None)
     offset = offsets.add(id(weights.ih), torch.Size((*x.shape[:2], hidden)), weights.hh)
     return scan(x, weights, *args, h_offset=offset if given is None else offset + given, **options)

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from remanence._validate import message, one_of, positive_int
 from remanence.figures import Axis, Curve, Figure, log_axis
 from remanence.ops import Full, ScanSpec, Screened, Trace, Weights
-from remanence.ops import cells as _cells
 from remanence.ops.reference import scan as reference_scan
 
 from ._observe import CELLS, inputs_of, torch_spec, torch_weights, untouched
@@ -146,7 +145,7 @@ def _recurrence(layer: Any) -> tuple[ScanSpec, Weights]:
     if layer.num_layers != 1 or layer.bidirectional:
         raise ValueError(message("layer", "have one layer and run forward", repr(layer)))
     additive = isinstance(spec.memory, Full | Screened) and spec.memory.score == "additive"
-    if spec.cell not in ("rnn", "gru") or spec.combine == "concat" or not (additive or not spec.has_memory):
+    if spec.cell.name not in ("rnn", "gru") or spec.combine == "concat" or not (additive or not spec.has_memory):
         hint = "RNN and GRU cells with no memory or an additive read have these closed forms"
         raise ValueError(message("layer", "be of a kind that splits", str(spec), hint))
     return spec, weights
@@ -169,13 +168,13 @@ def _record(layer: Any, batch: Any, row: int, t: int, k: int, leak: str = "h") -
     exact: list[Any] = [None if w is None else w.detach().double() for w in weights]
     weights = Weights(*exact)
     traces: list[Trace] = []
-    n = weights.ih.shape[0] // _cells.GATES[spec.cell]
+    n = spec.cell.hidden_size(weights)
     offset = torch.zeros(len(x), 1, n, dtype=torch.float64, requires_grad=True)
     macro, *_ = reference_scan(x, weights, None, spec=dataclasses.replace(spec, output="macro"), h_offset=offset)
     hidden, *_ = reference_scan(x, weights, None, spec=dataclasses.replace(spec, output="hidden"), trace=traces)
     rows = [torch.autograd.grad(value, offset, retain_graph=True)[0][t, 0] for value in macro[-1, 0]]
     attention = _dense(traces[0], len(x)) if spec.has_memory else torch.zeros(len(x), len(x), dtype=torch.float64)
-    projected = _cells.project_input(x, weights, spec.cell)[:, 0]
+    projected = spec.cell.project(x, weights)[:, 0]
     return Recording(spec, weights, projected, hidden[:, 0].detach(), macro[:, 0].detach(), attention), torch.stack(
         rows
     )
@@ -269,7 +268,7 @@ def state_jacobian(recording: Recording, j: int) -> Tensor:
 
     def step(s: Tensor, leak: Tensor) -> Tensor:
         projected = recording.inputs[j + 1][None]
-        return _cells.step(recording.spec, recording.weights, projected, s[None], empty, leak[None])[0][0]
+        return recording.spec.cell.step(recording.weights, projected, s[None], empty, leak[None])[0][0]
 
     s, h = recording.s[j], recording.h[j]
     by_s, by_leak = torch.func.jacrev(step, argnums=(0, 1))(s, h if recording.doubled else s)

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from remanence._validate import message, real
 from remanence.figures import Axis, Curve, Figure, log_axis
 from remanence.ops import ScanSpec, Weights
-from remanence.ops import cells as _cells
 
 from ._observe import CELLS, inputs_of, is_batch_first, modules, torch_spec, torch_weights, untouched
 from ._reach import gradient_reach
@@ -141,7 +140,7 @@ def _certified(model: Any, recurrence: tuple[ScanSpec, Weights] | None) -> tuple
             return None, math.inf
         cells = [layer.cell_bound or 1.0 for layer in found.layers]
         return found.factor, max(cells) * math.sqrt(getattr(model, "hidden_size", 1))
-    if recurrence is None or recurrence[0].cell != "rnn" or recurrence[0].nonlinearity != "tanh":
+    if recurrence is None or recurrence[0].cell.name != "rnn" or recurrence[0].nonlinearity != "tanh":
         return None, math.inf
     norm = float(torch.linalg.matrix_norm(recurrence[1].hh.detach().double(), 2))
     return (norm, math.sqrt(recurrence[1].hh.shape[0])) if norm < 1 else (None, math.inf)
@@ -157,14 +156,14 @@ def lyapunov_exponent(spec: ScanSpec, weights: Weights, x: Tensor) -> float:
     """
     exact: list[Any] = [None if w is None else w.detach().double() for w in weights]
     weights = Weights(*exact)
-    projected = _cells.project_input(x.detach().double(), weights, spec.cell)
-    n = weights.ih.shape[0] // _cells.GATES[spec.cell]
-    size = n * (2 if spec.cell == "lstm" else 1)
+    projected = spec.cell.project(x.detach().double(), weights)
+    n = spec.cell.hidden_size(weights)
+    size = 2 * n if spec.cell.has_c else n
     state, states = torch.zeros(x.shape[1], size, dtype=torch.float64), []
 
     def step(joint: Tensor, inputs: Tensor) -> Tensor:
         s, c = joint[:, :n], joint[:, n:]
-        return torch.cat(_cells.step(spec, weights, inputs, s, c, s), dim=1)
+        return torch.cat(spec.cell.step(weights, inputs, s, c, s), dim=1)
 
     with torch.no_grad():
         for inputs in projected:

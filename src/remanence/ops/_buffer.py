@@ -1,0 +1,319 @@
+"""Memories with a short-term buffer: all of the past, or its newest states and the relevant ones among the older."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from remanence._validate import message, one_of, positive_int
+
+from ._memory import MemoryRule, MemoryRun, SlotCounts, empty_rows, where_rows
+from ._reads import SoftmaxRead
+from ._screens import SCREENS, Screen, ScreenLike
+from ._slots import displaced_step, mark_slot, write_slot
+from ._state import EMPTY, State
+from ._weights import Weights
+
+
+@dataclass(frozen=True)
+class Full(MemoryRule):
+    """Every past state may be attended (MemRNN, MemLSTM); the state of the layer **grows with the sequence**.
+
+    Args:
+        limit: keep only the newest ``limit`` states, in a ring of fixed size; ``None`` keeps all.
+        score: ``"additive"`` (Bahdanau) or ``"dot"`` (scaled dot product).
+
+    Example:
+        >>> Full(limit=100).recent
+        100
+    """
+
+    limit: int | None = None
+    score: Literal["additive", "dot"] = "additive"
+
+    def __post_init__(self) -> None:
+        if self.limit is not None:
+            positive_int("limit", self.limit)
+        one_of("score", self.score, ("additive", "dot"))
+
+    @property
+    def recent(self) -> int | None:
+        """Size of the short-term buffer; ``None`` means unbounded."""
+        return self.limit
+
+    @property
+    def relevant(self) -> int:
+        """Size of the relevant set: there is none."""
+        return 0
+
+    @property
+    def read(self) -> SoftmaxRead:
+        """Softmax over all that is held."""
+        return SoftmaxRead(self.score)
+
+    @property
+    def entry_delay(self) -> int:  # type: ignore[override]
+        """As for :class:`Screened`, though nothing ever enters."""
+        return self.limit or 0
+
+    @property
+    def growing(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The buffer, if it has no limit."""
+        return ("recent",) if self.limit is None else ()
+
+    def slots_at_start(self) -> SlotCounts:
+        """The ring, which is there from the start."""
+        return SlotCounts(recent=self.limit or 0)
+
+    def begin(self, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int) -> Buffer:
+        """See :meth:`MemoryRule.begin`."""
+        return Buffer(self.limit, self.read, SCREENS["attention"], weights, state, fresh, lengths is not None)
+
+
+@dataclass(frozen=True)
+class Screened(MemoryRule):
+    """The newest ``recent`` states and the ``relevant`` most attended of the older ones (RelRNN, RelLSTM).
+
+    ``recent >= T`` is :class:`Full`; ``recent = relevant = 0`` is no memory at all.
+
+    Args:
+        recent: size of the short-term buffer (the paper's nu).
+        relevant: size of the relevant set (the paper's rho); needs ``recent >= 1``.
+        screen: how relevance is measured: ``"attention"``, the attention that a state received while in the buffer, or
+            a screen of your own.
+        score: ``"additive"`` (Bahdanau) or ``"dot"`` (scaled dot product).
+
+    Example:
+        >>> Screened(recent=10, relevant=5)
+        Screened(recent=10, relevant=5, screen='attention', score='additive')
+    """
+
+    recent: int = 10
+    relevant: int = 10
+    screen: ScreenLike = "attention"
+    score: Literal["additive", "dot"] = "additive"
+
+    def __post_init__(self) -> None:
+        positive_int("recent", self.recent, minimum=0)
+        positive_int("relevant", self.relevant, minimum=0)
+        if isinstance(self.screen, str) or not isinstance(self.screen, Screen):
+            one_of("screen", self.screen, tuple(SCREENS))
+        one_of("score", self.score, ("additive", "dot"))
+        if self.relevant and not self.recent:
+            because = "be 0 when `recent` is 0, because states are screened as they leave the buffer"
+            got = f"relevant={self.relevant}, recent=0"
+            raise ValueError(message("relevant", because, got, "Give `recent` at least 1"))
+
+    @property
+    def screening(self) -> Screen:
+        """The screen itself, not its name."""
+        return SCREENS[self.screen] if isinstance(self.screen, str) else self.screen
+
+    @property
+    def read(self) -> SoftmaxRead:
+        """Softmax over all that is held."""
+        return SoftmaxRead(self.score)
+
+    @property
+    def holds_nothing(self) -> bool:  # type: ignore[override]
+        """Without a buffer nothing can be attended."""
+        return self.recent == 0
+
+    @property
+    def collects(self) -> bool:  # type: ignore[override]
+        """Relevance is collected wherever there is a buffer."""
+        return self.recent > 0
+
+    @property
+    def entry_delay(self) -> int:  # type: ignore[override]
+        """A state is screened when it leaves the buffer."""
+        return self.recent
+
+    def slots_at_start(self) -> SlotCounts:
+        """Buffer and relevant set, with their scores: all of a fixed size."""
+        return SlotCounts(self.recent, self.recent, self.relevant, self.relevant)
+
+    def begin(self, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int) -> Buffer:
+        """See :meth:`MemoryRule.begin`."""
+        return Buffer(self.recent, self.read, self.screening, weights, state, fresh, lengths is not None)
+
+
+class Buffer(MemoryRun):
+    """Short-term buffer and relevant set during a call.
+
+    The buffer is kept oldest first, all rows aligned at their newest entry; what is older than the row is masked.
+
+    Args:
+        size: of the buffer; ``None`` if unbounded.
+        read: how it is read.
+        screen: who enters the relevant set.
+        weights: parameters of the layer.
+        state: where the call starts.
+        fresh: whether the buffer is empty.
+        ragged: whether rows differ in length.
+    """
+
+    def __init__(
+        self,
+        size: int | None,
+        read: SoftmaxRead,
+        screen: Screen,
+        weights: Weights,
+        state: State,
+        fresh: bool,
+        ragged: bool,
+    ) -> None:
+        self.size = size
+        self.read = read
+        self.screen = screen
+        self.parameters = weights
+        self.relevant = state.relevant
+        self.relevant_score = state.relevant_score
+        self.relevant_step = state.relevant_step
+        self.recent_score = state.recent_score
+        self.recent = state.recent[:, :0] if fresh else _unroll(state.recent, state.step)
+        if not fresh and self.recent_score.shape[1]:
+            self.recent_score = _unroll(self.recent_score, state.step)
+        self.recent_key = read.keys(weights, self.recent)
+        self.relevant_key = read.keys(weights, self.relevant)
+        self.gaps = not fresh
+        self.keep_clean = False
+        self.ragged = ragged
+        self.capacity = size if size is not None else state.recent.shape[1]
+        # Rows of unequal length end at different steps: only then must older entries be kept until the end.
+        self.history = [self.recent] if ragged else None
+        self.carried = self.recent.shape[1]
+        self.slot = self.displaced = torch.full_like(state.step, EMPTY)
+
+    def forget(self, rows: Tensor) -> None:
+        # Masks hide the old buffer entries; `attend` selects them away.
+        self.gaps = True
+        self.keep_clean = True
+        self.relevant = empty_rows(rows, self.relevant)
+        self.relevant_key = empty_rows(rows, self.relevant_key)
+        self.relevant_score = empty_rows(rows, self.relevant_score)
+        self.recent_score = empty_rows(rows, self.recent_score)
+        self.relevant_step = empty_rows(rows, self.relevant_step, EMPTY)
+
+    def cut(self, rows: Tensor) -> None:
+        self.recent = where_rows(rows, self.recent.detach(), self.recent)
+        self.relevant = where_rows(rows, self.relevant.detach(), self.relevant)
+        # The key matrix still learns from later reads, as it does from a state that was detached between calls.
+        self.recent_key = where_rows(rows, self.read.keys(self.parameters, self.recent.detach()), self.recent_key)
+        self.relevant_key = where_rows(rows, self.read.keys(self.parameters, self.relevant.detach()), self.relevant_key)
+        if self.history is not None:
+            held = torch.cat(self.history, dim=1)
+            self.history = [where_rows(rows, held.detach(), held)]
+
+    def attend(self, h: Tensor, s: Tensor, position: Tensor, active: Tensor, forced: Tensor | None) -> Tensor:
+        if self.size is None:
+            self.capacity += 1
+        elif self.recent.shape[1] == self.size:
+            self._screen_oldest(position, active, forced)
+        self.recent = torch.cat([self.recent, h[:, None]], dim=1)
+        self.recent_key = torch.cat([self.recent_key, self.read.keys(self.parameters, h)[:, None]], dim=1)
+        if self.history is not None:
+            self.history.append(h[:, None])
+        empty = self._find_empty(position)
+        keys = torch.cat([self.recent_key, self.relevant_key], dim=1)
+        values = torch.cat([self.recent, self.relevant], dim=1)
+        summary, self.weights, self.scores = self.read.read(self.parameters, s, keys, values, empty, position)
+        self._collect_relevance(active)
+        return summary
+
+    def store(self, s: Tensor, position: Tensor, active: Tensor, forced: Tensor | None) -> None:
+        """Nothing to do: this memory holds ``h``, which entered before the read."""
+
+    def held_steps(self, position: Tensor) -> Tensor:
+        recent = position[:, None] - self._age()
+        return torch.cat([recent.clamp(min=EMPTY), self.relevant_step], dim=1)
+
+    def fields(self, final: Tensor, lengths: Tensor | None) -> dict[str, Tensor]:
+        entries = self.recent if self.history is None else torch.cat(self.history, dim=1)
+        end = torch.full_like(final, entries.shape[1])
+        if lengths is not None:
+            end = self.carried + lengths
+        score_end = torch.full_like(final, self.recent_score.shape[1])
+        return {
+            "recent": _roll(entries, final, end, self.capacity),
+            "recent_score": _roll(self.recent_score, final, score_end, self.recent_score.shape[1]),
+            "relevant": self.relevant,
+            "relevant_score": self.relevant_score,
+            "relevant_step": self.relevant_step,
+        }
+
+    def _find_empty(self, position: Tensor) -> Tensor:
+        """The slots that hold nothing, ``(B, slots)``."""
+        free = self.relevant_step == EMPTY
+        if not self.gaps:
+            return F.pad(free, (self.recent.shape[1], 0))
+        older = self._age() > position[:, None]
+        if self.keep_clean:
+            self.recent = torch.where(older[..., None], 0.0, self.recent)
+            self.recent_key = torch.where(older[..., None], 0.0, self.recent_key)
+        return torch.cat([older, free], dim=1)
+
+    def _age(self) -> Tensor:
+        """Steps since each buffer entry: ``(L,)``, oldest first, 0 for the newest."""
+        return torch.arange(self.recent.shape[1] - 1, -1, -1, device=self.recent.device)
+
+    def _screen_oldest(self, position: Tensor, active: Tensor, forced: Tensor | None) -> None:
+        """The oldest entry leaves the buffer; it enters the relevant set if the screen gives it a slot."""
+        oldest = self.recent[:, 0]
+        oldest_key = self.recent_key[:, 0]
+        self.recent = self.recent[:, 1:]
+        self.recent_key = self.recent_key[:, 1:]
+        if not self.relevant.shape[1]:
+            return
+        relevance = self.recent_score[:, 0]
+        step = position - self.recent_score.shape[1]
+        due = active & (step >= 0)
+        if forced is None:
+            self.slot = self.screen.place(relevance, self.relevant_score, self.relevant_step, due)
+        else:
+            self.slot = forced
+        self.displaced = displaced_step(self.relevant_step, self.slot)
+        place = mark_slot(self.slot, self.relevant.shape[1])
+        self.relevant = write_slot(self.relevant, place, oldest)
+        self.relevant_key = write_slot(self.relevant_key, place, oldest_key)
+        self.relevant_score = write_slot(self.relevant_score, place, relevance)
+        self.relevant_step = write_slot(self.relevant_step, place, step)
+
+    def _collect_relevance(self, active: Tensor) -> None:
+        """Let the screen see this step's weights; the relevance of the buffer's entries is kept newest last."""
+        if not self.recent_score.shape[1]:
+            return
+        received = self.weights[:, : self.recent.shape[1]].detach()
+        moved = F.pad(self.recent_score[:, 1:], (0, 1))
+        if received.shape[1] < moved.shape[1]:
+            received = F.pad(received, (moved.shape[1] - received.shape[1], 0))
+        grown = self.screen.collect(moved, received)
+        self.recent_score = where_rows(active, grown, self.recent_score) if self.ragged else grown
+
+
+def _unroll(ring: Tensor, step: Tensor) -> Tensor:
+    """Ring ``(B, R, ...)``, step ``i`` in slot ``i mod R``, to oldest first."""
+    if not ring.shape[1]:
+        return ring
+    index = (step[:, None] + torch.arange(ring.shape[1], device=ring.device)) % ring.shape[1]
+    return _take_slots(ring, index)
+
+
+def _roll(entries: Tensor, step: Tensor, end: Tensor, size: int) -> Tensor:
+    """The ring of ``size`` slots after ``step`` steps; the row's newest entry is ``entries[end - 1]``."""
+    if not size:
+        return entries[:, :0]
+    place = (torch.arange(size, device=entries.device) - step[:, None]) % size
+    index = end[:, None] - size + place
+    held = (size - place <= step[:, None]) & (index >= 0)
+    taken = _take_slots(entries, index.clamp(min=0))
+    return torch.where(held.reshape(held.shape + (1,) * (taken.dim() - 2)), taken, 0.0)
+
+
+def _take_slots(tensor: Tensor, index: Tensor) -> Tensor:
+    index = index.reshape(index.shape + (1,) * (tensor.dim() - 2)).expand(-1, -1, *tensor.shape[2:])
+    return tensor.gather(1, index)

@@ -1,0 +1,125 @@
+"""States are trees of tensors: what can be done to any of them, whatever layer it comes from.
+
+A state is a NamedTuple whose fields are ``(depth, B, ...)``, or a nesting of tuples, lists and dictionaries of tensors.
+The functions here serve the layers, the streams and the checkpoints alike; the state classes carry them as methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree
+
+Tree = TypeVar("Tree")
+Fields = TypeVar("Fields", bound=tuple[Tensor, ...])
+
+
+def register_state(kind: Any, name: str) -> None:
+    """Make a NamedTuple known to torch's trees under a lasting name, so that exported programs can be saved.
+
+    Args:
+        kind: the class.
+        name: its public name.
+    """
+    _pytree._register_namedtuple(kind, serialized_type_name=name)
+
+
+def map_tensors(function: Callable[[Tensor], Tensor], state: Tree) -> Tree:
+    """Applies a function to every tensor of a state; whatever else is in it stays.
+
+    Args:
+        function: of one tensor.
+        state: a tensor, ``None``, or any nesting of tuples, lists and dictionaries.
+
+    Example:
+        >>> map_tensors(lambda tensor: tensor + 1, (torch.zeros(1), None))
+        (tensor([1.]), None)
+    """
+    return _pytree.tree_map_only(Tensor, function, state)
+
+
+def detach(state: Tree) -> Tree:
+    """The same values cut off from the graph, memory included: the only cut between calls.
+
+    Example:
+        >>> detach((torch.ones(1, requires_grad=True) * 2,))[0].requires_grad
+        False
+    """
+    return map_tensors(Tensor.detach, state)
+
+
+def to(state: Tree, *args: Any, **kwargs: Any) -> Tree:
+    """Move or cast like :meth:`torch.Tensor.to`; counters stay int64.
+
+    Example:
+        >>> [field.dtype for field in to((torch.zeros(1), torch.zeros(1, dtype=torch.int64)), torch.float64)]
+        [torch.float64, torch.int64]
+    """
+
+    def move(field: Tensor) -> Tensor:
+        moved = field.to(*args, **kwargs)
+        if moved.is_floating_point() and not field.is_floating_point():
+            return moved.to(field.dtype)
+        return moved
+
+    return map_tensors(move, state)
+
+
+def select(state: Tree, rows: Tensor | Sequence[int] | slice) -> Tree:
+    """The state of some rows of the batch (indices, a boolean mask or a slice).
+
+    Args:
+        state: fields ``(depth, B, ...)``.
+        rows: ``(K,)`` indices, ``(B,)`` mask, or a slice.
+
+    Example:
+        >>> select((torch.arange(6).reshape(1, 3, 2),), [2, 0])[0].tolist()
+        [[[4, 5], [0, 1]]]
+    """
+    if not isinstance(rows, slice | Tensor):
+        rows = torch.tensor(rows) if len(rows) else torch.zeros(0, dtype=torch.int64)
+    return map_tensors(lambda field: field[:, rows], state)
+
+
+def nbytes(state: Any) -> int:
+    """Bytes of all fields together."""
+    return sum(leaf.nbytes for leaf in _pytree.tree_leaves(state) if isinstance(leaf, Tensor))
+
+
+def cat(states: Sequence[Fields], empty: Mapping[str, int] | None = None) -> Fields:
+    """Rows of several states of one class beside each other.
+
+    Args:
+        states: NamedTuples of fields ``(depth, B, ...)``.
+        empty: fields whose slots, in dimension 2, may differ in number, and what an empty slot holds there.
+    """
+    kind: Any = type(states[0])
+    joined = []
+    for name, tensors in zip(kind._fields, zip(*states, strict=True), strict=True):
+        if empty is not None and name in empty:
+            most = max(tensor.shape[2] for tensor in tensors)
+            tensors = [fill_slots(tensor, most, empty[name]) for tensor in tensors]
+        joined.append(torch.cat(list(tensors), dim=1))
+    return kind(*joined)
+
+
+def fill_slots(tensor: Tensor, size: int, value: int) -> Tensor:
+    """Lengthen dimension 2 (slots) to ``size`` with ``value``."""
+    missing = size - tensor.shape[2]
+    if not missing:
+        return tensor
+    filling = tensor.new_full((*tensor.shape[:2], missing, *tensor.shape[3:]), value)
+    return torch.cat([tensor, filling], dim=2)
+
+
+def add_row(state: Fields) -> Fields:
+    """The state of an unbatched sequence as that of a batch of one."""
+    return type(state)(*(field.unsqueeze(1) for field in state))
+
+
+def drop_row(state: Fields) -> Fields:
+    """The state of a batch of one as that of an unbatched sequence."""
+    return type(state)(*(field.squeeze(1) for field in state))
