@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from remanence.cli._app import app
+from remanence.runs import _files as files
 from remanence.tasks import _registry
 from remanence.train import Run
-from remanence.train import _files as files
 
 runner = CliRunner()
 SMALL = ["--length", "3", "--hidden", "4", "--set", "task.options.items=2", "--set", "task.options.symbols=2"]

@@ -9,7 +9,7 @@ from remanence.experiments._minigrid import GRID, MODELS, TABLE, PolicyArm, coll
 from remanence.experiments._stored import save_stored
 from remanence.rl import PolicyOutcome
 from remanence.rl._environment import make_environment, observed
-from remanence.train._files import locked
+from remanence.runs import locked
 
 
 @pytest.mark.parametrize(

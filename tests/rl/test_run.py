@@ -12,11 +12,8 @@ import torch
 from remanence.rl import PolicyConfig, PPOConfig, evaluate_policy, load_policy, train_policy
 from remanence.rl._environment import Episode, make_environment
 from remanence.rl._run import build_policy
+from remanence.runs import bits_equal, load_checkpoint, locked, read_lines
 from remanence.train import CheckpointError, ModelConfig, RunLockedError
-from remanence.train._checkpoint import load_checkpoint
-from remanence.train._files import locked
-from remanence.train._metrics import read_lines
-from remanence.train._states import bits_equal
 
 SMALL = {"hidden_size": 16}
 

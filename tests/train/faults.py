@@ -22,9 +22,9 @@ from pathlib import Path
 
 import torch
 
+from remanence.runs import _files as files
 from remanence.tasks import Copy
 from remanence.train import NonFiniteError, Run, RunConfig, RunError, config_from, load_checkpoint, resume, train
-from remanence.train import _files as files
 
 UPDATES = 24
 

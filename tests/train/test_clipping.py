@@ -11,8 +11,7 @@ from torch import nn
 
 from remanence.tasks import Copy
 from remanence.testing import assert_matches
-from remanence.train import NonFiniteError, resume, train
-from remanence.train._clipping import clip_
+from remanence.train import NonFiniteError, clip_gradients_, resume, train
 
 
 @pytest.fixture
@@ -36,14 +35,14 @@ def gradients(made: list[nn.Parameter]) -> list[torch.Tensor]:
 def clipped(seed: int, scale: float, limits: tuple[float | None, float | None], dtype=torch.float32) -> dict:
     """What clipping leaves of gradients of a certain size, and the norm before, in units of that size."""
     made = parameters(seed, scale, dtype)
-    norm = clip_(made, *limits) / scale
+    norm = clip_gradients_(made, *limits) / scale
     return dict(enumerate(gradients(made))) | {"norm": torch.tensor(norm, dtype=dtype)}
 
 
 @given(seed=st.integers(0, 2**30), limit=st.floats(1e-3, 1e3), scale=st.sampled_from([1e-3, 1.0, 1e15]))
 def test_bits_are_those_of_torch_where_its_norm_is_finite(seed, limit, scale):
     mine, theirs = parameters(seed, scale), parameters(seed, scale)
-    assert clip_(mine, limit, None) == float(nn.utils.clip_grad_norm_(theirs, limit))
+    assert clip_gradients_(mine, limit, None) == float(nn.utils.clip_grad_norm_(theirs, limit))
     assert all(map(torch.equal, gradients(mine), gradients(theirs)))
 
 
@@ -57,7 +56,7 @@ def test_squares_that_overflow_do_not_matter(seed, limits):
 def test_a_limit_above_a_large_norm_changes_nothing():
     huge = parameters(0, 1e30)
     before = gradients(huge)
-    clip_(huge, 1e37, None)
+    clip_gradients_(huge, 1e37, None)
     assert all(map(torch.equal, gradients(huge), before))
 
 
@@ -68,7 +67,7 @@ def test_an_entry_that_is_not_finite_is_told_and_left_alone(bad, limits):
     assert made[0].grad is not None
     made[0].grad[1, 1] = bad
     before = gradients(made)
-    assert not math.isfinite(clip_(made, *limits))
+    assert not math.isfinite(clip_gradients_(made, *limits))
     assert all(torch.equal(a, b) for a, b in zip(gradients(made)[1:], before[1:], strict=True))
 
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from remanence.runs import _files as files
 from remanence.train import (
     Checkpoint,
     CheckpointError,
@@ -24,7 +25,6 @@ from remanence.train import (
     resume,
     train,
 )
-from remanence.train import _files as files
 
 HERE = Path(__file__).parent
 

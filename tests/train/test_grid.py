@@ -4,8 +4,18 @@ import threading
 
 import pytest
 
-from remanence.train import RunConfig, _grid, best_run, carry_out, list_runs, plan_grid, recipe, run_name, summarise
-from remanence.train._toml import config_from
+from remanence.train import (
+    RunConfig,
+    _grid,
+    best_run,
+    carry_out,
+    config_from,
+    list_runs,
+    plan_grid,
+    recipe,
+    run_name,
+    summarise,
+)
 
 
 def small(**changes) -> RunConfig:

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from remanence.nn import SequenceModel, StableRNN
+from remanence.runs import map_tensors
 from remanence.tasks import Copy, Task, Text
 from remanence.testing import assert_matches
 from remanence.train import Processes, Run, config_from, evaluate, resume, train
 from remanence.train._config import EvaluationConfig
 from remanence.train._learner import Learner
-from remanence.train._states import map_tensors
 
 TASK = Copy(length=4, items=2, symbols=2)
 

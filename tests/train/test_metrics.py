@@ -4,8 +4,8 @@ from types import ModuleType
 
 import pytest
 
+from remanence.runs import TensorBoard
 from remanence.train import MetricsFile, Run, train
-from remanence.train._metrics import TensorBoard
 
 
 def test_numbers_that_json_cannot_hold_become_null(tmp_path):

@@ -18,13 +18,13 @@ from remanence.cli._errors import BAD_INPUT, exit_codes
 from remanence.cli._evaluate import show_rows
 from remanence.cli._progress import watch
 from remanence.rl import PolicyConfig, PolicyOutcome, evaluate_policy, load_policy, train_policy
-from remanence.train._toml import changed, settings_table
+from remanence.runs import settings_table, with_table
 
 
 def start_policy(settings: list[str], folder: Path | None, *, quiet: bool, as_json: bool) -> None:
     """Does what ``remanence rl train`` says."""
     with _exit_codes():
-        config = changed(PolicyConfig(), settings_table(settings))
+        config = with_table(PolicyConfig(), settings_table(settings))
         place = folder or Path("runs") / f"{config.environment}-{config.model.name}-s{config.seed}-{config.digest}"
         with watch(place, quiet or as_json) as observer:
             outcome = train_policy(config, place, observer)

@@ -2,6 +2,7 @@
 
 from remanence.data._catalogue import Entry, Form, entry, names
 from remanence.data._corpus import (
+    END_OF_LINE,
     Corpus,
     CorpusName,
     Level,
@@ -10,6 +11,7 @@ from remanence.data._corpus import (
     corpus_from_tokens,
     corpus_of_characters,
     corpus_of_words,
+    frequent_words,
     load_corpus,
 )
 from remanence.data._errors import ChecksumError, DataError, MissingDataError
@@ -37,6 +39,8 @@ __all__ = [
     "Level",
     "Vocabulary",
     "load_corpus",
+    "frequent_words",
+    "END_OF_LINE",
     "corpus_from_text",
     "corpus_from_tokens",
     "corpus_of_characters",

@@ -30,8 +30,7 @@ from remanence import probes
 from remanence.experiments._arms import ended_runs, run_arms
 from remanence.experiments._stored import save_stored
 from remanence.tasks import Batch
-from remanence.train import Cell, Run, plan_grid, recipe, with_settings
-from remanence.train._building import build_model
+from remanence.train import Cell, Run, build_model, plan_grid, recipe, with_settings
 
 ROWS = 8
 BLOCKS = 32

@@ -17,9 +17,8 @@ from typing import Any
 
 from remanence.experiments._stored import save_stored
 from remanence.rl import PolicyConfig, PPOConfig, evaluate_policy, load_policy, train_policy
+from remanence.runs import read_lines, replace_file
 from remanence.train import ModelConfig, RunLockedError
-from remanence.train._files import replace_file
-from remanence.train._metrics import read_lines
 
 EPISODES = 100
 POINTS = 50

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from remanence._validate import message, positive_int
-from remanence.data import Vocabulary
-from remanence.data._corpus import END_OF_LINE
+from remanence.data import END_OF_LINE, Vocabulary
 from remanence.nn import SequenceModel
 from remanence.tasks import SequenceFile, Split, Task
 

@@ -8,13 +8,15 @@ from remanence.rl._play import Score, evaluate_policy
 from remanence.rl._policy import Judgement, MemoryPolicy
 from remanence.rl._ppo import Losses, Pieces, learn, ppo_losses
 from remanence.rl._rollout import Player, Rollout, advantages
-from remanence.rl._run import PolicyOutcome, load_policy, train_policy
+from remanence.rl._run import PolicyOutcome, PolicyRun, load_policy, resume_policy, train_policy
 
 __all__ = [
     "MemoryPolicy",
     "Judgement",
     "train_policy",
+    "resume_policy",
     "load_policy",
+    "PolicyRun",
     "PolicyOutcome",
     "PolicyConfig",
     "PPOConfig",

@@ -6,8 +6,8 @@ import dataclasses
 from dataclasses import dataclass, field
 
 from remanence._validate import boolean, message, positive_int, probability, real
+from remanence.runs import digest_of
 from remanence.train import ModelConfig
-from remanence.train._config import digest_of
 
 
 @dataclass(frozen=True)

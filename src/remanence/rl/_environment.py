@@ -10,7 +10,7 @@ import numpy
 from remanence._validate import message
 from remanence.rl._actions import actions_of
 from remanence.rl._observations import Field, Observation, fields_of, read
-from remanence.tasks._stream import Split, stream
+from remanence.tasks import Split, stream
 
 MINIGRID = "MiniGrid-"
 

@@ -14,7 +14,7 @@ from remanence.rl._environment import Episode, make_environment, observed
 from remanence.rl._observations import stack
 from remanence.rl._policy import MemoryPolicy
 from remanence.rl._rollout import acting
-from remanence.tasks._stream import stream
+from remanence.tasks import stream
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from remanence.rl._config import PPOConfig
 from remanence.rl._observations import Observation
 from remanence.rl._policy import MemoryPolicy
 from remanence.rl._rollout import Rollout, advantages
-from remanence.train import NonFiniteError
-from remanence.train._clipping import clip_
+from remanence.train import NonFiniteError, clip_gradients_
 
 
 class Losses(NamedTuple):
@@ -159,7 +158,7 @@ def learn(
             losses = ppo_losses(policy, pieces.select(chosen), config)
             optimiser.zero_grad()
             losses.total.backward()
-            norm = clip_(parameters, config.clip_norm, None)
+            norm = clip_gradients_(parameters, config.clip_norm, None)
             if not math.isfinite(norm):
                 hint = "The last checkpoint is whole; try a smaller ppo.learning_rate"
                 raise NonFiniteError(f"the gradient is not finite, and no step was made with it. {hint}")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
 
+from remanence import runs
 from remanence._validate import message
 from remanence.nn import Full
 from remanence.rl._config import PolicyConfig
@@ -19,18 +21,27 @@ from remanence.rl._observations import Field
 from remanence.rl._policy import MemoryPolicy
 from remanence.rl._ppo import learn
 from remanence.rl._rollout import Player, Rollout
-from remanence.tasks._stream import stream
-from remanence.train._building import import_all
-from remanence.train._checkpoint import Checkpoint, forget_drafts, load_checkpoint, save_checkpoint
-from remanence.train._errors import CheckpointError
-from remanence.train._files import WRITING, locked, replace_file
-from remanence.train._manifest import changed_facts, make_manifest
-from remanence.train._metrics import MetricsFile
-from remanence.train._random import isolated, seed_all
-from remanence.train._signals import StopRequest, stop_requests
-from remanence.train._toml import changed, read_table, to_toml
+from remanence.runs import (
+    Checkpoint,
+    CheckpointError,
+    RunError,
+    StopRequest,
+    changed_facts,
+    forget_drafts,
+    import_all,
+    isolated,
+    load_checkpoint,
+    locked,
+    make_manifest,
+    read_table,
+    save_checkpoint,
+    seed_all,
+    stop_requests,
+    to_toml,
+    with_table,
+)
+from remanence.tasks import stream
 
-CONFIG = "policy.toml"
 REMEMBERED = 100
 """Episodes that the mean return is taken over."""
 
@@ -62,6 +73,47 @@ class PolicyOutcome:
     signal: int | None = None
 
 
+class PolicyRun(runs.Run):
+    """A run of a policy by its folder.
+
+    Args:
+        folder: Holds ``policy.toml``, ``manifest.json``, ``metrics.jsonl``, ``status.json`` and ``checkpoint/``.
+
+    Example:
+        >>> PolicyRun(Path("no such folder")).exists
+        False
+    """
+
+    kinds = ("policy",)
+
+    @classmethod
+    def create(cls, folder: str | Path, config: PolicyConfig) -> Self:
+        """Makes a run folder, or finds the one that holds this configuration, however long it was to last.
+
+        Args:
+            folder: Where.
+            config: What to run.
+
+        Raises:
+            ValueError: If the configuration cannot be built, or the folder holds another one.
+        """
+        run = cls(Path(folder))
+        import_all(config.imports)
+        if not run.exists:
+            run.refuse_foreign()
+            with torch.random.fork_rng(devices=[]):
+                build_policy(config)
+            run.claim(to_toml(config))
+        if run.config.digest != config.digest:
+            raise ValueError(f"{folder} holds a run of another configuration; name another folder")
+        return run
+
+    @property
+    def config(self) -> PolicyConfig:
+        """The configuration."""
+        return with_table(PolicyConfig(), read_table(self.config_path))
+
+
 def train_policy(config: PolicyConfig, folder: str | Path, observer: Observer | None = None) -> PolicyOutcome:
     """Lets a policy with a memory learn by playing. A run that is in the folder already goes on where it was.
 
@@ -69,7 +121,7 @@ def train_policy(config: PolicyConfig, folder: str | Path, observer: Observer | 
 
     Args:
         config: What to run.
-        folder: Gets ``policy.toml``, ``manifest.json``, ``metrics.jsonl`` and ``checkpoint/``.
+        folder: Gets ``policy.toml``, ``manifest.json``, ``metrics.jsonl``, ``status.json`` and ``checkpoint/``.
         observer: Is told every measurement and message, as dictionaries with a ``"kind"``.
 
     Raises:
@@ -83,12 +135,32 @@ def train_policy(config: PolicyConfig, folder: str | Path, observer: Observer | 
         ...     train_policy(config, Path(folder) / "mine").frames
         512
     """
-    place = Path(folder)
     with isolated(config.threads), stop_requests() as request:
-        _check_folder(place, config)
-        place.mkdir(parents=True, exist_ok=True)
-        with locked(place):
-            return _Learning(config, place, observer).carry_out(request)
+        run = PolicyRun.create(folder, config)
+        with locked(run.folder):
+            return _Learning(config, run, observer).carry_out(request)
+
+
+def resume_policy(
+    folder: str | Path, observer: Observer | None = None, config: PolicyConfig | None = None
+) -> PolicyOutcome:
+    """Goes on with a policy's run where its last checkpoint stands.
+
+    Args:
+        folder: Of the run.
+        observer: As in :func:`train_policy`.
+        config: A changed configuration, with more `frames`; None goes on with the old one.
+
+    Raises:
+        RunError: As in :func:`train_policy`.
+        ValueError: If the folder holds no run of a policy.
+
+    Example:
+        >>> resume_policy("no such folder")
+        Traceback (most recent call last):
+        ValueError: `run` must be a run folder with a policy.toml; got 'no such folder'
+    """
+    return train_policy(config or PolicyRun.open(folder).config, folder, observer)
 
 
 def load_policy(folder: str | Path, environment: str | None = None) -> tuple[MemoryPolicy, PolicyConfig]:
@@ -110,12 +182,12 @@ def load_policy(folder: str | Path, environment: str | None = None) -> tuple[Mem
         Traceback (most recent call last):
         ValueError: `folder` must be the folder of a policy's run, with a policy.toml; got 'no such folder'
     """
-    path = Path(folder) / CONFIG
-    if not path.is_file():
-        raise ValueError(message("folder", f"be the folder of a policy's run, with a {CONFIG}", repr(str(folder))))
-    config = changed(PolicyConfig(), read_table(path))
+    run = PolicyRun(Path(folder))
+    if not run.exists:
+        raise ValueError(message("folder", "be the folder of a policy's run, with a policy.toml", repr(str(folder))))
+    config = run.config
     import_all(config.imports)
-    checkpoint = load_checkpoint(Path(folder) / "checkpoint")
+    checkpoint = load_checkpoint(run.checkpoints)
     if checkpoint is None:
         raise CheckpointError(f"{folder} has no weights yet; let it learn first")
     with torch.random.fork_rng(devices=[]):
@@ -159,30 +231,18 @@ def _spaces(environment: Any, config: PolicyConfig) -> tuple[tuple[Field, ...], 
     return observed(environment, config.words, config.observe), environment.action_space
 
 
-def _check_folder(folder: Path, config: PolicyConfig) -> None:
-    """Sees that the folder is free, or holds this very run, and that the configuration can be built.
-
-    A run may go on for longer than it was meant to: nothing that it does depends on how long it will last.
-    """
-    import_all(config.imports)
-    path = folder / CONFIG
-    if not path.is_file():
-        if folder.is_dir() and any(file.name != "lock" and WRITING not in file.name for file in folder.iterdir()):
-            raise ValueError(f"{folder} exists and is no run of a policy; name another folder")
-        with torch.random.fork_rng(devices=[]):
-            build_policy(config)
-        return
-    if changed(PolicyConfig(), read_table(path)).digest != config.digest:
-        raise ValueError(f"{folder} holds a run of another configuration; name another folder")
-
-
 class _Learning:
     """One process's work on one run."""
 
-    def __init__(self, config: PolicyConfig, folder: Path, observer: Observer | None) -> None:
-        self.config, self.folder, self.observer = config, folder, observer
-        self.checkpoints, self.metrics = folder / "checkpoint", MetricsFile(folder / "metrics.jsonl")
-        self.update, self.seconds, self.returns, self.lengths = 0, 0.0, [], []
+    def __init__(self, config: PolicyConfig, run: PolicyRun, observer: Observer | None) -> None:
+        self.config = config
+        self.run = run
+        self.metrics = run.metrics
+        self.observer = observer
+        self.update = 0
+        self.seconds = 0.0
+        self.returns: list[float] = []
+        self.lengths: list[int] = []
         seed_all(config.seed)
         self.policy = build_policy(config)
         self.optimiser = torch.optim.Adam(self.policy.parameters(), lr=config.ppo.learning_rate, eps=config.ppo.epsilon)
@@ -197,15 +257,26 @@ class _Learning:
         return Episode(there, self.config.seed, copy, fields=fields)
 
     def _write_facts(self) -> None:
-        path, now = self.folder / "manifest.json", make_manifest(self.config)
-        before = json.loads(path.read_bytes()) if path.is_file() else now
+        now = make_manifest(self.config)
+        before = self.run.manifest or now
         if changes := changed_facts(before, now):
             self._say("bits may differ from an uninterrupted run: " + "; ".join(changes))
-        replace_file(self.folder / CONFIG, to_toml(self.config).encode())
-        replace_file(path, json.dumps(now, indent=1).encode())
+        self.run.write("policy.toml", to_toml(self.config))
+        self.run.write("manifest.json", json.dumps(now, indent=1))
 
     def carry_out(self, request: StopRequest) -> PolicyOutcome:
         """Plays and learns until it is done, or asked to stop."""
+        if self.update >= self.config.updates:
+            return self._outcome("done")
+        self.run.set_status("running", update=self.update)
+        try:
+            return self._loop(request)
+        except RunError as error:
+            with contextlib.suppress(RunError):  # on a full disk not even this can be written
+                self.run.set_status("failed", update=self.update, reason=str(error))
+            raise
+
+    def _loop(self, request: StopRequest) -> PolicyOutcome:
         while self.update < self.config.updates:
             self._advance()
             last = self.update == self.config.updates
@@ -257,12 +328,12 @@ class _Learning:
             "seconds": self.seconds,
         }
         self.metrics.sync()
-        save_checkpoint(self.checkpoints, Checkpoint(self.update, dict(self.policy.state_dict()), training))
+        save_checkpoint(self.run.checkpoints, Checkpoint(self.update, dict(self.policy.state_dict()), training))
 
     def _restore(self) -> None:
-        forget_drafts(self.folder)
-        forget_drafts(self.checkpoints)
-        found = load_checkpoint(self.checkpoints, self._say, repair=True)
+        forget_drafts(self.run.folder)
+        forget_drafts(self.run.checkpoints)
+        found = load_checkpoint(self.run.checkpoints, self._say, repair=True)
         if found is None:
             self.metrics.cut_after(0)
             return
@@ -279,7 +350,10 @@ class _Learning:
         self._tell({"kind": "resumed", "update": self.update})
 
     def _outcome(self, status: Literal["done", "interrupted"], signal: int | None = None) -> PolicyOutcome:
-        return PolicyOutcome(status, self.folder, self.update, self.frames, self.mean_return, signal)
+        reason = "budget used up" if signal is None else f"signal {signal}"
+        facts = {"update": self.update, "budget": self.config.updates, "frames": self.frames, "seconds": self.seconds}
+        self.run.set_status(status, reason=reason, **facts, mean_return=self.mean_return)
+        return PolicyOutcome(status, self.run.folder, self.update, self.frames, self.mean_return, signal)
 
     def _say(self, text: str) -> None:
         self._tell({"kind": "message", "text": text})

@@ -12,7 +12,7 @@ from remanence.tasks._power_law import BinaryPowerLaw
 from remanence.tasks._recall import Copy, Denoise
 from remanence.tasks._registry import list_tasks, make_task, register_task
 from remanence.tasks._repetitive import Repetitive
-from remanence.tasks._stream import SPLITS, Split
+from remanence.tasks._stream import SPLITS, Split, stream
 from remanence.tasks._symbols import BinarySequences, SymbolSequences
 from remanence.tasks._task import Task
 from remanence.tasks._texts import PtbChar, PtbWord, Text8, WikiText2Char, WikiText2Word
@@ -24,6 +24,7 @@ __all__ = [
     "Score",
     "Split",
     "SPLITS",
+    "stream",
     "register_task",
     "make_task",
     "list_tasks",

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from remanence import _validate
-from remanence.data import Corpus, MissingDataError, load_corpus
-from remanence.data._corpus import frequent_words
+from remanence.data import Corpus, MissingDataError, frequent_words, load_corpus
 from remanence.tasks._batch import Score
 from remanence.tasks._language import Language
 from remanence.tasks._registry import register_task

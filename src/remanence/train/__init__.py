@@ -1,6 +1,19 @@
 """Training: a run is a folder, it can be killed at any moment, and goes on with the same bits."""
 
-from remanence.train._checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from remanence.runs import (
+    Checkpoint,
+    CheckpointError,
+    MetricsFile,
+    NonFiniteError,
+    RunError,
+    RunLockedError,
+    StorageError,
+    load_checkpoint,
+    save_checkpoint,
+    to_toml,
+)
+from remanence.train._building import build_model, build_task
+from remanence.train._clipping import clip_gradients_
 from remanence.train._config import (
     BudgetConfig,
     CurriculumConfig,
@@ -13,15 +26,13 @@ from remanence.train._config import (
     TaskConfig,
 )
 from remanence.train._distributed import Processes, join_processes
-from remanence.train._errors import CheckpointError, NonFiniteError, RunError, RunLockedError, StorageError
 from remanence.train._evaluation import evaluate
 from remanence.train._grid import Cell, carry_out, plan_grid, run_name, summarise
-from remanence.train._metrics import MetricsFile
 from remanence.train._optimisers import AveragingSGD, make_optimiser, parameter_groups
 from remanence.train._outcome import Outcome
 from remanence.train._recipes import recipe
 from remanence.train._run import Run, best_run, list_runs
-from remanence.train._toml import config_from, read_config, to_toml, with_settings
+from remanence.train._settings import config_from, read_config, with_settings
 from remanence.train._trainer import resume, train
 
 __all__ = [
@@ -52,8 +63,11 @@ __all__ = [
     "with_settings",
     "to_toml",
     "AveragingSGD",
+    "build_task",
+    "build_model",
     "make_optimiser",
     "parameter_groups",
+    "clip_gradients_",
     "Checkpoint",
     "save_checkpoint",
     "load_checkpoint",

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import importlib.util
 import inspect
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ import torch
 
 from remanence._validate import message, one_of
 from remanence.nn import HDetach, SequenceModel, TruncatedBPTT, get_model
+from remanence.runs import import_all
 from remanence.tasks import Task, make_task
 from remanence.train._config import RunConfig
 
@@ -49,29 +47,6 @@ def build_task(config: RunConfig) -> Task:
     """
     import_all(config.imports)
     return make_task(config.task.name, **config.task.options)
-
-
-def import_all(names: Iterable[str]) -> None:
-    """Imports what registers users' own tasks and environments.
-
-    Args:
-        names: Modules, or paths of Python files.
-
-    Example:
-        >>> import_all(["math"])
-    """
-    for name in names:
-        _import(name)
-
-
-def _import(name: str) -> None:
-    if not name.endswith(".py"):
-        importlib.import_module(name)
-        return
-    spec = importlib.util.spec_from_file_location(Path(name).stem, name)
-    if spec is None or spec.loader is None or not Path(name).is_file():
-        raise ValueError(message("imports", "name modules or existing Python files", repr(name)))
-    spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
 def build_model(config: RunConfig, task: Task) -> SequenceModel:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_value_, clip_grads_with_norm_, get_total_norm
 
 
-def clip_(parameters: Sequence[nn.Parameter], norm: float | None, value: float | None) -> float:
+def clip_gradients_(parameters: Sequence[nn.Parameter], norm: float | None, value: float | None) -> float:
     """Clips gradients in place, by the norm of all of them or by value.
 
     In float32 the square of 1e20 is infinite, and with it the norm of a gradient whose every entry is finite. There,
@@ -28,7 +28,7 @@ def clip_(parameters: Sequence[nn.Parameter], norm: float | None, value: float |
         >>> import torch
         >>> weight = nn.Parameter(torch.zeros(2))
         >>> weight.grad = torch.tensor([3e30, -4e30])
-        >>> round(clip_([weight], norm=1.0, value=None) / 1e30, 3), weight.grad
+        >>> round(clip_gradients_([weight], norm=1.0, value=None) / 1e30, 3), weight.grad
         (5.0, tensor([ 0.6000, -0.8000]))
     """
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]

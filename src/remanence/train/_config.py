@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from remanence._validate import boolean, message, one_of, positive_int, probability, real
+from remanence.runs import digest_of
 
 OptimiserName = Literal["sgd", "rmsprop", "adam", "adamw"]
 MomentumForm = Literal["sum", "average"]
@@ -343,17 +341,3 @@ class RunConfig:
     def digest(self) -> str:
         """Eight hexadecimal digits that name this configuration, so that the same command finds the same run again."""
         return digest_of(self)
-
-
-def digest_of(config: Any) -> str:
-    """Eight hexadecimal digits that name a configuration.
-
-    Args:
-        config: A dataclass of plain values.
-
-    Example:
-        >>> digest_of(RunConfig()) == RunConfig().digest
-        True
-    """
-    text = json.dumps(dataclasses.asdict(config), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:8]

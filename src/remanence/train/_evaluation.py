@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from remanence.runs import detach
 from remanence.tasks import Batch, Score, Split, Task
 from remanence.train._config import EvaluationConfig
-from remanence.train._states import detach
 
 
 @torch.no_grad()

@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from remanence.nn import SequenceModel
+from remanence.runs import detach, seed_torch
 from remanence.tasks import Batch, Task
 from remanence.train._building import check_precision
-from remanence.train._clipping import clip_
+from remanence.train._clipping import clip_gradients_
 from remanence.train._config import RunConfig
 from remanence.train._distributed import Processes
 from remanence.train._evaluation import fitted, start
 from remanence.train._optimisers import decay_, make_optimiser, rate_factor
-from remanence.train._random import seed_torch, update_seed
-from remanence.train._states import detach
+from remanence.train._seeds import update_seed
 
 
 class Learnt(NamedTuple):
@@ -152,7 +152,7 @@ class Learner:
         loop = self.config.loop
         if not math.isfinite(loss_sum):
             raise BadNumberError("the loss is not finite", stepped)
-        norm = clip_(list(self.model.parameters()), loop.clip_norm, loop.clip_value)
+        norm = clip_gradients_(list(self.model.parameters()), loop.clip_norm, loop.clip_value)
         if not math.isfinite(norm):
             raise BadNumberError("the gradient is not finite", stepped)
         decay_(self.optimiser, self.config.optimiser.decoupled_decay)

@@ -7,7 +7,7 @@ from typing import Any
 from remanence._validate import one_of
 from remanence.nn import list_models
 from remanence.train._config import RunConfig
-from remanence.train._toml import config_from
+from remanence.train._settings import config_from
 
 _RECALL: dict[str, Any] = {
     "task": {"batch_size": 10},

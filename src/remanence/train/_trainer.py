@@ -11,23 +11,37 @@ from typing import Any, Literal
 
 import safetensors.torch
 
+from remanence.runs import (
+    Checkpoint,
+    NoEvents,
+    NonFiniteError,
+    RunError,
+    StopRequest,
+    TensorBoard,
+    changed_facts,
+    forget_drafts,
+    isolated,
+    load_checkpoint,
+    locked,
+    make_manifest,
+    random_states,
+    save_best,
+    save_checkpoint,
+    seed_all,
+    set_random_states,
+    stop_requests,
+    to_toml,
+    write_folder,
+)
 from remanence.tasks import Task
 from remanence.train._building import build_model, build_task, resolved
-from remanence.train._checkpoint import Checkpoint, forget_drafts, load_checkpoint, save_best, save_checkpoint
 from remanence.train._config import RunConfig
 from remanence.train._distributed import Processes
-from remanence.train._errors import NonFiniteError, RunError
 from remanence.train._evaluation import evaluate
-from remanence.train._files import locked, write_folder
 from remanence.train._learner import BadNumberError, Learner, Learnt
-from remanence.train._manifest import changed_facts, make_manifest
-from remanence.train._metrics import NoEvents, TensorBoard
 from remanence.train._outcome import Outcome
 from remanence.train._progress import Progress, stop_reason
-from remanence.train._random import isolated, random_states, seed_all, set_random_states
 from remanence.train._run import Run
-from remanence.train._signals import StopRequest, stop_requests
-from remanence.train._toml import to_toml
 
 Observer = Callable[[dict[str, Any]], None]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from remanence.train._errors import RunError
+from remanence.runs import RunError
 from remanence.train._trainer import resume
 
 

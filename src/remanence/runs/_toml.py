@@ -1,8 +1,9 @@
-"""Configurations as TOML, and single settings on the command line."""
+"""Configurations of any kind as TOML, and single settings as the command line writes them."""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 import tomllib
@@ -12,31 +13,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from remanence._validate import message, one_of
-from remanence.train._config import RunConfig
 
 Config = TypeVar("Config")
 NONE = "none"
 """What stands for None in TOML, which has no word for it."""
-
-
-def read_config(path: str | Path) -> RunConfig:
-    r"""Reads a configuration; what it does not name keeps its default.
-
-    Args:
-        path: The TOML file.
-
-    Raises:
-        ValueError: If a key is unknown (the nearest is proposed) or a value is of the wrong kind.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "config.toml"
-        ...     _ = path.write_text('[task]\nname = "denoise"')
-        ...     read_config(path).task.name
-        'denoise'
-    """
-    return config_from(read_table(path))
 
 
 def read_table(path: str | Path) -> dict[str, Any]:
@@ -59,25 +39,7 @@ def read_table(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"{path} is not valid TOML: {error}") from error
 
 
-def config_from(table: Mapping[str, Any], base: RunConfig | None = None) -> RunConfig:
-    """Makes a configuration out of nested tables.
-
-    Args:
-        table: Keys as in :class:`RunConfig`; ``"none"`` stands for None.
-        base: What to change; None changes the defaults.
-
-    Raises:
-        ValueError: If a key is unknown or a value is refused.
-
-    Example:
-        >>> config_from({"optimizer": {}})
-        Traceback (most recent call last):
-        ValueError: `key` must be one of 'task', ...; got 'optimizer'. Did you mean 'optimiser'?
-    """
-    return changed(base or RunConfig(), table)
-
-
-def changed(config: Config, table: Mapping[str, Any], prefix: str = "") -> Config:
+def with_table(config: Config, table: Mapping[str, Any], prefix: str = "") -> Config:
     """Changes a configuration of any kind.
 
     Args:
@@ -86,8 +48,11 @@ def changed(config: Config, table: Mapping[str, Any], prefix: str = "") -> Confi
         prefix: Section that it is, for messages.
 
     Example:
-        >>> changed(RunConfig(), {"seed": 3}).seed
-        3
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Settings:
+        ...     seed: int = 0
+        >>> with_table(Settings(), {"seed": 3})
+        Settings(seed=3)
     """
     hints = typing.get_type_hints(type(config))
     changes = {}
@@ -95,7 +60,7 @@ def changed(config: Config, table: Mapping[str, Any], prefix: str = "") -> Confi
         one_of(f"key of [{prefix}]" if prefix else "key", key, hints)
         name, now = f"{prefix}.{key}" if prefix else key, getattr(config, key)
         if dataclasses.is_dataclass(now):
-            changes[key] = changed(now, _table(name, value), name)
+            changes[key] = with_table(now, _table(name, value), name)
         elif isinstance(now, dict):
             changes[key] = {**now, **{option: _plain(item) for option, item in _table(name, value).items()}}
         else:
@@ -126,27 +91,6 @@ def _convert(name: str, value: Any, hint: Any) -> Any:
         wanted = " or ".join("none" if kind is type(None) else kind.__name__ for kind in kinds)
         raise ValueError(message(name, f"be of type {wanted}", repr(value)))
     return value
-
-
-def with_settings(config: RunConfig, settings: Iterable[str]) -> RunConfig:
-    """Changes single keys, written as on the command line.
-
-    Args:
-        config: What to change.
-        settings: ``"section.key=value"``; the value is TOML, and a bare word is a string.
-
-    Raises:
-        ValueError: If a setting has no ``=``, names an unknown key, or has a wrong value.
-
-    Example:
-        >>> config = with_settings(RunConfig(), ["optimiser.learning_rate=0.01", "task.name=denoise"])
-        >>> config.optimiser.learning_rate, config.task.name
-        (0.01, 'denoise')
-        >>> with_settings(RunConfig(), ["optimiser.learning_rat=0.01"])
-        Traceback (most recent call last):
-        ValueError: `key of [optimiser]` must be one of ...; got 'learning_rat'. Did you mean 'learning_rate'?
-    """
-    return config_from(settings_table(settings), config)
 
 
 def settings_table(settings: Iterable[str]) -> dict[str, Any]:
@@ -189,7 +133,10 @@ def to_toml(config: Any) -> str:
     """Writes a configuration of any kind out, every key of it, so that it reads back as the same one.
 
     Example:
-        >>> print(to_toml(RunConfig()).splitlines()[0])
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Settings:
+        ...     seed: int = 0
+        >>> print(to_toml(Settings()), end="")
         seed = 0
     """
     table = dataclasses.asdict(config)
@@ -224,3 +171,20 @@ def _value(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items()) + "}"
     raise TypeError(message("value", "be something that TOML can hold", f"{value!r} ({type(value).__name__})"))
+
+
+def digest_of(config: Any) -> str:
+    """Eight hexadecimal digits that name a configuration.
+
+    Args:
+        config: A dataclass of plain values.
+
+    Example:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Settings:
+        ...     seed: int = 0
+        >>> digest_of(Settings(1)) == digest_of(Settings(1)), digest_of(Settings(1)) == digest_of(Settings(2))
+        (True, False)
+    """
+    text = json.dumps(dataclasses.asdict(config), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from remanence.train._files import replace_file, storage_error
+from remanence.runs._files import replace_file, storage_error
 
 
 class MetricsFile:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import IO
 
-from remanence.train._errors import RunLockedError, StorageError
+from remanence.runs._errors import RunLockedError, StorageError
 
 try:
     import fcntl
@@ -16,6 +18,18 @@ except ImportError:  # pragma: no cover - not on Windows, where two processes on
     fcntl = None
 
 WRITING = ".writing-"
+LOOK_AGAIN = 0.02
+"""Seconds between two tries to get a lock."""
+
+
+def draft_of(path: Path) -> Path:
+    """Where a file or folder is written before it takes its name: no two processes share a draft.
+
+    Example:
+        >>> draft_of(Path("run/status.json")).name == f".writing-{os.getpid()}-status.json"
+        True
+    """
+    return path.with_name(f"{WRITING}{os.getpid()}-{path.name}")
 
 
 def write_bytes(path: Path, contents: bytes) -> None:
@@ -51,7 +65,7 @@ def replace_file(path: Path, contents: bytes) -> None:
         ...     [path.name for path in Path(folder).iterdir()]
         ['a']
     """
-    draft = path.with_name(f"{WRITING}{path.name}")
+    draft = draft_of(path)
     try:
         write_bytes(draft, contents)
         os.replace(draft, path)
@@ -79,7 +93,7 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
         ...     sorted(path.name for path in (Path(folder) / "made").iterdir())
         ['a', 'b']
     """
-    draft = path.with_name(f"{WRITING}{path.name}")
+    draft = draft_of(path)
     try:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
@@ -123,11 +137,12 @@ def storage_error(path: Path, error: OSError) -> StorageError:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, patience: float = 0.0) -> Iterator[None]:
     """Holds a run folder for this process; the system lets go of it when the process ends, however it ends.
 
     Args:
         folder: The run folder, which exists.
+        patience: Seconds to wait for another process that holds it.
 
     Raises:
         RunLockedError: If another process holds it.
@@ -139,12 +154,22 @@ def locked(folder: Path) -> Iterator[None]:
         True
     """
     with (folder / "lock").open("a+b") as file:
-        if fcntl is not None:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise RunLockedError(f"{folder} is in use by another process; wait for it, or stop it first") from error
+        deadline = time.monotonic() + patience
+        while not _got_lock(file):
+            if time.monotonic() >= deadline:
+                raise RunLockedError(f"{folder} is in use by another process; wait for it, or stop it first")
+            time.sleep(LOOK_AGAIN)
         yield
+
+
+def _got_lock(file: IO[bytes]) -> bool:
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def is_locked(folder: Path) -> bool:

@@ -44,8 +44,8 @@ def make_manifest(config: Configuration, world_size: int = 1) -> dict[str, Any]:
         A dictionary for JSON.
 
     Example:
-        >>> from remanence.train import RunConfig
-        >>> make_manifest(RunConfig(seed=3))["seed"]
+        >>> from types import SimpleNamespace
+        >>> make_manifest(SimpleNamespace(seed=3, digest="1a2b3c4d"))["seed"]
         3
     """
     backend = ops.backend_report()

@@ -15,9 +15,9 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
-from remanence.train._errors import CheckpointError
-from remanence.train._files import WRITING, replace_file, write_folder
-from remanence.train._states import pack, unpack
+from remanence.runs._errors import CheckpointError
+from remanence.runs._files import WRITING, replace_file, write_folder
+from remanence.runs._states import pack, unpack
 
 KEPT = 2
 BEST = "best.safetensors"

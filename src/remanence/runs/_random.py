@@ -10,8 +10,6 @@ from typing import Any
 import numpy
 import torch
 
-from remanence.tasks._stream import stream
-
 
 def seed_all(seed: int) -> None:
     """Seeds torch's, numpy's and Python's global generators.
@@ -35,22 +33,6 @@ def seed_torch(seed: int) -> None:
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(seed)
-
-
-def update_seed(seed: int, update: int, piece: int, part: int) -> int:
-    """The seed of one forward pass's dropout and gradient cuts: a pure function, so a kill loses nothing of it.
-
-    Args:
-        seed: Of the run.
-        update: Number of the batch.
-        piece: Number of the piece of its steps.
-        part: Number of the part of its rows.
-
-    Example:
-        >>> update_seed(0, 1, 0, 0) == update_seed(0, 1, 0, 0), update_seed(0, 1, 0, 0) == update_seed(0, 2, 0, 0)
-        (True, False)
-    """
-    return stream("train", seed, update, salt=f"update:{piece}:{part}").initial_seed()
 
 
 def random_states() -> dict[str, Any]:

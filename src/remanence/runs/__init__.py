@@ -1,0 +1,72 @@
+"""What a run is: folder, lock, whole files, checkpoints, random states, manifest, metrics, history, results.
+
+It lies below :mod:`remanence.train` and :mod:`remanence.rl`, which make runs, and knows no model.
+"""
+
+from remanence.runs._checkpoint import (
+    Checkpoint,
+    forget_drafts,
+    list_checkpoints,
+    load_best,
+    load_checkpoint,
+    save_best,
+    save_checkpoint,
+)
+from remanence.runs._errors import CheckpointError, NonFiniteError, RunError, RunLockedError, StorageError
+from remanence.runs._files import is_locked, locked, replace_file, write_folder
+from remanence.runs._history import Growth, History, Measurement
+from remanence.runs._imports import import_all
+from remanence.runs._manifest import changed_facts, make_manifest
+from remanence.runs._metrics import MetricsFile, NoEvents, TensorBoard, read_lines
+from remanence.runs._random import isolated, random_states, seed_all, seed_torch, set_random_states
+from remanence.runs._run import Run, list_runs
+from remanence.runs._signals import StopRequest, stop_requests
+from remanence.runs._states import bits_equal, detach, map_tensors, register_state
+from remanence.runs._toml import digest_of, read_table, settings_table, to_toml, with_table
+
+__all__ = [
+    "Run",
+    "list_runs",
+    "History",
+    "Measurement",
+    "Growth",
+    "MetricsFile",
+    "read_lines",
+    "TensorBoard",
+    "NoEvents",
+    "Checkpoint",
+    "save_checkpoint",
+    "load_checkpoint",
+    "list_checkpoints",
+    "save_best",
+    "load_best",
+    "forget_drafts",
+    "register_state",
+    "map_tensors",
+    "detach",
+    "bits_equal",
+    "locked",
+    "is_locked",
+    "replace_file",
+    "write_folder",
+    "seed_all",
+    "seed_torch",
+    "random_states",
+    "set_random_states",
+    "isolated",
+    "make_manifest",
+    "changed_facts",
+    "StopRequest",
+    "stop_requests",
+    "import_all",
+    "read_table",
+    "with_table",
+    "settings_table",
+    "to_toml",
+    "digest_of",
+    "RunError",
+    "NonFiniteError",
+    "RunLockedError",
+    "StorageError",
+    "CheckpointError",
+]

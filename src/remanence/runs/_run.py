@@ -1,0 +1,189 @@
+"""The run folder: all that is known about a run, and enough to go on with it. Whatever makes it, it is a run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from remanence._validate import message
+from remanence.runs._checkpoint import list_checkpoints
+from remanence.runs._files import WRITING, is_locked, locked, replace_file
+from remanence.runs._history import History
+from remanence.runs._metrics import MetricsFile
+from remanence.runs._toml import read_table
+
+CONFIG_FILES = {"training": "config.toml", "policy": "policy.toml"}
+"""The file with the settings, by the kind of run."""
+CLAIM_PATIENCE = 10.0
+"""Seconds to wait for another process that is just making the same folder."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run by its folder, whatever made it. :class:`remanence.train.Run` also builds its model.
+
+    Args:
+        folder: Holds the settings (``config.toml`` or ``policy.toml``), ``manifest.json``, ``metrics.jsonl``,
+            ``status.json`` and ``checkpoint/``.
+
+    Attributes:
+        kinds: the kinds of run that this class opens.
+
+    Example:
+        >>> Run(Path("no such folder")).status["status"]
+        'new'
+    """
+
+    folder: Path
+
+    kinds: ClassVar[tuple[str, ...]] = tuple(CONFIG_FILES)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Self:
+        """Finds a run.
+
+        Args:
+            folder: Where.
+
+        Raises:
+            ValueError: If there is none.
+        """
+        run = cls(Path(folder))
+        if not run.exists:
+            files = " or ".join(CONFIG_FILES[kind] for kind in cls.kinds)
+            raise ValueError(message("run", f"be a run folder with a {files}", repr(str(folder))))
+        return run
+
+    @classmethod
+    def below(cls, folder: str | Path) -> list[Self]:
+        """Finds all runs below a folder, at any depth.
+
+        Args:
+            folder: Where to look.
+
+        Returns:
+            The runs by name.
+        """
+        found = {path.parent for kind in cls.kinds for path in Path(folder).rglob(CONFIG_FILES[kind])}
+        return [cls(path) for path in sorted(found)]
+
+    @property
+    def kind(self) -> str | None:
+        """``"training"`` for a model that learns a task, ``"policy"`` for one that plays; None if there is no run."""
+        return next((kind for kind in self.kinds if (self.folder / CONFIG_FILES[kind]).is_file()), None)
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a run in the folder."""
+        return self.kind is not None
+
+    @property
+    def config_path(self) -> Path:
+        """The file with its settings."""
+        return self.folder / CONFIG_FILES[self.kind or self.kinds[0]]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings as nested tables, just as they are written: nothing is built or imported for them."""
+        return read_table(self.config_path)
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of the checkpoints."""
+        return self.folder / "checkpoint"
+
+    @property
+    def metrics(self) -> MetricsFile:
+        """All measurements, line by line."""
+        return MetricsFile(self.folder / "metrics.jsonl")
+
+    @property
+    def history(self) -> History:
+        """All measurements, typed."""
+        return History.from_lines(self.metrics.read())
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """Facts about where and how it was made; empty before it started."""
+        return self._json("manifest.json")
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """What has become of it: ``new``, ``running``, ``done``, ``interrupted``, ``failed``, or ``killed``."""
+        found = self._json("status.json") or self._without_status()
+        if found["status"] == "running" and not is_locked(self.folder):
+            found["status"] = "killed"
+        return found
+
+    def _without_status(self) -> dict[str, Any]:
+        """A run that has checkpoints and no status was written by an older version, or lost the file."""
+        checkpoints = list_checkpoints(self.checkpoints)
+        if not checkpoints:
+            return {"status": "new", "update": 0}
+        return {"status": "running", "update": int(checkpoints[-1].name)}
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.status["status"] == "done"
+
+    def write(self, name: str, text: str) -> None:
+        """Puts a whole file into the folder."""
+        replace_file(self.folder / name, text.encode())
+
+    def set_status(self, status: str, **facts: Any) -> None:
+        """Says what has become of the run."""
+        self.write("status.json", json.dumps({"status": status, **facts}, indent=1))
+
+    def claim(self, settings: str) -> None:
+        """Makes the folder hold these settings, unless it holds some: the lock comes first, so one process decides.
+
+        Args:
+            settings: The text of the file with the settings.
+
+        Raises:
+            ValueError: If there is something else in the folder.
+            RunLockedError: If another process holds the folder and makes no run of it.
+        """
+        self.refuse_foreign()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with locked(self.folder, patience=CLAIM_PATIENCE):
+            if not self.exists:
+                self.refuse_foreign()
+                self.write(CONFIG_FILES[self.kinds[0]], settings)
+
+    def refuse_foreign(self) -> None:
+        """Sees that the folder is free, or holds a run of this kind.
+
+        Raises:
+            ValueError: If it holds something else.
+        """
+        if self.exists or not self.folder.exists():
+            return
+        if not self.folder.is_dir():
+            raise ValueError(f"{self.folder} is no folder; name another one")
+        if any(path.name != "lock" and not path.name.startswith(WRITING) for path in self.folder.iterdir()):
+            kind = "run of a policy" if self.kinds == ("policy",) else "run"
+            raise ValueError(f"{self.folder} exists and is no {kind}; name another folder")
+
+    def _json(self, name: str) -> dict[str, Any]:
+        path = self.folder / name
+        return json.loads(path.read_bytes()) if path.is_file() else {}
+
+
+def list_runs(folder: str | Path) -> list[Run]:
+    """Finds all runs below a folder, of models that learn a task and of policies alike.
+
+    Args:
+        folder: Where to look, at any depth.
+
+    Returns:
+        The runs by name.
+
+    Example:
+        >>> list_runs("no such folder")
+        []
+    """
+    return Run.below(folder)

@@ -1,0 +1,143 @@
+"""Nested values as named tensors and plain JSON, and back: what a checkpoint holds, without pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# The only classes that a file may name: reading a checkpoint can make these and nothing else.
+_NAMED: dict[str, type] = {}
+
+
+def register_state(*kinds: type) -> None:
+    """Lets checkpoints hold named tuples of these classes, stored by the class's name.
+
+    Args:
+        kinds: Named tuples whose fields are what :func:`pack` takes.
+
+    Raises:
+        ValueError: If another class of the same name is registered already.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> class Counter(NamedTuple):
+        ...     steps: int
+        >>> register_state(Counter)
+        >>> unpack(pack(Counter(3), "state", {}), {})
+        Counter(steps=3)
+    """
+    for kind in kinds:
+        if _NAMED.setdefault(kind.__name__, kind) is not kind:
+            raise ValueError(f"another class is registered as {kind.__name__!r}; give the state a name of its own")
+
+
+def pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
+    """Takes the tensors out of a nested value.
+
+    Args:
+        value: Tensors, numbers, strings, None, tuples, lists, dictionaries, and states that are registered.
+        name: Prefix of the tensors' names.
+        tensors: Where they go.
+
+    Returns:
+        What is left, for JSON.
+
+    Raises:
+        TypeError: If there is anything else in it.
+
+    Example:
+        >>> tensors = {}
+        >>> outline = pack((torch.zeros(2), None, 3), "state", tensors)
+        >>> list(tensors), unpack(outline, tensors)
+        (['state.0'], (tensor([0., 0.]), None, 3))
+    """
+    if isinstance(value, Tensor):
+        tensors[name] = value.detach().cpu().contiguous().clone()
+        return {"tensor": name}
+    if value is None or isinstance(value, bool | int | float | str):
+        return {"value": value}
+    if isinstance(value, dict):
+        return {"dict": [[_key(key), pack(item, f"{name}.{key}", tensors)] for key, item in value.items()]}
+    if isinstance(value, tuple | list):
+        kind = type(value).__name__
+        if kind not in ("tuple", "list") and _NAMED.get(kind) is not type(value):
+            raise TypeError(
+                f"a checkpoint cannot hold a {kind}; registered states, tuples, lists and dictionaries (register_state)"
+            )
+        return {kind: [pack(item, f"{name}.{place}", tensors) for place, item in enumerate(value)]}
+    raise TypeError(f"a checkpoint cannot hold a {type(value).__name__}; found one in {name}")
+
+
+def _key(key: Any) -> Any:
+    if not isinstance(key, str | int):
+        raise TypeError(f"a checkpoint cannot hold a dictionary with the key {key!r}")
+    return key
+
+
+def unpack(outline: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """Puts a nested value together again.
+
+    Args:
+        outline: What :func:`pack` left.
+        tensors: By name.
+
+    Example:
+        >>> unpack({"list": [{"value": 1}]}, {})
+        [1]
+    """
+    ((kind, inner),) = outline.items()
+    if kind == "tensor":
+        return tensors[inner]
+    if kind == "value":
+        return inner
+    if kind == "dict":
+        return {key: unpack(item, tensors) for key, item in inner}
+    items = [unpack(item, tensors) for item in inner]
+    if kind in ("tuple", "list"):
+        return tuple(items) if kind == "tuple" else items
+    if kind not in _NAMED:
+        raise ValueError(f"the checkpoint holds a {kind!r}, which is not registered here (register_state)")
+    return _NAMED[kind](*items)
+
+
+def detach(state: Any) -> Any:
+    """The same state without its gradient, whatever core it comes from.
+
+    Args:
+        state: Of any core: None, a tensor, or a nested tuple of tensors.
+
+    Example:
+        >>> detach((torch.ones(1, requires_grad=True) * 2,))[0].requires_grad
+        False
+    """
+    return map_tensors(Tensor.detach, state)
+
+
+def map_tensors(function: Any, state: Any) -> Any:
+    """Applies a function to every tensor of a state.
+
+    Example:
+        >>> map_tensors(lambda tensor: tensor + 1, (torch.zeros(1), None))
+        (tensor([1.]), None)
+    """
+    if isinstance(state, Tensor):
+        return function(state)
+    if isinstance(state, tuple | list):
+        items = [map_tensors(function, item) for item in state]
+        return type(state)(*items) if hasattr(state, "_fields") else type(state)(items)
+    return state
+
+
+def bits_equal(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
+    """Tells whether two sets of named tensors agree bit for bit.
+
+    Example:
+        >>> bits_equal({"a": torch.zeros(1)}, {"a": torch.zeros(1)})
+        True
+    """
+    return one.keys() == other.keys() and all(
+        one[name].dtype == other[name].dtype and torch.equal(one[name], other[name]) for name in one
+    )
