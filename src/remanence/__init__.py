@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from remanence import claims as claims
     from remanence import data as data
     from remanence import experiments as experiments
+    from remanence import kv as kv
     from remanence import nn as nn
     from remanence import ops as ops
     from remanence import probes as probes
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from remanence import train as train
 
 __version__ = "0.1.0"
-__all__ = ["nn", "ops", "tasks", "data", "train", "rl", "probes", "theory", "claims", "experiments", "testing"]
+__all__ = ["nn", "ops", "tasks", "data", "train", "rl", "kv", "probes", "theory", "claims", "experiments", "testing"]
 
 
 def __getattr__(name: str) -> ModuleType:

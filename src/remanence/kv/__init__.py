@@ -1,0 +1,39 @@
+"""Screens as a bounded key-value cache for the decoders of Hugging Face's transformers.
+
+The screens are plain functions of tensors; `ScreenedCache` needs transformers: ``pip install 'remanence[hf]'``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from remanence.kv._screens import SCREENS, TOVA, Attention, HeavyHitter, MeanAttention, Screen, ValueWeighted, Window
+
+if TYPE_CHECKING:
+    from remanence.kv._cache import ScreenedCache as ScreenedCache
+
+__all__ = [
+    "ScreenedCache",
+    "Screen",
+    "Attention",
+    "MeanAttention",
+    "ValueWeighted",
+    "Window",
+    "HeavyHitter",
+    "TOVA",
+    "SCREENS",
+]
+
+_NEED_TRANSFORMERS = {"ScreenedCache": "_cache"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NEED_TRANSFORMERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(f"{__name__}.{_NEED_TRANSFORMERS[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "transformers":
+            raise
+        raise ImportError(f"{name} needs transformers: pip install 'remanence[hf]'") from error

@@ -1,0 +1,147 @@
+"""A cache of a fixed number of keys, as a model of transformers takes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel
+from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLayer
+
+from remanence._validate import message, positive_int
+from remanence.kv._attention import PREFIX, announce, attention_name, switch_on
+from remanence.kv._layer import Policy, ScreenedLayer
+from remanence.kv._screens import Screen, as_screen
+
+
+class ScreenedCache(Cache):
+    """Holds at most `budget` keys for each layer, row and key head, whatever the length of the text.
+
+    Who stays is decided online: the newest `recent` keys always, the first `sinks` always, of the rest those that the
+    screen finds most relevant. Memory is allocated with the first token and never grows. Keys keep their true
+    positions. The output is the model's own attention on what is held: with a budget that everything fits into, it is
+    the same as with transformers' full cache, bit for bit.
+
+    Making the cache switches the model to an attention function that also serves screened caches. Without one the
+    model does what it did; ``model.set_attn_implementation("sdpa")`` switches back.
+
+    Layers with a sliding window keep transformers' own cache, which is bounded already.
+
+    Args:
+        model: a decoder of transformers, with the attention "sdpa" or "eager".
+        budget: keys held between calls.
+        recent: size of the recent window; half the budget unless told. "window" and "tova" have none.
+        screen: a `Screen` or its name: "attention", "mean", "value", "window", "h2o" or "tova".
+        sinks: first keys that always stay; the screen's own number unless told.
+        chunk: tokens attended to at once when a long prompt does not fit; beside what is held, so it bounds memory.
+
+    Raises:
+        ValueError: an argument is out of range, or the model has no layer that could be screened.
+
+    Example:
+        >>> from transformers import LlamaConfig, LlamaForCausalLM
+        >>> config = LlamaConfig(vocab_size=32, hidden_size=16, intermediate_size=16, num_hidden_layers=2,
+        ...                      num_attention_heads=4, num_key_value_heads=2)
+        >>> model = LlamaForCausalLM(config)
+        >>> cache = ScreenedCache(model, budget=8, recent=4)
+        >>> prompt = torch.ones(1, 20, dtype=torch.int64)
+        >>> text = model.generate(prompt, past_key_values=cache, max_new_tokens=10, do_sample=False)
+        >>> cache.get_seq_length(), cache.positions(0).shape
+        (29, torch.Size([1, 2, 8]))
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        budget: int = 512,
+        recent: int | None = None,
+        screen: str | Screen = "mean",
+        *,
+        sinks: int | None = None,
+        chunk: int = 64,
+    ) -> None:
+        if not isinstance(model, PreTrainedModel):
+            raise TypeError(message("model", "be a model of transformers", type(model).__name__))
+        self.policy = make_policy(budget, recent, as_screen(screen), sinks, chunk)
+        super().__init__(layers=_layers(model, self.policy))
+        switch_on(model)
+        self._model = model
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Takes one layer's new keys and values; the model calls it.
+
+        Raises:
+            RuntimeError: the model has been switched to another attention function.
+        """
+        if not attention_name(self._model).startswith(PREFIX):
+            raise RuntimeError("the model's attention was switched back; make the ScreenedCache after that")
+        found = super().update(key_states, value_states, layer_idx, *args, **kwargs)
+        layer = self.layers[layer_idx]
+        if isinstance(layer, ScreenedLayer):
+            announce(layer, found[0])
+        return found
+
+    def positions(self, layer_idx: int) -> Tensor:
+        """Positions of the keys that a layer holds, -1 for padding.
+
+        Args:
+            layer_idx: the layer.
+
+        Returns:
+            int64, ``(B, key heads, held)``, ascending.
+
+        Raises:
+            ValueError: the layer is not screened.
+        """
+        layer = self.layers[layer_idx]
+        if not isinstance(layer, ScreenedLayer):
+            raise ValueError(message("layer_idx", "name a screened layer", f"{layer_idx}, a {type(layer).__name__}"))
+        if not layer.is_initialized:
+            return torch.zeros(0, 0, 0, dtype=torch.int64)
+        index = layer.slots.index[:, :, : layer.count] - layer.start
+        return index.clamp(min=-1).sort(-1).values
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors that the cache has allocated."""
+        return sum(_nbytes(layer) for layer in self.layers)
+
+    def __repr__(self) -> str:
+        budget, recent, sinks = self.policy.budget, self.policy.recent, self.policy.sinks
+        return f"ScreenedCache(budget={budget}, recent={recent}, screen={self.policy.screen}, sinks={sinks})"
+
+
+def make_policy(budget: int, recent: int | None, screen: Screen, sinks: int | None, chunk: int) -> Policy:
+    """Checks the numbers and fills in those that were not given."""
+    budget = positive_int("budget", budget)
+    sinks = min(screen.sinks, budget - 1) if sinks is None else positive_int("sinks", sinks, 0)
+    if recent is not None and not screen.keeps_recent:
+        raise ValueError(message("recent", f"be None with {screen}, which has no window of its own", recent))
+    if recent is None:
+        recent = min(budget // 2, budget - sinks) if screen.keeps_recent else 0
+    recent = positive_int("recent", recent, 0)
+    if recent + sinks > budget:
+        raise ValueError(message("budget", f"be >= recent + sinks = {recent} + {sinks}", budget))
+    return Policy(screen, budget, recent, sinks, positive_int("chunk", chunk))
+
+
+def _layers(model: PreTrainedModel, policy: Policy) -> list[Any]:
+    config = model.config.get_text_config(decoder=True)
+    if model.config.is_encoder_decoder or getattr(config, "num_kv_shared_layers", 0):
+        raise ValueError(message("model", "be a decoder whose layers own their keys", type(model).__name__))
+    own = DynamicCache(config=config).layers
+    strange = {type(layer).__name__ for layer in own} - {DynamicLayer.__name__, DynamicSlidingWindowLayer.__name__}
+    if strange or not any(type(layer) is DynamicLayer for layer in own):
+        found = ", ".join(sorted(strange)) or "sliding windows alone, which are bounded already"
+        raise ValueError(message("model", "have layers of full attention", found))
+    return [ScreenedLayer(policy) if type(layer) is DynamicLayer else layer for layer in own]
+
+
+def _nbytes(layer: Any) -> int:
+    if not layer.is_initialized:
+        return 0
+    fields = layer.slots if isinstance(layer, ScreenedLayer) else (layer.keys, layer.values)
+    return sum(field.nbytes for field in fields)

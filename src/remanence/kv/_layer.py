@@ -1,0 +1,337 @@
+"""One layer's share of a bounded cache: a fixed number of slots for each key head, and the step that fills them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import CacheLayerMixin
+
+from remanence._validate import message
+from remanence.kv._screens import Screen, guarded, strongest, weakest
+
+Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor | None]]
+"""The model's own attention: queries, keys, values and mask to output ``(B, q, heads, size)`` and weights or None."""
+
+
+class Policy(NamedTuple):
+    """How a layer decides, in numbers that have been checked."""
+
+    screen: Screen
+    budget: int
+    recent: int
+    sinks: int
+    chunk: int
+
+
+class Slots(NamedTuple):
+    """What is known of the held keys; every field is ``(B, key heads, slots)``, keys and values with a size behind."""
+
+    keys: Tensor
+    values: Tensor
+    index: Tensor  # tokens before it in the stream, padding counted
+    score: Tensor
+    norm: Tensor
+
+    def first(self, count: int) -> Slots:
+        """Views of the first slots."""
+        return Slots(*(field[:, :, :count] for field in self))
+
+    def write(self, at: int, other: Slots) -> None:
+        """Overwrites slots from `at` on."""
+        for mine, new in zip(self, other, strict=True):
+            mine[:, :, at : at + new.shape[2]] = new
+
+    def join(self, other: Slots) -> Slots:
+        """Both, one after the other, in new memory."""
+        return Slots(*(torch.cat(pair, dim=2) for pair in zip(self, other, strict=True)))
+
+    def pick(self, slots: Tensor) -> Slots:
+        """The slots of those numbers, ``(B, key heads, n)``, in new memory."""
+        return Slots(*(field.gather(2, _like(slots, field)) for field in self))
+
+    def move(self, source: int, target: Tensor) -> None:
+        """Copies one slot over another, which each head names by itself, ``(B, key heads, 1)``."""
+        for field in self:
+            field.scatter_(2, _like(target, field), field[:, :, source : source + 1].clone())
+
+
+def _precise(like: Tensor) -> torch.dtype:
+    """Scores are sums over many steps: float32 at least."""
+    return torch.promote_types(like.dtype, torch.float32)
+
+
+def _like(slots: Tensor, field: Tensor) -> Tensor:
+    return slots if field.dim() == 3 else slots[..., None].expand(-1, -1, -1, field.shape[-1])
+
+
+class ScreenedLayer(CacheLayerMixin):
+    """Keys and values of one layer in ``budget + 1`` slots for each row and key head, written in place.
+
+    Between calls at most `budget` keys are held; the one slot more is for the token that comes. A longer piece that
+    does not fit is attended to in parts of `chunk` tokens, each beside what is held, and screened after each part.
+    """
+
+    is_compileable = False
+    is_croppable = False
+    is_sliding = False
+    supports_early_init = False
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__()
+        self.policy = policy
+        self.slots: Slots  # both come with the first keys, which tell sizes and precision
+        self.start: Tensor
+        self.seen = 0
+        self.count = 0
+        self.padded = False
+
+    # What transformers asks of a cache layer
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Allocates all that the layer will ever hold."""
+        self.dtype = key_states.dtype
+        self.device = key_states.device
+        shape = (*key_states.shape[:2], self.policy.budget + 1)
+        score = torch.zeros(shape, dtype=_precise(key_states), device=self.device)
+        self.slots = Slots(
+            keys=key_states.new_zeros(*shape, key_states.shape[-1]),
+            values=value_states.new_zeros(*shape, value_states.shape[-1]),
+            index=torch.zeros(shape, dtype=torch.int64, device=self.device),
+            score=score,
+            norm=torch.zeros_like(score),
+        )
+        self.start = torch.zeros(shape[0], 1, 1, dtype=torch.int64, device=self.device)
+        self.keys, self.values = self.slots.keys, self.slots.values
+        self.is_initialized = True
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
+    ) -> tuple[Tensor, Tensor]:
+        """Hands the new keys and values through: `attend`, which comes next, stores them."""
+        if key_states.requires_grad:
+            expected = "be used without gradients"
+            raise ValueError(message("ScreenedCache", expected, "keys with a gradient", "Use torch.no_grad()"))
+        rows = len(key_states)
+        if not self.is_initialized or (self.seen == 0 and len(self.slots.keys) != rows):
+            self.lazy_initialization(key_states, value_states)
+        if len(self.slots.keys) != rows:
+            expected = f"have the {len(self.slots.keys)} rows that the cache holds"
+            raise ValueError(message("input", expected, rows, "Call cache.reset() before another batch"))
+        return key_states, value_states
+
+    def get_seq_length(self) -> int:
+        """Tokens seen, not held: the position of the next token."""
+        return self.seen
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """Length and offset of the mask for held keys and new ones."""
+        return self.count + query_length, self.seen - self.count
+
+    def get_max_length(self) -> int:
+        """No maximum: a stream of any length passes through."""
+        return -1
+
+    def reset(self) -> None:
+        """Empties the slots; their memory stays."""
+        self.seen = 0
+        self.count = 0
+        self.padded = False
+        if self.is_initialized:
+            self.start.zero_()
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Takes the newest tokens back, given as a negative number; possible as long as nothing has been let go.
+
+        What the tokens attended to stays counted in the scores of others.
+
+        Raises:
+            ValueError: keys have been let go, so that the earlier state cannot be had back.
+        """
+        if tokens_to_remove == 0:
+            return
+        if tokens_to_remove > 0:
+            raise ValueError(message("tokens_to_remove", "be negative or 0", tokens_to_remove))
+        if self.seen > self.count:
+            expected = "be 0 once keys have been let go"
+            hint = "Keep copy.deepcopy(cache), or save it, and go on from that"
+            raise ValueError(message("tokens_to_remove", expected, tokens_to_remove, hint))
+        self.seen = self.count = max(0, self.count + tokens_to_remove)
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        """Takes rows in another order, as beam search asks."""
+        self._take_rows(lambda field: field.index_select(0, beam_idx.to(field.device)))
+
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        """Repeats every row."""
+        self._take_rows(lambda field: field.repeat_interleave(repeats, dim=0))
+
+    def batch_select_indices(self, indices: Tensor) -> None:
+        """Keeps some rows."""
+        self._take_rows(lambda field: field[indices])
+
+    def _take_rows(self, take: Callable[[Tensor], Tensor]) -> None:
+        if self.is_initialized:
+            self.slots = Slots(*map(take, self.slots))
+            self.start = take(self.start)
+            self.keys, self.values = self.slots.keys, self.slots.values
+
+    # The step
+
+    def attend(
+        self, attend: Attend, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attends to what is held and to the new keys, and screens.
+
+        Args:
+            attend: the model's own attention.
+            query: ``(B, heads, q, size)``.
+            key: of the new tokens, ``(B, key heads, q, size)``.
+            value: of the new tokens, ``(B, key heads, q, size)``.
+            mask: as transformers made it for ``count + q`` keys; None if all is visible that came before.
+            scaling: by which the model multiplies its dot products.
+
+        Returns:
+            Output ``(B, q, heads, size)``, and the weights where the model's attention gives them in one piece.
+        """
+        new = self._entering(key, value)
+        self._find_padding(mask, key.shape[2])
+        parts = self._parts(key.shape[2])
+        outputs, weights = [], None
+        for begin, end in parts:
+            part = Slots(*(field[:, :, begin:end] for field in new))
+            asking = query[:, :, begin:end]
+            trusted = len(parts) == 1 and (not self.padded or self.seen == self.count)
+            hidden = mask if trusted else self._mask(asking, part)
+            output, weights = self._attend_part(attend, asking, part, hidden, scaling)
+            outputs.append(output)
+        if len(parts) == 1:
+            return outputs[0], weights
+        return torch.cat(outputs, dim=1), None
+
+    def _entering(self, key: Tensor, value: Tensor) -> Slots:
+        index = torch.arange(self.seen, self.seen + key.shape[2], device=key.device).expand(key.shape[:3])
+        norm = value.to(_precise(value)).norm(dim=-1)
+        return Slots(key, value, index, torch.zeros_like(norm), norm)
+
+    def _find_padding(self, mask: Tensor | None, length: int) -> None:
+        """Counts the padding before each row. A key that its own query may not see is padding."""
+        if mask is None:
+            return
+        allowed = mask[:, 0, :, -length:].diagonal(dim1=-2, dim2=-1)
+        real = allowed if allowed.dtype == torch.bool else allowed == 0
+        if bool(real.all()):
+            return
+        begun = (self.start.flatten() < self.seen)[:, None] | (real.cumsum(-1) > 0)
+        if bool((begun & ~real).any()):
+            raise ValueError(message("attention_mask", "be padded on the left", "padding after a token"))
+        self.start += (~real).sum(-1)[:, None, None]
+        self.padded = True
+
+    def _parts(self, length: int) -> list[tuple[int, int]]:
+        """All at once if nothing has to go; else first what fits, then `chunk` after `chunk`."""
+        room = self.policy.budget + 1 - self.count
+        if length <= room:
+            return [(0, length)]
+        first = room - 1 or self.policy.chunk
+        cuts = [0, *range(first, length, self.policy.chunk), length]
+        return list(itertools.pairwise(cuts))
+
+    def _attend_part(
+        self, attend: Attend, query: Tensor, new: Slots, mask: Tensor | None, scaling: float
+    ) -> tuple[Tensor, Tensor | None]:
+        held = self.count + query.shape[2]
+        fits = held <= self.policy.budget + 1
+        if fits:
+            self.slots.write(self.count, new)
+            slots = self.slots.first(held)
+        else:
+            slots = self.slots.first(self.count).join(new)
+        output, weights = attend(query, slots.keys, slots.values, mask)
+        self.seen += query.shape[2]
+        if self.policy.screen.reads_attention:
+            self._collect(query, slots, weights, scaling)
+        self._screen(slots, fits)
+        return output, weights
+
+    def _mask(self, query: Tensor, new: Slots) -> Tensor | None:
+        """What each query sees, ``(B, heads, q, held and new)``, where transformers' own mask does not tell.
+
+        Transformers takes the held keys for the last ones seen; it cannot know which of them are padding.
+        """
+        if query.shape[2] == 1 and not self.padded:
+            return None
+        index = torch.cat([self.slots.index[:, :, : self.count], new.index], dim=2)
+        visible = self._visible(index, self.seen, self.seen + query.shape[2])
+        return visible.repeat_interleave(query.shape[1] // visible.shape[1], dim=1)
+
+    def _visible(self, index: Tensor, first: int, last: int) -> Tensor:
+        """Which keys the queries of index `first` to `last` may see, ``(B, key heads, queries, slots)``."""
+        asking = torch.arange(first, last, device=index.device)[:, None]
+        index = index[:, :, None]
+        return (index <= asking) & (index >= self.start[..., None])
+
+    def _collect(self, query: Tensor, slots: Slots, weights: Tensor | None, scaling: float) -> None:
+        """Adds the attention of the new queries to the scores, some queries at a time, so that memory stays bounded."""
+        first = self.seen - query.shape[2]
+        for begin in range(0, query.shape[2], self.policy.chunk):
+            some = slice(begin, begin + self.policy.chunk)
+            asking = torch.arange(first, self.seen, device=query.device)[some, None]
+            age = asking - slots.index[:, :, None]
+            visible = (age >= 0) & (slots.index >= self.start)[:, :, None]
+            if weights is None:
+                shared = attention_weights(query[:, :, some], slots.keys, visible, scaling)
+            else:
+                shared = _by_key_head(weights[:, :, some].to(slots.score.dtype), visible)
+            slots.score.copy_(self.policy.screen.collect(slots.score, shared, age, self.policy.recent))
+
+    def _screen(self, slots: Slots, in_place: bool) -> None:
+        """Lets go what is beyond the budget."""
+        policy = self.policy
+        excess = slots.index.shape[2] - policy.budget
+        if excess <= 0:
+            self.count = slots.index.shape[2]
+            return
+        age = self.seen - 1 - slots.index
+        relevance = policy.screen.relevance(slots.score, age, slots.norm)
+        relevance = guarded(relevance, age, slots.index - self.start, policy.recent, policy.sinks)
+        if in_place:
+            slots.move(policy.budget, weakest(relevance, age))
+        else:
+            self.slots.write(0, slots.pick(strongest(relevance, age, policy.budget)))
+        self.count = policy.budget
+
+
+def attention_weights(query: Tensor, keys: Tensor, visible: Tensor, scaling: float) -> Tensor:
+    """Attention weights for each key head: the mean over the query heads that share it.
+
+    Args:
+        query: ``(B, heads, q, size)``.
+        keys: ``(B, key heads, slots, size)``.
+        visible: which keys a query may see, ``(B, key heads, q, slots)``.
+        scaling: of the dot products.
+
+    Returns:
+        ``(B, key heads, q, slots)`` in float32 or better, 0 for a query that sees nothing.
+
+    Example:
+        >>> keys, visible = torch.eye(2).reshape(1, 1, 2, 2), torch.tensor([True, False]).expand(1, 1, 3, 2)
+        >>> attention_weights(torch.zeros(1, 4, 3, 2), keys, visible, 1.0)[0, 0, 0]
+        tensor([1., 0.])
+    """
+    rows, heads, length, size = query.shape
+    key_heads, slots = keys.shape[1:3]
+    grouped = query.reshape(rows, key_heads, heads // key_heads * length, size)
+    products = (grouped @ keys.transpose(-1, -2)).to(_precise(keys)) * scaling
+    products = products.view(rows, key_heads, -1, length, slots)
+    products = products.masked_fill(~visible[:, :, None], torch.finfo(products.dtype).min)
+    return _by_key_head(products.softmax(-1).flatten(1, 2), visible)
+
+
+def _by_key_head(weights: Tensor, visible: Tensor) -> Tensor:
+    """The mean of ``(B, heads, q, slots)`` over the heads that share a key head, 0 where nothing is visible."""
+    rows, key_heads, length, slots = visible.shape
+    return weights.reshape(rows, key_heads, -1, length, slots).mean(2).masked_fill(~visible, 0.0)
