@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from remanence import claims, experiments
-from remanence.claims import Evidence, StoredRun, _framework
-from remanence.claims._framework import Claim, claim, measure, stored_claim
+from remanence.claims import Budget, Claim, Evidence, StoredRun, TrainedRun, _framework
+from remanence.claims._framework import claim, measure, stored_claim
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,13 @@ def test_stored_runs_bear_out_what_is_printed_or_they_do_not(corrected):
     source = StoredRun("trial", "run trial")
     assert Evidence(True, corrected, source=source).verdict == "holds on stored runs"
     assert Evidence(False, corrected, source=source).verdict == "fails as printed"
+
+
+def test_stored_runs_with_less_than_the_paper_had_settle_nothing():
+    run = TrainedRun("LSTM", 600, falls_short=True)
+    evidence = Evidence(False, source=StoredRun("trial", "run trial"), runs=(run,), needs=Budget(1000, "updates"))
+    assert evidence.verdict == "not settled at this budget"
+    assert evidence.reason == "LSTM: 600 of 1,000 updates"
 
 
 FIELDS: dict[str, Any] = {"place": "here", "printed": "more is better", "measures": "the gain", "tolerance": "none"}

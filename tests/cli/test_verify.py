@@ -4,7 +4,7 @@ import json
 from typer.testing import CliRunner
 
 from remanence import claims
-from remanence.claims import Evidence, StoredRun, _framework
+from remanence.claims import Budget, Evidence, StoredRun, TrainedRun, _framework
 from remanence.cli._app import app
 
 runner = CliRunner()
@@ -48,6 +48,24 @@ def test_where_stored_numbers_come_from_is_shown(monkeypatch, tmp_path):
     assert "- **trial**: `run trial`. Scaled down: 2 seeds." in page
 
 
+def test_what_is_not_settled_says_why(monkeypatch, tmp_path):
+    run = TrainedRun("LSTM", 600, falls_short=True)
+    open_claim = dataclasses.replace(
+        _framework._REGISTRY["notes/4.1"],
+        expected="not settled at this budget",
+        check=lambda quick: Evidence(
+            False, source=StoredRun("trial", "run trial"), runs=(run,), needs=Budget(1000, "updates")
+        ),
+    )
+    monkeypatch.setitem(_framework._REGISTRY, "notes/4.1", open_claim)
+    result = runner.invoke(app, ["verify", "--only", "notes/4.1", "--page", str(tmp_path / "page.md")])
+    assert result.exit_code == 0
+    assert "why: LSTM: 600 of 1,000 updates" in result.output
+    assert "1 not settled at this budget" in result.output
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "LSTM: 600 of 1,000 updates |" in page.split("## What is not settled\n")[1]
+
+
 def test_results_are_shown_as_they_come(monkeypatch):
     shown = []
     monkeypatch.setattr("remanence.cli.verify._show", lambda result, console: shown.append(result.claim.id))
@@ -69,10 +87,10 @@ def test_an_unknown_claim_is_a_usage_error():
     assert runner.invoke(app, ["verify", "--document", "005"]).exit_code == 2
 
 
-def test_the_page_tells_what_is_wrong(tmp_path):
+def test_the_page_tells_what_was_measured(tmp_path):
     page = tmp_path / "papers.md"
     runner.invoke(app, ["verify", "--paper", "ke2017", "--quick", "--page", str(page)])
     text = page.read_text(encoding="utf-8")
-    assert text.startswith("# What is wrong in the papers\n")
+    assert text.startswith("# What was measured of the papers\n")
     for claim in claims.list_claims("ke2017"):
         assert claim.id in text

@@ -1,12 +1,12 @@
-"""What a claim is: a statement of a paper as a function that measures, and the verdict that follows."""
+"""The register of claims: how one enters it, how they are listed, and how they are measured."""
 
 from __future__ import annotations
 
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -14,138 +14,8 @@ import torch
 from remanence import experiments
 from remanence._documents import PAPERS, paper_key
 from remanence._validate import one_of
-
-Verdict: TypeAlias = Literal["holds", "holds with correction", "fails as printed", "holds on stored runs"]
-VERDICTS: tuple[Verdict, ...] = ("holds", "holds with correction", "fails as printed", "holds on stored runs")
-Number: TypeAlias = float | int | str
-
-
-@dataclass(frozen=True)
-class StoredRun:
-    """Where the numbers of a claim about experiments come from.
-
-    Args:
-        name: of the stored result.
-        command: that runs it again.
-        scaled_down: what is smaller than in the paper; empty if nothing is.
-
-    Example:
-        >>> print(StoredRun("copy", "remanence reproduce copy", "3 seeds"))
-        stored result 'copy' (remanence reproduce copy); scaled down: 3 seeds
-    """
-
-    name: str
-    command: str
-    scaled_down: str = ""
-
-    def __str__(self) -> str:
-        smaller = f"; scaled down: {self.scaled_down}" if self.scaled_down else ""
-        return f"stored result {self.name!r} ({self.command}){smaller}"
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What one measurement found.
-
-    Args:
-        printed: whether the statement holds as it is printed.
-        corrected: whether the corrected statement holds; ``None`` if there is nothing to correct it to.
-        numbers: what was measured, by name.
-        source: the stored result that it was measured on; ``None`` if it was measured now.
-
-    Example:
-        >>> Evidence(printed=False, corrected=True, numbers={"gap": 0.5}).verdict
-        'holds with correction'
-    """
-
-    printed: bool
-    corrected: bool | None = None
-    numbers: Mapping[str, Number] = field(default_factory=dict)
-    source: StoredRun | None = None
-
-    @property
-    def verdict(self) -> Verdict:
-        """What follows; stored runs either bear out what is printed or they do not: no correction helps."""
-        if self.source is not None:
-            return "holds on stored runs" if self.printed else "fails as printed"
-        if self.printed:
-            return "holds"
-        return "holds with correction" if self.corrected else "fails as printed"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A statement, how it is measured, and the verdict that we expect.
-
-    Args:
-        id: its name, such as ``"miller2018/lemma1"``; the part before the slash is the paper's key.
-        place: where it stands.
-        printed: the statement as printed, in our words.
-        corrected: what is true instead; empty if nothing needs correction.
-        assumptions: under which it is checked.
-        measures: what is measured.
-        tolerance: how far off is still right, and why.
-        expected: the verdict that we expect.
-        check: measures; ``True`` asks for a quick run.
-        stored: the stored result that it reads; empty if it measures by itself.
-
-    Example:
-        >>> from remanence import claims
-        >>> claims.list_claims(only="notes/4.1")[0].expected
-        'holds'
-    """
-
-    id: str
-    place: str
-    printed: str
-    measures: str
-    tolerance: str
-    expected: Verdict
-    check: Callable[[bool], Evidence]
-    corrected: str = ""
-    assumptions: str = ""
-    stored: str = ""
-
-    @property
-    def paper(self) -> str:
-        """The paper's key."""
-        return self.id.partition("/")[0]
-
-    @property
-    def document(self) -> str:
-        """The old name of :attr:`paper`."""
-        warnings.warn("`Claim.document` is now `Claim.paper`", DeprecationWarning, stacklevel=2)
-        return self.paper
-
-
-@dataclass(frozen=True)
-class Result:
-    """A claim, measured.
-
-    Example:
-        >>> from remanence import claims
-        >>> claims.verify(only="notes/4.1", quick=True)[0].agrees
-        True
-    """
-
-    claim: Claim
-    verdict: Verdict
-    numbers: Mapping[str, Number]
-    seconds: float
-    source: StoredRun | None = None
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the measured verdict is the expected one."""
-        return self.verdict == self.claim.expected
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the function, ready for JSON."""
-        fields = {name: value for name, value in asdict(self.claim).items() if name != "check"}
-        measured = {"verdict": self.verdict, "numbers": dict(self.numbers), "seconds": self.seconds}
-        source = None if self.source is None else asdict(self.source)
-        return {**fields, "paper": self.claim.paper, **measured, "source": source, "agrees": self.agrees}
-
+from remanence.claims._rule import STORED_VERDICTS, Budget
+from remanence.claims._types import VERDICTS, Claim, Evidence, Result, StoredRun, Verdict
 
 _REGISTRY: dict[str, Claim] = {}
 
@@ -165,6 +35,8 @@ def claim(
     corrected: str = "",
     assumptions: str = "",
     stored: str = "",
+    needs: Budget | None = None,
+    cells: tuple[str, ...] = (),
 ) -> Callable[[Check], Check]:
     """Registers the decorated function as the check of a claim; the fields are those of :class:`Claim`."""
     one_of("expected", expected, VERDICTS)
@@ -172,29 +44,48 @@ def claim(
         raise ValueError(f"`id` must be new; got {id!r}, which is taken")
 
     def register(check: Check) -> Check:
-        _REGISTRY[id] = Claim(id, place, printed, measures, tolerance, expected, check, corrected, assumptions, stored)
+        _REGISTRY[id] = Claim(
+            id=id,
+            place=place,
+            printed=printed,
+            measures=measures,
+            tolerance=tolerance,
+            expected=expected,
+            check=check,
+            corrected=corrected,
+            assumptions=assumptions,
+            stored=stored,
+            needs=needs,
+            cells=cells,
+        )
         return check
 
     return register
 
 
 def stored_claim(
-    id: str, *, stored: str, expected: Verdict = "holds on stored runs", **fields: str
+    id: str,
+    *,
+    stored: str,
+    expected: Verdict = "holds on stored runs",
+    needs: Budget | None = None,
+    cells: tuple[str, ...] = (),
+    **fields: str,
 ) -> Callable[[Reading], Reading]:
     """Registers a claim about experiments: the decorated function gets the results of the stored result ``stored``.
 
-    It measures from them alone, and its verdict is ``"holds on stored runs"`` or ``"fails as printed"``.
+    It measures from them alone, and its verdict is one of :data:`STORED_VERDICTS`, by rule (:func:`judge`).
     The other fields are those of :class:`Claim`.
     """
-    one_of("expected", expected, ("holds on stored runs", "fails as printed"))
+    one_of("expected", expected, STORED_VERDICTS)
 
     def register(reading: Reading) -> Reading:
         def check(quick: bool) -> Evidence:
             record = _load(id, stored)
             source = StoredRun(stored, record["command"], record["scaled_down"])
-            return replace(reading(record["results"]), source=source)
+            return replace(reading(record["results"]), source=source, needs=needs)
 
-        claim(id, expected=expected, stored=stored, **fields)(check)
+        claim(id, expected=expected, stored=stored, needs=needs, cells=cells, **fields)(check)
         return reading
 
     return register
@@ -258,7 +149,8 @@ def measure(claim: Claim, quick: bool = False) -> Result:
         torch.manual_seed(0)
         evidence = claim.check(quick)
     numbers = {name: float(n) if isinstance(n, np.floating) else n for name, n in evidence.numbers.items()}
-    return Result(claim, evidence.verdict, numbers, time.perf_counter() - started, evidence.source)
+    seconds = time.perf_counter() - started
+    return Result(claim, evidence.verdict, numbers, seconds, evidence.source, evidence.reason)
 
 
 def verify(

@@ -12,13 +12,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from remanence import claims
-from remanence._documents import PAPERS
+from remanence._documents import PAPERS, Paper
 from remanence.claims import Result, StoredRun
 
 STYLES = {
     "holds": "green",
     "holds on stored runs": "green",
     "holds with correction": "yellow",
+    "not settled at this budget": "cyan",
     "fails as printed": "red",
 }
 
@@ -60,13 +61,15 @@ _COLUMNS = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn
 def _show(result: Result, console: Console) -> None:
     """Two lines or more: which claim, its verdict and place; below, what was measured."""
     head = Text(f"{result.claim.id:<34} ")
-    head.append(f"{result.verdict:<22}", style=STYLES[result.verdict])
+    head.append(f"{result.verdict:<26}", style=STYLES[result.verdict])
     if not result.agrees:
         head.append(f" (expected: {result.claim.expected})", style="bold red")
     head.append(f" {result.claim.place}")
     console.print(head)
     seconds = "" if result.source else f"  ({result.seconds:.1f} s)"
     console.print(Padding(Text(_measured(result) + seconds, style="dim"), (0, 0, 0, 4)))
+    if result.verdict == "not settled at this budget":
+        console.print(Padding(Text(f"why: {result.reason}", style="dim"), (0, 0, 0, 4)))
 
 
 def _show_end(results: list[Result], console: Console) -> None:
@@ -97,55 +100,51 @@ def summary(results: Iterable[Result]) -> str:
 
 def _measured(result: Result) -> str:
     """The numbers, and the name of the stored result if they were not measured now."""
-    values = ((name, f"{n:.4g}" if isinstance(n, float) else n) for name, n in result.numbers.items())
-    source = [] if result.source is None else [f"from stored result {result.source.name!r}"]
-    return "; ".join([*(f"{name} {value}" for name, value in values), *source])
+    parts = [f"{name} {_shown(value)}" for name, value in result.numbers.items()]
+    if result.source is not None:
+        parts.append(f"from stored result {result.source.name!r}")
+    return "; ".join(parts)
+
+
+def _shown(value: float | int | str) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def markdown(results: list[Result]) -> str:
-    """The page "What is wrong in the papers": what does not hold as printed first, then what does.
+    """The page "What was measured": first what does not hold as printed, then what is open, then what holds.
 
     Example:
         >>> markdown([]).splitlines()[0]
-        '# What is wrong in the papers'
+        '# What was measured of the papers'
     """
-    wrong = [result for result in results if result.verdict in ("holds with correction", "fails as printed")]
-    lines = ["# What is wrong in the papers", "", _INTRODUCTION, "", f"{summary(results)}.", ""]
+    found = {verdict: [result for result in results if result.verdict == verdict] for verdict in STYLES}
+    not_as_printed = found["holds with correction"] + found["fails as printed"]
+    lines = ["# What was measured of the papers", "", _INTRODUCTION, "", f"{summary(results)}."]
     for key, paper in PAPERS.items():
-        of_paper = [result for result in wrong if result.claim.paper == key]
-        if of_paper:
-            lines += [f"## {paper.name}", "", f"{paper.reference}.", ""]
-        for result in of_paper:
-            lines += [*_entry(result), ""]
-    lines += _table("What holds as printed", [result for result in results if result.verdict == "holds"])
-    on_runs = [result for result in results if result.verdict == "holds on stored runs"]
-    lines += ["", *_table("What holds on stored runs", on_runs)] if on_runs else []
+        lines += _not_as_printed(paper, [result for result in not_as_printed if result.claim.paper == key])
+    lines += _table("What is not settled", found["not settled at this budget"], reason="why it is open")
+    lines += _table("What holds as printed", found["holds"])
+    lines += _table("What holds on stored runs", found["holds on stored runs"], reason="at what scale")
+    lines += _left_out()
     lines += _origins(_sources(results))
     return "\n".join(lines) + "\n"
 
 
-def _table(title: str, results: list[Result]) -> list[str]:
-    lines = [f"## {title}", "", "| claim | place | statement | measured |", "|---|---|---|---|"]
-    for result in results:
-        row = (result.claim.id, result.claim.place, result.claim.printed, _measured(result))
-        lines.append("| " + " | ".join(_cell(part) for part in row) + " |")
-    return lines
-
-
-def _origins(sources: list[StoredRun]) -> list[str]:
-    if not sources:
-        return []
-    lines = ["", "## The stored results", ""]
-    for source in sources:
-        smaller = f" Scaled down: {_plain(source.scaled_down).removesuffix('.')}." if source.scaled_down else ""
-        lines.append(f"- **{source.name}**: `{source.command}`.{smaller}")
-    return lines
-
-
 _INTRODUCTION = (
-    "Every statement of the documents is a function that measures it and gives a verdict. This page is written by "
-    "`remanence verify --page docs/papers.md`; run `remanence verify --only ID` to measure one again."
+    "Each statement here is a function that measures it and gives a verdict. Claims about trained models read stored "
+    "runs: a small run may bear a statement out, and only one with the paper's budget and settings may contradict it; "
+    "otherwise it is not settled. This page is written by `remanence verify --page docs/papers.md`; run "
+    "`remanence verify --only ID` to measure one again."
 )
+
+
+def _not_as_printed(paper: Paper, results: list[Result]) -> list[str]:
+    if not results:
+        return []
+    lines = ["", f"## {paper.name}: not as printed", "", f"{paper.reference}."]
+    for result in sorted(results, key=lambda result: result.claim.id):
+        lines += ["", *_entry(result)]
+    return lines
 
 
 def _entry(result: Result) -> list[str]:
@@ -159,6 +158,39 @@ def _entry(result: Result) -> list[str]:
     return [*lines, f"- **Verdict:** {result.verdict}."]
 
 
+def _table(title: str, results: list[Result], reason: str = "") -> list[str]:
+    """A section with one row per claim; with its reason as the last column if that has a name."""
+    if not results:
+        return []
+    heads = ["claim", "place", "statement", "measured"]
+    if reason:
+        heads.append(reason)
+    lines = ["", f"## {title}", "", "| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for result in results:
+        row = [result.claim.id, result.claim.place, result.claim.printed, _measured(result)]
+        if reason:
+            row.append(result.reason)
+        lines.append("| " + " | ".join(_table_text(part) for part in row) + " |")
+    return lines
+
+
+def _left_out() -> list[str]:
+    lines = ["", "## What is printed and was not measured", ""]
+    for key, left_out in claims.NOT_MEASURED.items():
+        lines += [f"- **{PAPERS[key].name}**: {_plain(words)}." for words in left_out]
+    return lines
+
+
+def _origins(sources: list[StoredRun]) -> list[str]:
+    if not sources:
+        return []
+    lines = ["", "## The stored results", ""]
+    for source in sources:
+        smaller = f" Scaled down: {_plain(source.scaled_down).removesuffix('.')}." if source.scaled_down else ""
+        lines.append(f"- **{source.name}**: `{source.command}`.{smaller}")
+    return lines
+
+
 def _plain(text: str) -> str:
     """Keeps Markdown from reading formulas as marks."""
     for mark in ("\\", "*", "_", "<", "$", "`", "[", "^"):
@@ -166,5 +198,5 @@ def _plain(text: str) -> str:
     return text
 
 
-def _cell(text: str) -> str:
+def _table_text(text: str) -> str:
     return _plain(text).replace("|", "\\|")

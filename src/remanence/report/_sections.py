@@ -43,6 +43,9 @@ def claims_section(claims: Sequence[dict[str, Any]]) -> Section:
     )
 
 
+_KINDS = {"holds with correction": "corrected", "fails as printed": "fails", "not settled at this budget": "open"}
+
+
 def _claim_row(claim: Mapping[str, Any]) -> tuple[dict[str, str], list[Entry]]:
     verdict = str(claim.get("verdict", ""))
     shown = verdict if claim.get("agrees") is True else f"{verdict} (expected: {claim.get('expected')})"
@@ -50,13 +53,17 @@ def _claim_row(claim: Mapping[str, Any]) -> tuple[dict[str, str], list[Entry]]:
     measured = (
         "; ".join(f"{name} {_claimed(value)}" for name, value in numbers.items()) if isinstance(numbers, dict) else ""
     )
-    kind = {"holds": "holds", "holds with correction": "corrected", "fails as printed": "fails"}.get(verdict, "holds")
+    kind = _KINDS.get(verdict, "holds")
     row = [
         Entry(str(claim.get("id", "")), note=str(claim.get("place", ""))),
         Entry(str(claim.get("printed", ""))),
         Entry(str(claim.get("corrected") or ABSENT)),
         Entry(measured or ABSENT, note=str(claim.get("measures", ""))),
-        Entry(shown, kind=f"verdict {kind}" if claim.get("agrees") is True else "verdict unexpected"),
+        Entry(
+            shown,
+            kind=f"verdict {kind}" if claim.get("agrees") is True else "verdict unexpected",
+            note=str(claim.get("reason") or ""),
+        ),
     ]
     return {"paper": _paper_of(claim), "verdict": verdict}, row
 

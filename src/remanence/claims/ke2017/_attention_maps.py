@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from remanence.claims._framework import Evidence, stored_claim
+from remanence.claims._framework import stored_claim
 from remanence.claims._stored_runs import run_of
+from remanence.claims._types import Evidence
 
 STAGES = ("1000", "6000", "24000")
 

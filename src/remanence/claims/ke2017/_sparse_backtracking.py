@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from remanence import nn
-from remanence.claims._framework import Evidence, claim
+from remanence.claims._framework import claim
+from remanence.claims._types import Evidence
 from remanence.ops.reference import scan
 
 ROUNDING = 1e-10
@@ -84,7 +85,7 @@ def _change_with_query(score: str) -> float:
     torch.manual_seed(1)
     layer, x = _layer(score=score), torch.randn(T, 1, 3).double()
 
-    def run() -> Tensor:  # the printed score as the document defines it, query and all
+    def run() -> Tensor:  # the printed score as the paper defines it, query and all
         return quadratic_definition(layer, x, 4, 2) if score == "affine" else layer(x)[0]
 
     before = run()
@@ -154,7 +155,7 @@ def read_is_constant_between_writes(quick: bool) -> Evidence:
 
 
 def quadratic_definition(layer: nn.SABRNN, x: Tensor, top_k: int, every: int) -> Tensor:
-    """The document's equations as they stand: score every stored state at every step, cut at the k-th: ``(T, n)``."""
+    """The paper's equations as they stand: score every stored state at every step, cut at the k-th: ``(T, n)``."""
     weights = layer.weights()
     assert weights.query is not None
     assert weights.key is not None

@@ -2,12 +2,12 @@
 
 from . import (  # noqa: F401  (each registers its claims)
     _attention_maps,
+    _baselines,
     _chains_of_steps,
     _copy_and_denoise,
     _gradient_norms,
     _gradient_paths,
     _minigrid,
-    _other_models,
     _parameter_gradients,
     _sparse_attention,
     _text_and_pictures,

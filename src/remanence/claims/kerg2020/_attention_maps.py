@@ -1,19 +1,25 @@
-"""Kerg et al. 2020, figures 1, 7 and 9 to 11: heat maps of attention, on stored runs."""
+"""Kerg et al. 2020, figures 1, 7 and 9 to 11: heat maps of attention, most of them on stored runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import torch
 
-from remanence.claims._framework import Evidence, stored_claim
+from remanence import nn, probes, tasks
+from remanence.claims._framework import claim, stored_claim
+from remanence.claims._rule import TrainedRun
 from remanence.claims._stored_runs import run_of
+from remanence.claims._types import Evidence, Number
+from remanence.claims.kerg2020._runs import Results, Run
 
 RECENT = 10
+SPARSE = ("copy", "denoise")
+DENSE = ("ptb-char", "pixel-mnist")
+PRINTED_ACCURACY = {"ptb-char": 0.66, "pixel-mnist": 0.904}
+"""The least that Table 3 prints for a recurrent model; it has none for MemRNN."""
 
 
-def share(results: Mapping[str, Any], arm: str) -> float:
+def share(run: Run) -> float:
     """How many states an answering step reads, of those that it could."""
-    run = run_of(results, arm)
     return run["effective"] / run["available"]
 
 
@@ -25,7 +31,7 @@ def share(results: Mapping[str, Any], arm: str) -> float:
     measures="share of the answering steps' attention on the steps that show a symbol, and of an even read (MemRNN)",
     tolerance="at least three times an even read's share",
 )
-def attention_finds_scattered_symbols(results: Mapping[str, Any]) -> Evidence:
+def attention_finds_scattered_symbols(results: Results) -> Evidence:
     run = run_of(results, "denoise-MemRNN")
     numbers = {"on symbols": run["on_symbols"], "even": run["even"], "accuracy": run["accuracy"]}
     return Evidence(run["on_symbols"] >= 3 * run["even"], numbers=numbers)
@@ -38,28 +44,48 @@ def attention_finds_scattered_symbols(results: Mapping[str, Any]) -> Evidence:
     printed="attention is dense on PTB and MNIST, where it is sparse on Copy and Denoise",
     measures="exp(entropy) of an answering step's weights over the number of states it could read (MemRNN)",
     tolerance="each of the dense tasks above both sparse ones",
-    assumptions="a full memory for all four; attention begins even; the dense tasks had 2,000 updates",
+    assumptions="a full memory for all four. Attention begins even, so that a model of little training reads densely: "
+    "one that has not the accuracy of Table 3's least model falls short",
+    expected="not settled at this budget",
 )
-def attention_is_dense_where_all_counts(results: Mapping[str, Any]) -> Evidence:
-    shares = {task: share(results, f"{task}-MemRNN") for task in ("copy", "denoise", "ptb-char", "pixel-mnist")}
-    holds = min(shares["ptb-char"], shares["pixel-mnist"]) > max(shares["copy"], shares["denoise"])
-    fresh = {name: run_of(results, f"{name}-MemRNN") for name in shares}
-    before = {f"{name}, untrained": run["untrained"] / run["available"] for name, run in fresh.items()}
-    return Evidence(holds, numbers={**shares, **before})
+def attention_is_dense_where_all_counts(results: Results) -> Evidence:
+    runs = {task: run_of(results, f"{task}-MemRNN") for task in (*SPARSE, *DENSE)}
+    shares = {task: share(run) for task, run in runs.items()}
+    numbers: dict[str, Number] = dict(shares)
+    for task, run in runs.items():
+        numbers[f"{task}, untrained"] = run["untrained"] / run["available"]
+    judged = tuple(
+        TrainedRun(
+            model=f"MemRNN on {task}",
+            budget=runs[task]["updates"],
+            falls_short=runs[task]["accuracy"] < PRINTED_ACCURACY[task],
+            departures=("2,000 updates", "width 64"),
+        )
+        for task in DENSE
+    )
+    denser = min(shares[task] for task in DENSE) > max(shares[task] for task in SPARSE)
+    return Evidence(denser, numbers=numbers, runs=judged)
 
 
-@stored_claim(
+@claim(
     "kerg2020/figure10-11",
-    stored="attention",
     place="appendix C, figures 10 and 11",
     printed="with the short-term buffer alone (rho = 0), attention on Copy and Denoise is a band",
-    measures="the farthest that any step reads, nu = 10; accuracy beside it, and with full attention",
-    tolerance="none: steps are counted; at most nu - 1 back",
+    measures="the farthest that any step reads, nu = 10, on sequences of both tasks, with random weights",
+    tolerance="none: steps are counted; nu - 1 back",
+    assumptions="true by construction: a buffer of nu states holds none that is older, whatever was learnt",
 )
-def buffer_alone_is_a_band(results: Mapping[str, Any]) -> Evidence:
-    numbers = {}
-    for task in ("copy", "denoise"):
-        numbers[f"farthest, {task}"] = run_of(results, f"{task}-RelRNN")["farthest"]
-        numbers[f"accuracy, {task}"] = run_of(results, f"{task}-RelRNN")["accuracy"]
-        numbers[f"accuracy with full attention, {task}"] = run_of(results, f"{task}-MemRNN")["accuracy"]
-    return Evidence(all(numbers[f"farthest, {task}"] == RECENT - 1 for task in ("copy", "denoise")), numbers=numbers)
+def buffer_alone_is_a_band(quick: bool) -> Evidence:
+    farthest = {name: _farthest_read(name) for name in SPARSE}
+    numbers: dict[str, Number] = {f"farthest, {name}": steps for name, steps in farthest.items()}
+    return Evidence(set(farthest.values()) == {RECENT - 1}, numbers=numbers)
+
+
+def _farthest_read(name: str) -> int:
+    """How many steps back a layer with a short-term buffer alone reads at most, on sequences of a task."""
+    task = tasks.make_task(name, length=40)
+    inputs = task.sample(4, task.stream("train", seed=0)).inputs
+    layer = nn.RelRNN(inputs.shape[-1], 16, recent=RECENT, relevant=0)
+    weights = torch.from_numpy(probes.attention_map(layer, inputs).maps[0])
+    reader, read = weights.nonzero(as_tuple=True)
+    return int((reader - read).max())

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from remanence import theory
-from remanence.claims._framework import Evidence, claim
+from remanence.claims._framework import claim
+from remanence.claims._types import Evidence
 from remanence.probes import _paths as closed
 
 from ._gradient_paths import ROUNDING, N, _gap, _recording, _totals

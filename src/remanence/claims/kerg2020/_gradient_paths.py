@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from remanence import nn, probes
-from remanence.claims._framework import Evidence, claim
+from remanence.claims._framework import claim
+from remanence.claims._types import Evidence
 from remanence.ops.reference import scan
 from remanence.probes import _paths as closed
 from remanence.probes._paths import Recording

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from remanence import nn
-from remanence.claims._framework import Evidence, claim
+from remanence.claims._framework import claim
+from remanence.claims._types import Evidence
 from remanence.probes import _paths as closed
 from remanence.probes._paths import Recording
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from remanence import nn, ops, theory
-from remanence.claims._framework import Evidence, claim
+from remanence.claims._framework import claim
+from remanence.claims._types import Evidence
 from remanence.probes._meter import peak_bytes
 from remanence.probes._paths import leaking_macro_state
 from remanence.theory._sparse import random_sets

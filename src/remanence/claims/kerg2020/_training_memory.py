@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from remanence.claims._framework import Evidence, Number, stored_claim
+from remanence.claims._framework import stored_claim
+from remanence.claims._types import Evidence, Number
 
 _MEASURES = "order of a + b T + c T^2 fitted to the peak of live bytes from T = 200 to 2000, plain torch and our kernel"
 _ORDER = "an order is the highest whose term makes up a fifth at T = 2000"

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from remanence import nn, theory
-from remanence.claims._framework import Evidence, claim
+from remanence.claims._framework import claim
+from remanence.claims._types import Evidence
 
 from ._gradient_paths import run_scan
 

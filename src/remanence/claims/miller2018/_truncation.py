@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from remanence import theory
-from remanence.claims._framework import Evidence, claim
+from remanence.claims._framework import claim
+from remanence.claims._types import Evidence
 
 _INEQUALITY = "none: an inequality, with one part in 10^9 for rounding"
 _SLACK = 1 + 1e-9
@@ -244,7 +245,7 @@ def runaway_gap(k: int, steps: int, constant: bool) -> tuple[float, float]:
     printed="without steps of size 1/t the bound on the weights no longer holds",
     measures="gap / bound after 25 steps on a constructed instance of negative curvature, steps constant and 1/t",
     tolerance=_INEQUALITY,
-    assumptions="shown by construction: on the document's random instances constant steps need not break it",
+    assumptions="shown by construction: on the paper's random instances constant steps need not break it",
 )
 def constant_steps_break_the_bound(quick: bool) -> Evidence:
     ratios = {}

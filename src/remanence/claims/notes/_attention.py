@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from remanence import nn, theory
-from remanence.claims._framework import Evidence, claim
+from remanence.claims._framework import claim
+from remanence.claims._types import Evidence
 
 ROUNDING = 1e-12
 _SIGMAS = 5.0

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from remanence import nn, train
-from remanence.claims._framework import Evidence, claim
+from remanence.claims._framework import claim
+from remanence.claims._types import Evidence
 
 ROUNDING = 1e-12
 _BY_ROUNDING = f"{ROUNDING:g}: float64 sums of a few hundred terms of order one"

@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 from remanence import theory
-from remanence.claims._framework import Evidence, claim
+from remanence.claims._framework import claim
+from remanence.claims._types import Evidence
 
 _ROUNDING = 1e-9
 _EXACTLY = f"{_ROUNDING:g}: two float64 computations of the same numbers"

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from remanence import probes, tasks
-from remanence.claims._framework import Evidence, claim
+from remanence.claims._framework import claim
+from remanence.claims._types import Evidence
 from remanence.probes._entropy import Estimator, information
 
 _ROUNDING = 1e-9
@@ -18,7 +19,7 @@ _EXACTLY = f"{_ROUNDING:g}: two float64 computations of the same numbers"
 
 
 def eq46(theta: np.ndarray) -> np.ndarray:
-    """The document's mutual information of the signs of two Gaussian numbers with covariance cos(theta)."""
+    """The paper's mutual information of the signs of two Gaussian numbers with covariance cos(theta)."""
     parts = (np.pi - theta) * np.log(np.pi - theta) + theta * np.log(theta)
     return (np.pi * np.log(2 / np.pi) + parts) / np.pi
 
@@ -215,7 +216,7 @@ def _fitted_exponent(exponent: float, sequences: int) -> float:
     place="Appendix D.1 and figure 5",
     printed="the estimator finds the exponent gamma of binary sequences with I = 0.1 d^-gamma, gamma from 0.1 to 1",
     measures="greatest difference of fitted and true gamma",
-    tolerance="0.05: from fewer and shorter sequences than the document's 10,000 of 1,000 bits",
+    tolerance="0.05: from fewer and shorter sequences than the paper's 10,000 of 1,000 bits",
 )
 def estimator_finds_the_exponent(quick: bool) -> Evidence:
     exponents = (0.2, 0.4, 0.8) if quick else tuple(np.arange(1, 11) / 10)

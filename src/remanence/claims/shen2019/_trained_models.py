@@ -11,7 +11,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from remanence import experiments
-from remanence.claims._framework import Evidence, Number, claim, stored_claim
+from remanence.claims._framework import claim, stored_claim
+from remanence.claims._types import Evidence, Number
 from remanence.experiments._curves import refitted
 from remanence.nn import SequenceModel
 
@@ -138,7 +139,7 @@ def depth_helps_once(results: Mapping[str, Any]) -> Evidence:
     printed="in samples of Transformers, even of width 4, information falls more slowly than exponentially",
     measures="best of exponential, power law and constant; mean exponents, and that of the data",
     tolerance="a power law in every run at width 16, with an exponent within 0.1 of the data's, and at width 4 in the "
-    "run with the least validation loss: the document keeps the best of five",
+    "run with the least validation loss: the paper keeps the best of five",
 )
 def transformers_keep_a_power_law(results: Mapping[str, Any]) -> Evidence:
     curves = {label: _of(results, label) for label in ("Transformer 4", "Transformer 16")}
@@ -216,7 +217,7 @@ def _beyond_bias(source: Mapping[str, Any], shortest: int, longest: int) -> floa
     measures="mean information less bias at lags 50 to 500 in texts of SmolLM2-135M and in pieces of WikiText-2 of the "
     "same lengths; and in both once each text is shuffled within itself",
     tolerance="'much more' is thrice",
-    assumptions="texts of different kinds are pooled, as in the document: what a shuffle of each leaves is no memory",
+    assumptions="texts of different kinds are pooled, as in the paper: what a shuffle of each leaves is no memory",
 )
 def language_models_have_more(results: Mapping[str, Any]) -> Evidence:
     found = {name: _beyond_bias(source, 50, 500) for name, source in results["sources"].items()}
@@ -255,7 +256,7 @@ def wikitext2_is_not_uniform(results: Mapping[str, Any]) -> Evidence:
     place="section 4.2.2 and Appendix D.2, figure 6",
     printed="the validation sets of WikiText-2 and Penn Treebank hold much more information than the training sets",
     measures="information against that of stretches of the training set of the same size, at short and at long lags",
-    tolerance="'much more' is a quarter more at long lags, where the document sees the difference",
+    tolerance="'much more' is a quarter more at long lags, where the paper sees the difference",
     expected="fails as printed",
     corrected="at equal sizes WikiText-2's holds a fifth more at short lags and a fifth less at long ones, Penn "
     "Treebank's as much",

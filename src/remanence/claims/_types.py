@@ -1,0 +1,167 @@
+"""What a claim is, what measuring it finds, and the verdict that follows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from remanence.claims._rule import STORED_VERDICTS, Budget, Judgement, StoredVerdict, TrainedRun, judge
+
+Verdict: TypeAlias = Literal["holds", "holds with correction", "fails as printed"] | StoredVerdict
+VERDICTS: tuple[Verdict, ...] = ("holds", "holds with correction", *STORED_VERDICTS)
+Number: TypeAlias = float | int | str
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """Where the numbers of a claim about experiments come from.
+
+    Args:
+        name: of the stored result.
+        command: that runs it again.
+        scaled_down: what is smaller than in the paper; empty if nothing is.
+
+    Example:
+        >>> print(StoredRun("copy", "remanence reproduce copy", "3 seeds"))
+        stored result 'copy' (remanence reproduce copy); scaled down: 3 seeds
+    """
+
+    name: str
+    command: str
+    scaled_down: str = ""
+
+    def __str__(self) -> str:
+        smaller = f"; scaled down: {self.scaled_down}" if self.scaled_down else ""
+        return f"stored result {self.name!r} ({self.command}){smaller}"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one measurement found.
+
+    Args:
+        printed: whether the statement holds as it is printed.
+        corrected: whether the corrected statement holds; ``None`` if there is nothing to correct it to.
+        numbers: what was measured, by name.
+        source: the stored result that it was measured on; ``None`` if it was measured now.
+        runs: the stored runs that it was measured on, if they were trained.
+        needs: the budget of the paper's runs; below it a run that falls short contradicts nothing.
+        favour: what was done for one side of a comparison and not for the other, in words.
+
+    Example:
+        >>> Evidence(printed=False, corrected=True, numbers={"gap": 0.5}).verdict
+        'holds with correction'
+    """
+
+    printed: bool
+    corrected: bool | None = None
+    numbers: Mapping[str, Number] = field(default_factory=dict)
+    source: StoredRun | None = None
+    runs: tuple[TrainedRun, ...] = ()
+    needs: Budget | None = None
+    favour: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What follows; of stored runs by the rule of :mod:`remanence.claims`: no correction helps them."""
+        if self.source is not None:
+            return self.judgement.verdict
+        if self.printed:
+            return "holds"
+        return "holds with correction" if self.corrected else "fails as printed"
+
+    @property
+    def judgement(self) -> Judgement:
+        """What the stored runs say, and why."""
+        return judge(self.printed, self.runs, self.needs, self.favour)
+
+    @property
+    def reason(self) -> str:
+        """Why stored runs settle it or leave it open, in words; empty if it was measured now."""
+        return "" if self.source is None else self.judgement.reason
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement, how it is measured, and the verdict that we expect.
+
+    Args:
+        id: its name, such as ``"miller2018/lemma1"``; the part before the slash is the paper's key.
+        place: where it stands.
+        printed: the statement as printed, in our words.
+        corrected: what is true instead; empty if nothing needs correction.
+        assumptions: under which it is checked.
+        measures: what is measured.
+        tolerance: how far off is still right, and why.
+        expected: the verdict that we expect.
+        check: measures; ``True`` asks for a quick run.
+        stored: the stored result that it reads; empty if it measures by itself.
+        needs: the budget of the paper's runs, for claims on stored runs.
+        cells: of printed tables that it speaks about, such as ``"Table 5, SABLSTM"``.
+
+    Example:
+        >>> from remanence import claims
+        >>> claims.list_claims(only="notes/4.1")[0].expected
+        'holds'
+    """
+
+    id: str
+    place: str
+    printed: str
+    measures: str
+    tolerance: str
+    expected: Verdict
+    check: Callable[[bool], Evidence]
+    corrected: str = ""
+    assumptions: str = ""
+    stored: str = ""
+    needs: Budget | None = None
+    cells: tuple[str, ...] = ()
+
+    @property
+    def paper(self) -> str:
+        """The paper's key."""
+        return self.id.partition("/")[0]
+
+    @property
+    def document(self) -> str:
+        """The old name of :attr:`paper`."""
+        warnings.warn("`Claim.document` is now `Claim.paper`", DeprecationWarning, stacklevel=2)
+        return self.paper
+
+
+@dataclass(frozen=True)
+class Result:
+    """A claim, measured.
+
+    Example:
+        >>> from remanence import claims
+        >>> claims.verify(only="notes/4.1", quick=True)[0].agrees
+        True
+    """
+
+    claim: Claim
+    verdict: Verdict
+    numbers: Mapping[str, Number]
+    seconds: float
+    source: StoredRun | None = None
+    reason: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the measured verdict is the expected one."""
+        return self.verdict == self.claim.expected
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the function, ready for JSON."""
+        fields = {name: value for name, value in asdict(self.claim).items() if name != "check"}
+        measured = {
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "numbers": dict(self.numbers),
+            "seconds": self.seconds,
+        }
+        source = None if self.source is None else asdict(self.source)
+        return {**fields, "paper": self.claim.paper, **measured, "source": source, "agrees": self.agrees}
