@@ -47,7 +47,9 @@ def test_json_has_the_curves(here):
 
 
 def test_tokens_are_read_through_embeddings(here):
-    result = runner.invoke(app, ["probe", "some_models:reader", "--shape", "12,2", "--tokens", "5", "--json"])
+    result = runner.invoke(
+        app, ["probe", "some_models:reader", "--shape", "12,2", "--tokens", "5", "--time-first", "--json"]
+    )
     assert json.loads(result.output)["gradient_reach"]["source"] == "inputs"
 
 

@@ -211,7 +211,7 @@ def test_a_shift_register_needs_its_length(zoo):
 
 def test_loss_against_context_is_the_targets():
     x, y = torch.randn(10, 2, 1), torch.randn(10, 2, 1)
-    gap = probes.truncation_gap(nn.Identity(), (x, y), [1, 5], nn.functional.mse_loss, ends=4)
+    gap = probes.truncation_gap(nn.Identity(), (x, y), [1, 5], nn.functional.mse_loss, ends=4, batch_first=False)
     expected = (x[-4:] - y[-4:]).square().mean()
     assert_agrees([gap.full_loss, *gap.loss], float(expected), torch.float32)
     assert gap.perplexity == tuple(math.exp(value) for value in gap.loss)

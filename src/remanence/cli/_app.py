@@ -126,6 +126,12 @@ def probe(
         str | None, typer.Option(help="For a factory: shape of a random input, such as 100,2,3 for (T, B, features).")
     ] = None,
     tokens: Annotated[int | None, typer.Option(help="Draw int64 tokens below this instead of numbers.")] = None,
+    batch_first: Annotated[
+        bool | None,
+        typer.Option(
+            "--batch-first/--time-first", help="Layout of the input (default: asked of the model, or measured)."
+        ),
+    ] = None,
     output: Annotated[Path | None, typer.Option(help="Write all pictures into this HTML file (needs plotly).")] = None,
     json: Json = False,
 ) -> None:
@@ -133,7 +139,7 @@ def probe(
     from remanence.cli.probe import run_probe
 
     try:
-        run_probe(target, shape, tokens, output, json)
+        run_probe(target, shape, tokens, output, json, batch_first)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
 

@@ -22,7 +22,14 @@ LONG = 256
 """Steps on which what a layer keeps outweighs the buffers of its weights."""
 
 
-def run_probe(target: str, shape: str | None, tokens: int | None, output: Path | None, as_json: bool) -> None:
+def run_probe(
+    target: str,
+    shape: str | None,
+    tokens: int | None,
+    output: Path | None,
+    as_json: bool,
+    batch_first: bool | None = None,
+) -> None:
     """Runs the probes on a trained run, or on what a factory makes, prints the verdicts and writes the page.
 
     Example:
@@ -34,7 +41,7 @@ def run_probe(target: str, shape: str | None, tokens: int | None, output: Path |
     elif shape is None:
         raise ValueError(message("shape", "be given for a factory", "nothing", "For instance --shape 100,2,3"))
     else:
-        results = measure_all(load_model(target), make_input(shape, tokens))
+        results = measure_all(load_model(target), make_input(shape, tokens), batch_first)
     if as_json:
         print(json.dumps({name: result.to_dict() for name, result in results.items()}, indent=2))
     else:
@@ -110,21 +117,22 @@ def measure_run(folder: Path) -> dict[str, Any]:
     return {**results, "memory_demand": probes.memory_demand(task, model)}
 
 
-def measure_all(model: Callable[..., Any], inputs: torch.Tensor) -> dict[str, Any]:
+def measure_all(model: Callable[..., Any], inputs: torch.Tensor, batch_first: bool | None = None) -> dict[str, Any]:
     """The probes that fit any model, in the order in which one reads them.
 
     Example:
         >>> sorted(measure_all(torch.nn.Identity(), torch.randn(6, 1, 2)))[:2]
         ['attention_map', 'cost']
     """
-    time = 1 if any(getattr(part, "batch_first", False) for part in _modules(model)) else 0
+    time = 1 if batch_first or any(getattr(part, "batch_first", False) for part in _modules(model)) else 0
     length = inputs.shape[time]
+    windows = sorted({max(1, length // d) for d in (16, 8, 4, 2, 1)})
     results: dict[str, Any] = {
-        "gradient_reach": probes.gradient_reach(model, inputs),
+        "gradient_reach": probes.gradient_reach(model, inputs, batch_first=batch_first),
         "attention_map": probes.attention_map(model, inputs),
-        "stability": probes.stability(model, inputs),
-        "truncation_gap": probes.truncation_gap(model, inputs, sorted({max(1, length // d) for d in (16, 8, 4, 2, 1)})),
-        "cost": probes.cost(model, cost_lengths(length), inputs),
+        "stability": probes.stability(model, inputs, batch_first=batch_first),
+        "truncation_gap": probes.truncation_gap(model, inputs, windows, batch_first=batch_first),
+        "cost": probes.cost(model, cost_lengths(length), inputs, batch_first=batch_first),
     }
     maps = results["attention_map"].maps
     if maps and maps[0].shape[0] == maps[0].shape[1]:

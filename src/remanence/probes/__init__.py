@@ -5,7 +5,7 @@ the model, the random numbers and torch as it found them, even when the model th
 """
 
 from ._attention import AttentionMap, attention_map
-from ._cost import Cost, Tradeoff, cost, tradeoff
+from ._cost import Cost, cost
 from ._demand import MemoryDemand, memory_demand
 from ._depth import DependencyDepth, dependency_depth
 from ._fit import Decay, Growth
@@ -17,6 +17,7 @@ from ._quality import TextQuality, text_quality
 from ._reach import GradientReach, gradient_reach
 from ._stability import Stability, stability
 from ._symbols import Symbols, read_symbols
+from ._tradeoff import Tradeoff, tradeoff
 from ._truncation import TruncationGap, truncation_gap
 from ._uniformity import Uniformity, uniformity
 

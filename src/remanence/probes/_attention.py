@@ -17,8 +17,10 @@ from remanence.figures import Axis, Curve, Figure, HeatMap, Look
 from remanence.ops import Screened, Trace
 from remanence.ops.reference import scan as reference_scan
 
-from ._observe import FAST_PATH, inputs_of, modules, untouched, watched_scans
+from ._layout import is_language_model
+from ._observe import FAST_PATH, modules, watched_scans
 from ._result import ProbeResult
+from ._subject import Subject
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,30 +82,35 @@ def _stays(weights: np.ndarray, recent: int) -> Curve | None:
     return Curve("in the relevant set", x, y, look=Look("#D55E00"), faint=True) if x else None
 
 
-def attention_map(model: Callable[..., Any], batch: Any) -> AttentionMap:
+def attention_map(model: Callable[..., Any], batch: Any, *, training: bool = False) -> AttentionMap:
     """Runs a model once, without gradient, and collects what every attention in it read.
 
-    Seen are the memories of this library's layers, torch's ``MultiheadAttention`` and every call of torch's
-    ``scaled_dot_product_attention``.
+    Seen are the memories of this library's layers, torch's ``MultiheadAttention``, every call of torch's
+    ``scaled_dot_product_attention``, and what a model of the Hugging Face library gives as ``attentions``.
 
     Args:
         model: any callable on sequences.
-        batch: the input: a tensor, a tuple that starts with it, or anything with ``inputs``.
+        batch: the input: a tensor, a dictionary of tensors, a tuple that starts with either, or anything with
+            ``inputs``.
+        training: whether to keep training mode, with its dropout; by default the model is in evaluation mode meanwhile.
 
     Example:
         >>> layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0)
         >>> attention_map(layer, torch.randn(6, 2, 8)).maps[0].sum(axis=1).round(4).tolist()
         [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
     """
+    subject = batch if isinstance(batch, Subject) else Subject(model, batch, training=training)
     seen = _Seen()
-    with untouched(model), torch.no_grad(), ExitStack() as stack:
+    with subject.untouched(), torch.no_grad(), ExitStack() as stack:
         stack.enter_context(watched_scans(seen.scan))
         stack.enter_context(without_fast_path())
         for part in modules(model):
             if isinstance(part, nn.MultiheadAttention):
                 stack.enter_context(_weights_asked(part, seen))
         stack.enter_context(_AttentionCalls(seen))
-        model(inputs_of(batch))
+        subject.run(subject.inputs)
+    if not seen.maps and is_language_model(model):
+        _ask_for_attentions(subject, seen)
     return AttentionMap(
         names=tuple(seen.names),
         maps=tuple(seen.maps),
@@ -112,6 +119,15 @@ def attention_map(model: Callable[..., Any], batch: Any) -> AttentionMap:
         kappa=seen.kappa,
         recent=tuple(seen.recent),
     )
+
+
+def _ask_for_attentions(subject: Subject, seen: _Seen) -> None:
+    """Adds what a language model gives when asked, where it computes its attention in plain products."""
+    with subject.untouched(), torch.no_grad():
+        result = subject.run(subject.inputs, output_attentions=True)
+    for weights in getattr(result, "attentions", None) or ():
+        if weights is not None:
+            seen.add("attention", weights)
 
 
 class _Seen:
@@ -224,7 +240,9 @@ def _softmax_weights(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """The weights behind torch's attention: ``(..., T, T')``."""
+    """The weights behind torch's attention: ``(..., T, T')``; with `enable_gqa` a key serves a group of queries."""
+    if enable_gqa and key.shape[-3] != query.shape[-3]:
+        key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
     scores = query @ key.mT * (scale if scale is not None else 1 / math.sqrt(query.shape[-1]))
     if is_causal:
         scores = scores.masked_fill(~torch.ones_like(scores, dtype=torch.bool).tril(), -math.inf)

@@ -5,25 +5,24 @@ from __future__ import annotations
 import dataclasses
 import math
 import time as clock
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.utils import _pytree
 from torch.utils.flop_counter import FlopCounterMode
 
 from remanence._validate import message, positive_int
-from remanence.figures import Axis, Curve, Figure, Look, length_axis, log_axis
+from remanence.figures import Curve, Figure, Look, length_axis, log_axis
 
 from ._attention import without_fast_path
 from ._declared import declared_operations
-from ._fit import Growth, fit_growth
+from ._fit import Growth, fit_growth, fit_noisy_growth
 from ._meter import peak_bytes
-from ._observe import inputs_of, is_batch_first, modules, output_of, products_visible, untouched
-from ._reach import GradientReach, Loss, gradient_reach
+from ._observe import modules, products_visible
 from ._result import ProbeResult
+from ._subject import Subject, state_of, subject_of
 
 MEASURES = ("seconds", "peak_bytes", "state_bytes", "operations")
 UNITS = {
@@ -62,7 +61,7 @@ class Cost(ProbeResult):
 
     lengths: tuple[int, ...]
     seconds: tuple[float, ...]
-    """Of a forward and a backward pass, the best of several."""
+    """Processor time of a forward and a backward pass, the best of several; on a GPU, time by the clock."""
     peak_bytes: tuple[int, ...]
     """Most bytes of tensors alive at once during both, parameters and input not counted."""
     state_bytes: tuple[int, ...]
@@ -95,14 +94,14 @@ class Cost(ProbeResult):
 
     @property
     def verdict(self) -> str:
-        """The order of growth of each."""
-        orders = ", ".join(f"{WORDS[name]} {self.growth[name].order}" for name in MEASURES)
-        kept = [WORDS[name] for name, holds in self.as_declared.items() if holds]
-        broken = [WORDS[name] for name, holds in self.as_declared.items() if not holds]
-        parts = [f"{', '.join(kept)} as declared"] * bool(kept) + [f"{', '.join(broken)} not as declared"] * bool(
-            broken
-        )
-        return "; ".join([f"{orders} in T", *parts])
+        """The order of growth of each, and whether that is as declared."""
+        orders = ", ".join(f"{WORDS[name]} {self.order(name) or '(too noisy to say)'}" for name in MEASURES)
+        parts = [f"{orders} in T"]
+        for holds, ending in ((True, "as declared"), (False, "not as declared")):
+            names = [WORDS[name] for name, found in self.as_declared.items() if found == holds]
+            if names:
+                parts.append(f"{', '.join(names)} {ending}")
+        return "; ".join(parts)
 
     def order(self, measure: str) -> str | None:
         """How a measure grows, or None if the measurements are too noisy to say.
@@ -117,7 +116,8 @@ class Cost(ProbeResult):
         fitted = self._fitted(measure)
         close = all(abs(a - b) <= NEAR * abs(b) for a, b in zip(fitted, getattr(self, measure), strict=True))
         disturbed = measure == "seconds" and growth.order != self.growth["operations"].order
-        return growth.order if close and not disturbed else None
+        unclear = disturbed or growth.order == "unclear"
+        return growth.order if close and not unclear else None
 
     def _fitted(self, measure: str) -> list[float]:
         growth = self.growth[measure]
@@ -146,17 +146,22 @@ def cost(
     batch: Any = None,
     *,
     batch_first: bool | None = None,
-    repeats: int = 3,
+    repeats: int = 5,
+    training: bool = False,
 ) -> Cost:
     """Measures a forward and a backward pass at several lengths and fits ``a + b T + c T^2``.
+
+    Lengths take turns, so that a busy moment of the machine falls on all of them. Where the scatter of the times allows
+    more than one order of growth, the verdict on time is "too noisy to say".
 
     Args:
         model: any callable on sequences.
         lengths: two at least, rising.
         batch: one input, repeated or cut along time to each length; ``None`` draws one row for the model's first
             layer with an ``input_size``.
-        batch_first: whether time is the second dimension; ``None`` asks the model's layers.
+        batch_first: whether time is the second dimension; ``None`` asks the model, and measures where it does not say.
         repeats: runs of which the fastest counts.
+        training: whether to keep training mode, with its dropout; by default the model is in evaluation mode meanwhile.
 
     Example:
         >>> cost(torch.nn.GRU(3, 8), [8, 16]).lengths
@@ -165,54 +170,93 @@ def cost(
     sizes = [positive_int("lengths", length) for length in lengths]
     if len(sizes) < 2 or sizes != sorted(set(sizes)):
         raise ValueError(message("lengths", "be two lengths or more, rising", repr(list(lengths))))
-    time = 1 if is_batch_first(model, batch_first) else 0
-    sample = _sample(model, time) if batch is None else inputs_of(batch)
-    with untouched(model), torch.enable_grad():
-        rows = [_measure(model, at_length(sample, length, time), repeats) for length in sizes]
-    columns = {name: tuple(row[name] for row in rows) for name in MEASURES}
-    growth = {name: fit_growth(sizes, [float(v) for v in columns[name]]) for name in MEASURES}
-    rows_of = sample.shape[1 - time] if sample.dim() > 1 else None
-    said = [declared_operations(model, length, rows_of or 1) for length in sizes]
+    sample = _sample(model) if batch is None else batch
+    subject = subject_of(model, sample, batch_first=batch_first, training=training)
+    inputs = [subject.at_length(length).inputs for length in sizes]
+    with subject.untouched(), torch.enable_grad():
+        runs = _times(subject, inputs, max(1, repeats))
+        columns: dict[str, tuple[Any, ...]] = {
+            "seconds": tuple(min(times) for times in runs),
+            "peak_bytes": tuple(peak_bytes(_training_step(subject, x)) for x in inputs),
+        }
+        forward = [_forward_cost(subject, x) for x in inputs]
+    columns["state_bytes"] = tuple(state for state, _ in forward)
+    columns["operations"] = tuple(operations for _, operations in forward)
+    growth = {name: fit_growth(sizes, [float(value) for value in columns[name]]) for name in MEASURES}
+    growth["seconds"] = fit_noisy_growth(sizes, runs)
     return Cost(
         tuple(sizes),
         **columns,
         growth=growth,
-        declared_state_bytes=_declared(model, rows_of),
-        declared_operations=None if None in said else tuple(count for count in said if count is not None),
+        declared_state_bytes=_declared_state(model, subject),
+        declared_operations=_declared_operations(model, sizes, subject.layout.rows),
     )
 
 
-def _sample(model: Any, time: int) -> Tensor:
+def _sample(model: Any) -> Tensor:
+    """One row of one step for the first layer that says its input size: ``(1, 1, input_size)``."""
     sizes = (getattr(part, "input_size", None) for part in modules(model))
     size = next((size for size in sizes if isinstance(size, int)), None)
     if size is None:
         raise ValueError(message("batch", "be given for a model without `input_size`", "None"))
     like = next(iter(model.parameters()), torch.zeros(()))
     generator = torch.Generator().manual_seed(0)
-    return torch.randn((1, 1, int(size)), generator=generator).to(like.dtype)
+    return torch.randn((1, 1, size), generator=generator).to(like.dtype)
 
 
-def at_length(sample: Tensor, length: int, time: int) -> Tensor:
-    """The sample repeated and cut along time: for instance ``(length, B, F)``."""
-    repeats = -(-length // sample.shape[time])
-    return torch.cat([sample] * repeats, dim=time).narrow(time, 0, length).detach()
+def _training_step(subject: Subject, x: Tensor) -> Callable[[], None]:
+    """A forward and a backward pass."""
+    leaves = [p for part in modules(subject.model) for p in part.parameters(recurse=False) if p.requires_grad]
+
+    def step() -> None:
+        value = subject.output(x).square().sum()
+        if value.requires_grad and leaves:
+            torch.autograd.grad(value, leaves, allow_unused=True)
+
+    return step
 
 
-def _measure(model: Callable[..., Any], x: Tensor, repeats: int) -> dict[str, Any]:
-    def train() -> None:
-        value = output_of(model(x)).square().sum()
-        if value.requires_grad:
-            leaves = [p for part in modules(model) for p in part.parameters(recurse=False) if p.requires_grad]
-            torch.autograd.grad(value, leaves, allow_unused=True) if leaves else None
+def _times(subject: Subject, inputs: Sequence[Tensor], repeats: int) -> list[list[float]]:
+    """Seconds of a training step on each input, in turns: a list for each input."""
+    steps = [_training_step(subject, x) for x in inputs]
+    rounds = [[_timed(step, subject.inputs.device) for step in steps] for _ in range(repeats)]
+    return [list(times) for times in zip(*rounds, strict=True)]
 
-    seconds = min(_timed(train) for _ in range(max(1, repeats)))
+
+def _timed(run: Callable[[], None], device: torch.device) -> float:
+    """Processor time, which other programs do not stretch as they do the clock's; a GPU's own work has no such time."""
+    if device.type == "cpu":
+        started = clock.process_time()
+        run()
+        return clock.process_time() - started
+    torch.accelerator.synchronize(device)
+    started = clock.perf_counter()
+    run()
+    torch.accelerator.synchronize(device)
+    return clock.perf_counter() - started
+
+
+def _forward_cost(subject: Subject, x: Tensor) -> tuple[int, int]:
+    """Bytes of the state that a run hands over, and floating-point operations of its matrix products."""
     counter = FlopCounterMode(display=False, custom_mapping=HIDDEN)
-    with torch.no_grad(), products_visible(model), without_fast_path(), counter:
-        result = model(x)
-    state = result[1:] if isinstance(result, tuple) else ()
-    held = [leaf for leaf in _pytree.tree_leaves(state) if isinstance(leaf, Tensor)]
-    sizes = {"peak_bytes": peak_bytes(train), "state_bytes": sum(leaf.nbytes for leaf in held)}
-    return {"seconds": seconds, "operations": counter.get_total_flops(), **sizes}
+    with torch.no_grad(), products_visible(subject.model), without_fast_path(), counter:
+        result = subject.run(x)
+    held = {id(tensor): tensor.nbytes for tensor in tensors_in(state_of(result))}
+    return sum(held.values()), counter.get_total_flops()
+
+
+def tensors_in(value: Any, depth: int = 4) -> Iterator[Tensor]:
+    """All tensors in nested containers, and in the attributes of objects such as a cache of keys and values.
+
+    Example:
+        >>> len(list(tensors_in(({"a": torch.zeros(1)}, [torch.ones(2)], "text"))))
+        2
+    """
+    for leaf in _pytree.tree_leaves(value):
+        if isinstance(leaf, Tensor):
+            yield leaf
+        elif depth and hasattr(leaf, "__dict__") and not isinstance(leaf, type):
+            yield from tensors_in(dict(vars(leaf)), depth - 1)
 
 
 def log_slope(lengths: Sequence[int], costs: Sequence[float]) -> float:
@@ -227,78 +271,15 @@ def log_slope(lengths: Sequence[int], costs: Sequence[float]) -> float:
     return math.log(costs[-1] / costs[0]) / math.log(lengths[-1] / lengths[0])
 
 
-def _timed(run: Callable[[], None]) -> float:
-    started = clock.perf_counter()
-    run()
-    return clock.perf_counter() - started
+def _declared_operations(model: Any, lengths: Sequence[int], rows: int) -> tuple[int, ...] | None:
+    counts = [declared_operations(model, length, rows) for length in lengths]
+    known = tuple(count for count in counts if count is not None)
+    return known if len(known) == len(counts) else None
 
 
-def _declared(model: Any, rows: int | None) -> int | None:
+def _declared_state(model: Any, subject: Subject) -> int | None:
     declare = getattr(model, "initial_state", None)
     if not callable(declare):
         return None
-    state: Any = declare(rows)
-    return sum(leaf.nbytes for leaf in _pytree.tree_leaves(state) if isinstance(leaf, Tensor))
-
-
-@dataclasses.dataclass(frozen=True)
-class Tradeoff(ProbeResult):
-    """Gradient against memory for several models at several lengths.
-
-    Example:
-        >>> models = {"LSTM": torch.nn.LSTM(3, 4), "GRU": torch.nn.GRU(3, 4)}
-        >>> sorted(tradeoff(models, [8, 16], torch.randn(16, 2, 3)).points)
-        ['GRU', 'LSTM']
-    """
-
-    lengths: tuple[int, ...]
-    points: Mapping[str, tuple[tuple[float, float], ...]]
-    """By model, for each length: peak bytes, and the mean log norm of the gradient over the finite ones."""
-
-    @property
-    def verdict(self) -> str:
-        """Which model keeps most gradient at the longest, and which takes least memory."""
-        last = {name: points[-1] for name, points in self.points.items()}
-        strongest, leanest = max(last, key=lambda n: last[n][1]), min(last, key=lambda n: last[n][0])
-        return f"at T = {self.lengths[-1]} most gradient: {strongest}; least memory: {leanest}"
-
-    def figures(self) -> list[Figure]:
-        """Mean log gradient norm against peak memory, as figure 2 (right) of Kerg et al. 2020."""
-        curves = []
-        for name, points in self.points.items():
-            memory, norms = zip(*points, strict=True)
-            curves.append(Curve(name, memory, norms, "both"))
-        x = log_axis("bytes at the peak", [value for curve in curves for value in curve.x], "SI")
-        words = f"{self.verdict}. Marks, from left to right: T = {', '.join(map(str, self.lengths))}."
-        return [Figure("Gradient against memory", words, tuple(curves), x, Axis("mean ln |gradient|"))]
-
-
-def tradeoff(
-    models: Mapping[str, Callable[..., Any]], lengths: Sequence[int], batch: Any, loss: Loss | None = None
-) -> Tradeoff:
-    """Measures the mean log gradient norm and the peak memory of several models at several lengths.
-
-    Args:
-        models: by name.
-        lengths: rising, two at least.
-        batch: one input for all, repeated or cut along time to each length; or a function that makes one of a length,
-            such as ``lambda length: task.with_length(length).batch(0, 8)``.
-        loss: as in :func:`gradient_reach`, given the output and the input of that length.
-
-    Example:
-        >>> tradeoff({"RNN": torch.nn.RNN(3, 4)}, [4, 8], torch.randn(8, 2, 3)).lengths
-        (4, 8)
-    """
-    points = {}
-    for name, model in models.items():
-        time = 1 if is_batch_first(model, None) else 0
-        measured = cost(model, lengths, batch(max(lengths)) if callable(batch) else batch, repeats=1)
-        batches = [batch(t) if callable(batch) else at_length(inputs_of(batch), t, time) for t in measured.lengths]
-        reaches = [gradient_reach(model, one, loss) for one in batches]
-        points[name] = tuple(zip(map(float, measured.peak_bytes), map(_mean_norm, reaches), strict=True))
-    return Tradeoff(tuple(lengths), points)
-
-
-def _mean_norm(reach: GradientReach) -> float:
-    finite = reach.log_norm[np.isfinite(reach.log_norm)]
-    return float(finite.mean()) if len(finite) else float("-inf")
+    rows = None if subject.layout.row_dim is None else subject.layout.rows
+    return sum(tensor.nbytes for tensor in tensors_in(declare(rows)))

@@ -11,8 +11,9 @@ import torch
 from remanence._validate import message, positive_int
 from remanence.figures import Axis, Bars, Figure, share_axis
 
-from ._observe import output_of, untouched
+from ._observe import untouched
 from ._result import ProbeResult
+from ._subject import output_of
 
 
 @dataclasses.dataclass(frozen=True)

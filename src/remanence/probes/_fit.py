@@ -10,6 +10,12 @@ import numpy as np
 Law: TypeAlias = Literal["exponential", "power"]
 RESAMPLES = 200
 CONFIDENCE = (2.5, 97.5)
+SHARE = 0.2
+"""Of the cost at the longest length: what a term must make up to count."""
+LEAST_SCATTER = 0.03
+"""Relative, of repeated times, even where few repetitions happen to agree."""
+AGREEMENT = 0.9
+"""Share of resamples in which one order must come out."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,8 +100,9 @@ class Growth:
     quadratic: float
     exponent: float
     """Slope between the two longest, in logarithms: what a log-log plot would show."""
-    order: Literal["constant", "linear", "quadratic"]
-    """The term that matters most at the longest length, if it makes up a fifth at least."""
+    order: Literal["constant", "linear", "quadratic", "unclear"]
+    """The term that matters most at the longest length, if it makes up a fifth at least; "unclear" if the scatter of
+    the measurements allows another one."""
 
 
 def fit_growth(lengths: list[int], costs: list[float]) -> Growth:
@@ -109,15 +116,49 @@ def fit_growth(lengths: list[int], costs: list[float]) -> Growth:
         >>> round(fit_growth([10, 20, 40], [100, 400, 1600]).quadratic, 6)
         1.0
     """
-    t, y = np.array(lengths, dtype=float), np.maximum(np.array(costs, dtype=float), 1e-30)
+    t = np.array(lengths, dtype=float)
+    y = np.maximum(np.array(costs, dtype=float), 1e-30)
     terms = np.stack([np.ones_like(t), t, t * t], axis=1) / y[:, None]
     scale = np.linalg.norm(terms, axis=0)
-    best = _non_negative(terms / scale) / scale
-    shares = best * np.array([1, t[-1], t[-1] ** 2]) / y[-1]
-    order = "quadratic" if shares[2] >= 0.2 else "linear" if shares[1] >= 0.2 else "constant"
+    constant, linear, quadratic = (float(value) for value in _non_negative(terms / scale) / scale)
     exponent = float(np.log(y[-1] / y[-2]) / np.log(t[-1] / t[-2]))
-    constant, linear, quadratic = (float(value) for value in best)
+    order = _order(linear * t[-1] / y[-1], quadratic * t[-1] ** 2 / y[-1])
     return Growth(constant, linear, quadratic, exponent, order)
+
+
+def _order(linear_share: float, quadratic_share: float) -> Literal["constant", "linear", "quadratic"]:
+    """The highest term that makes up a fifth of the cost at the longest length."""
+    if quadratic_share >= SHARE:
+        return "quadratic"
+    return "linear" if linear_share >= SHARE else "constant"
+
+
+def fit_noisy_growth(lengths: list[int], runs: list[list[float]]) -> Growth:
+    """Fits the best of repeated times, and says "unclear" where their scatter allows another order.
+
+    A time is never too short, only too long. So the fit is repeated with each best time made shorter at random, by the
+    scatter at its length; one order must come out nearly always.
+
+    Args:
+        lengths: two at least.
+        runs: for each length, the times of its repetitions.
+
+    Example:
+        >>> fit_noisy_growth([10, 20, 40], [[1.0, 1.01], [2.0, 2.02], [4.0, 4.01]]).order
+        'linear'
+        >>> fit_noisy_growth([10, 20, 40], [[1.0, 1.1], [2.3, 2.7], [5.0, 6.2]]).order
+        'unclear'
+    """
+    best = np.array([min(times) for times in runs])
+    middle = np.array([np.median(times) for times in runs])
+    scatter = np.maximum(middle / np.maximum(best, 1e-30) - 1, LEAST_SCATTER)
+    found = fit_growth(lengths, best.tolist())
+    generator = np.random.default_rng(0)
+    excess = scatter * np.abs(generator.standard_normal((RESAMPLES, len(best))))
+    orders = [fit_growth(lengths, (best / (1 + row)).tolist()).order for row in excess]
+    if orders.count(found.order) >= AGREEMENT * RESAMPLES:
+        return found
+    return dataclasses.replace(found, order="unclear")
 
 
 def _non_negative(terms: np.ndarray) -> np.ndarray:

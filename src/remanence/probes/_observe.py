@@ -66,14 +66,21 @@ FAST_PATH = Shared(torch.backends.mha.get_fastpath_enabled, torch.backends.mha.s
 
 
 @contextmanager
-def untouched(model: Any) -> Iterator[None]:
-    """Puts back modes, buffers, gradients and random numbers, however the block ends."""
+def untouched(model: Any, *, training: bool = False) -> Iterator[None]:
+    """Puts back modes, buffers, gradients and random numbers, however the block ends.
+
+    Args:
+        model: any callable.
+        training: whether modules keep their modes inside; otherwise all of them are in evaluation mode.
+    """
     parts = modules(model)
     modes = [(part, part.training) for part in parts]
     buffers = [(buffer, buffer.clone()) for part in parts for buffer in part.buffers(recurse=False)]
     gradients = [(parameter, parameter.grad) for part in parts for parameter in part.parameters(recurse=False)]
     with RANDOM_NUMBERS.kept():
         try:
+            for part in parts:
+                part.training = part.training and training
             yield
         finally:
             for part, mode in modes:
@@ -96,24 +103,6 @@ def inputs_of(batch: Any) -> Any:
     raise TypeError(
         message("batch", "be a tensor, a tuple that starts with one, or have `inputs`", type(batch).__name__)
     )
-
-
-def output_of(result: Any) -> Tensor:
-    """The output: the result itself, or the first of a tuple, as recurrent layers return it."""
-    output = result[0] if isinstance(result, tuple | list) and result else result
-    if not isinstance(output, Tensor):
-        got = type(output).__name__
-        raise TypeError(
-            message("model", "return a tensor, or a tuple that starts with one", got, "Wrap it in a function")
-        )
-    return output
-
-
-def is_batch_first(model: Any, batch_first: bool | None) -> bool:
-    """What the caller says, else what the first module with such an attribute says, else time first."""
-    if batch_first is not None:
-        return batch_first
-    return next((bool(part.batch_first) for part in modules(model) if hasattr(part, "batch_first")), False)
 
 
 class Offsets:
@@ -261,12 +250,23 @@ def _start(
 
 
 @contextmanager
-def watched_embeddings(model: Any) -> Iterator[Offsets]:
-    """Inside, a zero is added to what every ``nn.Embedding`` gives, in the layout of its tokens."""
+def watched_embeddings(model: Any, tokens: Tensor) -> Iterator[Offsets]:
+    """Inside, a zero in the layout of the tokens is added to what every ``nn.Embedding`` gives for them.
+
+    Embeddings of anything else, such as positions, are left alone; one that sees the tokens transposed is known.
+    """
     offsets = Offsets()
 
     def shift(part: nn.Module, inputs: Any, output: Tensor) -> Tensor:
-        return output + offsets.add(id(part), output.shape, output)
+        ids = inputs[0] if inputs else None
+        if not isinstance(ids, Tensor):
+            return output
+        if torch.equal(ids, tokens):
+            return output + offsets.add(id(part), output.shape, output)
+        if tokens.dim() == 2 and torch.equal(ids, tokens.T):
+            turned = output.transpose(0, 1)
+            return output + offsets.add(id(part), turned.shape, output).transpose(0, 1)
+        return output
 
     hooks = [part.register_forward_hook(shift) for part in modules(model) if isinstance(part, nn.Embedding)]
     try:

@@ -15,21 +15,16 @@ from remanence._validate import message, one_of
 from remanence.figures import Axis, Curve, Figure
 
 from ._fit import Decay, fit_decay
-from ._observe import (
-    Offsets,
-    inputs_of,
-    is_batch_first,
-    modules,
-    output_of,
-    untouched,
-    watched_embeddings,
-    watched_states,
-)
+from ._layout import Layout
+from ._observe import Offsets, modules, watched_embeddings, watched_states
 from ._result import ProbeResult
+from ._subject import Subject, output_of, subject_of
 
 Loss = Callable[[Any, Any], Tensor]
 STABLE = math.log(1000.0)
 """Change of the log norm over the run, up or down, that still counts as stable."""
+NOTHING = 1e-5
+"""Size of a gradient that is nothing beside another: rounding in float32 leaves as much."""
 UNDERFLOW = -80.0
 """Log norm near the least number of float32; a zero after it has underflowed."""
 
@@ -102,33 +97,37 @@ def gradient_reach(
     *,
     through: Literal["auto", "states", "inputs"] = "auto",
     batch_first: bool | None = None,
+    training: bool = False,
 ) -> GradientReach:
     """Measures how far back the gradient of a loss reaches, in one run and one backward pass.
 
     Args:
         model: any callable on sequences. States are seen in the layers of this library, in torch's RNN, LSTM and GRU
             that run forward, and in torch's recurrent cells, wherever they are inside the model.
-        batch: the input: a tensor ``(T, B, ...)``, a tuple that starts with it, or anything with ``inputs``.
-        loss: ``loss(output, batch)``; ``None`` takes the sum of the last step's outputs. The output is the model's
-            result, or its first part.
+        batch: the input: a tensor ``(T, B, ...)``, a dictionary of tensors, a tuple that starts with either, or
+            anything with ``inputs``.
+        loss: ``loss(output, batch)``; ``None`` takes the sum of the last step's outputs, with random signs
+            where that is constant, as behind a LayerNorm. The output is the model's
+            result, its ``.logits``, or its first part.
         through: ``"states"`` for dL/dh_t, ``"inputs"`` for dL/dx_t (token inputs: dL/d embedding), ``"auto"`` for
             states where they can be seen.
-        batch_first: whether time is the second dimension; ``None`` asks the model's layers.
+        batch_first: whether time is the second dimension; ``None`` asks the model, and measures where it does not say.
+        training: whether to keep training mode, with its dropout; by default the model is in evaluation mode meanwhile.
 
     Example:
         >>> print(gradient_reach(torch.nn.LSTM(3, 8), torch.randn(200, 2, 3)).kind)
         vanishing
     """
     one_of("through", through, ("auto", "states", "inputs"))
-    time = 1 if is_batch_first(model, batch_first) else 0
-    with untouched(model), torch.enable_grad():
-        norms = None if through == "inputs" else _state_norms(model, batch, loss, time)
+    subject = subject_of(model, batch, batch_first=batch_first, training=training)
+    with subject.untouched(), torch.enable_grad():
+        norms = None if through == "inputs" else _state_norms(subject, loss)
         source: Literal["states", "inputs"] = "inputs" if norms is None else "states"
         if norms is None:
             if through == "states":
                 hint = "Use through='inputs'"
                 raise ValueError(message("model", "have states that can be seen", type(model).__name__, hint))
-            norms = _input_norms(model, batch, loss, time)
+            norms = _input_norms(subject, loss)
     return summarise(norms, source)
 
 
@@ -143,33 +142,46 @@ def summarise(norms: np.ndarray, source: Literal["states", "inputs"]) -> Gradien
     return GradientReach(distance, log_norm, source, horizon, fit_decay(distance[1:], log_norm[1:]))
 
 
-def _loss(loss: Loss | None, result: Any, batch: Any, time: int) -> Tensor:
+def _losses(subject: Subject, loss: Loss | None, result: Any) -> list[Tensor]:
+    """The caller's loss; or two sums of the last outputs, plain and with random signs, of which one is felt.
+
+    Behind a LayerNorm the plain sum is a constant, whatever the input.
+    """
     output = output_of(result)
     if loss is None:
-        return output.select(time if output.dim() > 2 else 0, -1).sum() if output.dim() > 1 else output.sum()
-    value = loss(output, batch)
+        last = subject.last(output)
+        generator = torch.Generator().manual_seed(0)
+        signs = torch.randint(2, last.shape, generator=generator).to(last) * 2 - 1
+        return [last.sum(), (last * signs).sum()]
+    value = loss(output, subject.batch)
     if not isinstance(value, Tensor) or value.numel() != 1:
         raise ValueError(message("loss", "return one number as a tensor", repr(value)))
-    return value
+    return [value]
 
 
-def _state_norms(model: Callable[..., Any], batch: Any, loss: Loss | None, time: int) -> np.ndarray | None:
+def _state_norms(subject: Subject, loss: Loss | None) -> np.ndarray | None:
     """Norm of dL/dh_t over rows, units and layers; ``None`` where no state can be seen in the order of time."""
-    if any(getattr(part, "bidirectional", False) for part in modules(model)):
+    if any(getattr(part, "bidirectional", False) for part in modules(subject.model)):
         return None
-    inputs = inputs_of(batch)
-    steps = inputs.shape[time] if isinstance(inputs, Tensor) and inputs.dim() > time else None
-    with watched_states(model) as offsets:
-        value = _loss(loss, model(inputs), batch, time)
+    with watched_states(subject.model) as offsets:
+        values = _losses(subject, loss, subject.run(subject.inputs))
+    steps = subject.layout.steps
     runs = [run for run in offsets.by_owner.values() if sum(len(part) for part in run) == steps]
-    if not runs or not value.requires_grad:
+    if not runs or not values[0].requires_grad:
         return None
-    return _norms(value, runs)
+    return _felt([_norms(value, runs) for value in values])
+
+
+def _felt(candidates: list[np.ndarray]) -> np.ndarray:
+    """The first, unless its gradient is nothing beside that of the last."""
+    first = candidates[0]
+    last = candidates[-1]
+    return last if np.max(first) < NOTHING * np.max(last) else first
 
 
 def _norms(value: Tensor, runs: Sequence[Sequence[Tensor]]) -> np.ndarray:
     offsets = [offset for run in runs for offset in run]
-    gradients = iter(torch.autograd.grad(value.sum(), offsets, allow_unused=True))
+    gradients = iter(torch.autograd.grad(value.sum(), offsets, allow_unused=True, retain_graph=True))
     total: np.ndarray = np.zeros(1)
     for run in runs:
         parts = [torch.zeros(len(o)) if (g := next(gradients)) is None else _step_norms(g) for o in run]
@@ -182,22 +194,26 @@ def _step_norms(gradient: Tensor) -> Tensor:
     return gradient.detach().double().flatten(1).norm(dim=1).cpu()
 
 
-def _input_norms(model: Callable[..., Any], batch: Any, loss: Loss | None, time: int) -> np.ndarray:
-    inputs = inputs_of(batch)
-    if not isinstance(inputs, Tensor):
-        raise TypeError(message("batch", "hold a tensor of inputs", type(inputs).__name__))
-    if inputs.is_floating_point():
-        x = inputs.detach().clone().requires_grad_()
+def _input_norms(subject: Subject, loss: Loss | None) -> np.ndarray:
+    """Norm of dL/dx_t, or of dL/d embedding for tokens, over rows and features."""
+    if subject.is_tokens:
+        with watched_embeddings(subject.model, subject.inputs) as offsets:
+            values = _losses(subject, loss, subject.run(subject.inputs))
+    else:
+        x = subject.inputs.clone().requires_grad_()
         offsets = Offsets()
         offsets.by_owner[0] = [x]
-        value = _loss(loss, model(x), batch, time)
-    else:
-        with watched_embeddings(model) as offsets:
-            value = _loss(loss, model(inputs), batch, time)
-    if not offsets.all() or not value.requires_grad:
+        values = _losses(subject, loss, subject.run(x))
+    if not offsets.all() or not values[0].requires_grad:
         hint = "Pass float inputs, or a model with nn.Embedding"
         raise ValueError(message("model", "depend on its input through something with a gradient", "nothing", hint))
-    gradients = torch.autograd.grad(value.sum(), offsets.all(), allow_unused=True)
-    place = min(time, inputs.dim() - 1)
-    found = [_step_norms(g.movedim(place, 0).unsqueeze(-1)).numpy() for g in gradients if g is not None]
-    return np.sqrt(np.sum(np.square(found), axis=0)) if found else np.zeros(inputs.shape[place])
+    return _felt([_offset_norms(value, offsets.all(), subject.layout) for value in values])
+
+
+def _offset_norms(value: Tensor, offsets: Sequence[Tensor], layout: Layout) -> np.ndarray:
+    gradients = torch.autograd.grad(value.sum(), offsets, allow_unused=True, retain_graph=True)
+    total = np.zeros(layout.steps)
+    for gradient in gradients:
+        if gradient is not None:
+            total = np.hypot(total, _step_norms(gradient.movedim(layout.time, 0).unsqueeze(-1)).numpy())
+    return total

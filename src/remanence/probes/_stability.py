@@ -10,14 +10,15 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from remanence._validate import message, real
+from remanence._validate import real
 from remanence.figures import Axis, Curve, Figure, log_axis
 from remanence.ops import ScanSpec, Weights
 
-from ._observe import CELLS, inputs_of, is_batch_first, modules, torch_spec, torch_weights, untouched
+from ._observe import CELLS, modules, torch_spec, torch_weights
 from ._reach import gradient_reach
 from ._result import ProbeResult
-from ._truncation import truncation_gap
+from ._subject import Subject, subject_of
+from ._truncation import last_output, output_gap
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +74,12 @@ class Stability(ProbeResult):
 
 
 def stability(
-    model: Callable[..., Any], batch: Any, *, epsilon: float = 1e-3, batch_first: bool | None = None
+    model: Callable[..., Any],
+    batch: Any,
+    *,
+    epsilon: float = 1e-3,
+    batch_first: bool | None = None,
+    training: bool = False,
 ) -> Stability:
     """Certifies the contraction where the weights allow it, and estimates it along a run where they do not.
 
@@ -82,31 +88,69 @@ def stability(
             of this library or of torch; otherwise from :func:`gradient_reach`.
         batch: a typical input, ``(T, B, ...)``.
         epsilon: how far outputs may be off for the windows.
-        batch_first: whether time is the second dimension; ``None`` asks the model's layers.
+        batch_first: whether time is the second dimension; ``None`` asks the model, and measures where it does not say.
+        training: whether to keep training mode, with its dropout; by default the model is in evaluation mode meanwhile.
 
     Example:
         >>> stability(torch.nn.LSTM(2, 4), torch.randn(60, 2, 2)).method
         'jacobians'
     """
     real("epsilon", epsilon, above=0)
-    inputs = inputs_of(batch)
-    time = 1 if is_batch_first(model, batch_first) else 0
-    if not isinstance(inputs, Tensor):
-        raise TypeError(message("batch", "hold a tensor of inputs", type(inputs).__name__))
-    length = inputs.shape[time]
-    with untouched(model):
-        recurrence = _recurrence(model)
-        contraction, bound = _certified(model, recurrence)
-        if recurrence is not None and inputs.dim() == 3:
-            exponent = lyapunov_exponent(*recurrence, inputs.transpose(0, 1) if time else inputs)
-            method: Literal["jacobians", "gradients"] = "jacobians"
-        else:
-            decay = gradient_reach(model, batch, batch_first=batch_first).decay
-            exponent, method = (-math.inf if decay is None else decay.change / max(length - 2, 1)), "gradients"
-        ks = sorted({min(length, round(1.3**i)) for i in range(60)})
-        measured = truncation_gap(model, inputs, ks, batch_first=batch_first).sufficient(epsilon)
+    subject = subject_of(model, batch, batch_first=batch_first, training=training)
+    with subject.untouched():
+        contraction, bound = _certified(model, _recurrence(model))
+        exponent, method = _exponent(subject)
+        measured = _measured_window(subject, epsilon) if subject.layout.any_length else None
     by_lemma = None if contraction is None else _window(contraction, bound, epsilon)
     return Stability(contraction, exponent, method, epsilon, by_lemma, measured)
+
+
+def _exponent(subject: Subject) -> tuple[float, Literal["jacobians", "gradients"]]:
+    """The largest exponent, and what it comes from."""
+    recurrence = _recurrence(subject.model)
+    inputs = None if recurrence is None else _layer_inputs(subject, recurrence.layer)
+    if recurrence is not None and inputs is not None:
+        return lyapunov_exponent(recurrence.spec, recurrence.weights, inputs), "jacobians"
+    decay = gradient_reach(subject.model, subject).decay
+    if decay is None:
+        return -math.inf, "gradients"
+    return decay.change / max(subject.layout.steps - 2, 1), "gradients"
+
+
+def _layer_inputs(subject: Subject, layer: Any) -> Tensor | None:
+    """What a layer inside the model is given, ``(T, B, input_size)``; ``None`` unless it is one tensor in one call."""
+    seen: list[Any] = []
+    hook = layer.register_forward_pre_hook(lambda part, args: seen.append(args[0] if args else None))
+    try:
+        with torch.no_grad():
+            subject.run(subject.inputs)
+    finally:
+        hook.remove()
+    if len(seen) != 1 or not isinstance(seen[0], Tensor):
+        return None
+    inputs = seen[0]
+    if inputs.dim() == 2:
+        return inputs.unsqueeze(1)
+    return inputs.transpose(0, 1) if layer.batch_first else inputs
+
+
+def _measured_window(subject: Subject, epsilon: float) -> int | None:
+    """The least of some windows from which on all last outputs stay within epsilon; ``None`` if none does."""
+    length = subject.layout.steps
+    windows = sorted({min(length, round(1.3**power)) for power in range(60)})
+    enough = None
+    with torch.no_grad():
+        whole = _last(subject, length)
+        for k in reversed(windows):
+            if not output_gap(whole, _last(subject, k)) <= epsilon:  # a gap that is not a number is none to rely on
+                break
+            enough = k
+    return enough
+
+
+def _last(subject: Subject, k: int) -> Tensor:
+    """The output after the last k steps: ``(1, B, C)``."""
+    return last_output(subject, subject.layout.steps, k).reshape(1, subject.layout.rows, -1)
 
 
 def _window(contraction: float, bound: float, epsilon: float) -> int:
@@ -116,21 +160,30 @@ def _window(contraction: float, bound: float, epsilon: float) -> int:
     return 1 if contraction == 0 else math.ceil(math.log(bound / epsilon) / -math.log(contraction) - 1e-12)
 
 
-def _recurrence(model: Any) -> tuple[ScanSpec, Weights] | None:
-    """Kind and weights of the model's only recurrent layer, if it has no memory and runs forward."""
-    parts = modules(model)
-    layers = [p for p in parts if type(p) in CELLS or isinstance(getattr(p, "spec", None), ScanSpec)]
+@dataclasses.dataclass(frozen=True)
+class _Recurrence:
+    """A recurrent layer, as a kind of scan and its weights."""
+
+    layer: Any
+    spec: ScanSpec
+    weights: Weights
+
+
+def _recurrence(model: Any) -> _Recurrence | None:
+    """The model's only recurrent layer, if it has no memory and runs forward."""
+    layers = [p for p in modules(model) if type(p) in CELLS or isinstance(getattr(p, "spec", None), ScanSpec)]
     if len(layers) != 1:
         return None
     layer: Any = layers[0]
     if layer.num_layers != 1 or layer.bidirectional or getattr(layer, "proj_size", 0):
         return None
-    spec = torch_spec(layer) if isinstance(layer, nn.RNNBase) else layer.spec
-    weights = torch_weights(layer) if isinstance(layer, nn.RNNBase) else layer.weights()
-    return None if spec.has_memory else (spec, weights)
+    foreign = isinstance(layer, nn.RNNBase)
+    spec = torch_spec(layer) if foreign else layer.spec
+    weights = torch_weights(layer) if foreign else layer.weights()
+    return None if spec.has_memory else _Recurrence(layer, spec, weights)
 
 
-def _certified(model: Any, recurrence: tuple[ScanSpec, Weights] | None) -> tuple[float | None, float]:
+def _certified(model: Any, recurrence: _Recurrence | None) -> tuple[float | None, float]:
     """A proved factor below 1 and a bound on the states, from the layer's certificate or a spectral norm."""
     certificate = getattr(model, "certificate", None)
     if callable(certificate):
@@ -140,10 +193,11 @@ def _certified(model: Any, recurrence: tuple[ScanSpec, Weights] | None) -> tuple
             return None, math.inf
         cells = [layer.cell_bound or 1.0 for layer in found.layers]
         return found.factor, max(cells) * math.sqrt(getattr(model, "hidden_size", 1))
-    if recurrence is None or recurrence[0].cell.name != "rnn" or recurrence[0].nonlinearity != "tanh":
+    if recurrence is None or recurrence.spec.cell.name != "rnn" or recurrence.spec.nonlinearity != "tanh":
         return None, math.inf
-    norm = float(torch.linalg.matrix_norm(recurrence[1].hh.detach().double(), 2))
-    return (norm, math.sqrt(recurrence[1].hh.shape[0])) if norm < 1 else (None, math.inf)
+    recurrent = recurrence.weights.hh.detach().double()
+    norm = float(torch.linalg.matrix_norm(recurrent, 2))
+    return (norm, math.sqrt(len(recurrent))) if norm < 1 else (None, math.inf)
 
 
 def lyapunov_exponent(spec: ScanSpec, weights: Weights, x: Tensor) -> float:

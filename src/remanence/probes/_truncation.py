@@ -14,8 +14,9 @@ from torch import Tensor
 from remanence._validate import message, positive_int
 from remanence.figures import Curve, Figure, length_axis, log_axis
 
-from ._observe import inputs_of, is_batch_first, modules, output_of, untouched
+from ._observe import modules
 from ._result import ProbeResult
+from ._subject import Subject, subject_of
 
 MOST = 700.0
 """Greatest exponent that a float bears."""
@@ -81,18 +82,25 @@ def truncation_gap(
     *,
     ends: int = 1,
     batch_first: bool | None = None,
+    training: bool = False,
 ) -> TruncationGap:
     """Runs a model on whole sequences and on their last k steps, from its empty state, and compares.
 
     Args:
-        model: any callable on sequences that starts empty.
+        model: any callable on sequences that starts empty. One that returns a single output for a row is compared on
+            that output.
         batch: inputs ``(T, B, ...)``, or ``(inputs, targets)`` with targets ``(T, B, ...)``, or a batch with both.
+            Targets without a dimension of time are those of the last step.
         ks: windows, rising.
         loss: ``loss(output_t, target_t)`` of one step, ``target_t`` None without targets; ``None`` takes the mean
             square of the output. For language models give the cross entropy: the curve is then loss against context
             length.
         ends: at how many last steps of the sequences windows end.
-        batch_first: whether time is the second dimension; ``None`` asks the model's layers.
+        batch_first: whether time is the second dimension; ``None`` asks the model, and measures where it does not say.
+        training: whether to keep training mode, with its dropout; by default the model is in evaluation mode meanwhile.
+
+    Raises:
+        ValueError: If the model runs on sequences of one length only.
 
     Example:
         >>> truncation_gap(torch.nn.GRU(2, 4), torch.randn(20, 3, 2), ks=[2, 8]).ks
@@ -102,48 +110,95 @@ def truncation_gap(
     if not windows or windows != sorted(windows):
         raise ValueError(message("ks", "be windows in rising order", repr(list(ks))))
     positive_int("ends", ends)
-    time = 1 if is_batch_first(model, batch_first) else 0
-    inputs, targets = inputs_of(batch).detach(), _targets_of(batch)
-    length = inputs.shape[time]
-    with untouched(model), torch.enable_grad():
-        places = range(max(1, length - ends + 1), length + 1)
-        whole = _runs(model, inputs, targets, loss, time, places, length)
-        rows = [_compare(whole, _runs(model, inputs, targets, loss, time, places, k)) for k in windows]
-    outputs, losses, gradients = zip(*rows, strict=True)
-    return TruncationGap(tuple(windows), outputs, losses, whole[1], gradients)
+    subject = subject_of(model, batch, batch_first=batch_first, training=training)
+    length = subject.layout.steps
+    require_any_length(subject)
+    places = range(max(1, length - ends + 1), length + 1)
+    targets = _targets_of(subject.batch)
+    with subject.untouched(), torch.enable_grad():
+        whole = _run_windows(subject, targets, loss, places, length)
+        parts = [_run_windows(subject, targets, loss, places, k) for k in windows]
+    return TruncationGap(
+        ks=tuple(windows),
+        output=tuple(output_gap(whole.outputs, part.outputs) for part in parts),
+        loss=tuple(part.loss for part in parts),
+        full_loss=whole.loss,
+        gradient=tuple(_gradient_gap(whole.gradients, part.gradients) for part in parts),
+    )
+
+
+def require_any_length(subject: Subject) -> None:
+    """Refuses a model that does not run on a shorter sequence."""
+    if not subject.layout.any_length:
+        expected = "run on sequences of any length to be cut to windows"
+        raise ValueError(message("model", expected, f"one that runs on {subject.layout.steps} steps only"))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Windows:
+    """What a model gives at the last steps of windows of one length."""
+
+    outputs: Tensor
+    """``(ends, B, C)``."""
+    loss: float
+    gradients: list[Tensor]
+    """Of the loss by the parameters."""
 
 
 def _targets_of(batch: Any) -> Tensor | None:
     if hasattr(batch, "targets"):
         return batch.targets
-    return batch[1] if isinstance(batch, tuple | list) and len(batch) > 1 and isinstance(batch[1], Tensor) else None
+    if isinstance(batch, tuple | list) and len(batch) > 1 and isinstance(batch[1], Tensor):
+        return batch[1]
+    return None
 
 
-def _runs(
-    model: Callable[..., Any],
-    inputs: Tensor,
-    targets: Tensor | None,
-    loss: StepLoss | None,
-    time: int,
-    places: range,
-    k: int,
-) -> tuple[Tensor, float, list[Tensor]]:
-    """Last outputs of all windows ``(ends, B, ...)``, mean loss, and the parameters' gradients of it."""
-    outputs, losses = [], []
+def _target_at(subject: Subject, targets: Tensor | None, step: int) -> Tensor | None:
+    layout = subject.layout
+    if targets is None:
+        return None
+    along_time = targets.dim() > layout.time and targets.shape[layout.time] == layout.steps
+    if along_time and layout.output_time is not None:
+        return targets.select(layout.time, step)
+    return targets
+
+
+def _run_windows(subject: Subject, targets: Tensor | None, loss: StepLoss | None, places: range, k: int) -> _Windows:
+    outputs = []
+    losses = []
     for end in places:
-        start = max(0, end - k)
-        output = output_of(model(inputs.narrow(time, start, end - start))).select(time, -1)
-        target = None if targets is None else targets.select(time, end - 1)
+        output = last_output(subject, end, k)
+        target = _target_at(subject, targets, end - 1)
         losses.append(output.square().mean() if loss is None else loss(output, target))
-        outputs.append(output.detach())
+        outputs.append(output.detach().reshape(subject.layout.rows, -1))
     value = torch.stack(losses).mean()
+    return _Windows(torch.stack(outputs), float(value.detach()), _parameter_gradients(subject.model, value))
+
+
+def last_output(subject: Subject, end: int, k: int) -> Tensor:
+    """The output at the end of a window of k steps, or of as many as there are: ``(B, ...)``."""
+    window = subject.window(max(0, end - k), end)
+    return subject.last(subject.output(window))
+
+
+def _parameter_gradients(model: Any, value: Tensor) -> list[Tensor]:
     leaves = [p for part in modules(model) for p in part.parameters(recurse=False) if p.requires_grad]
-    found = torch.autograd.grad(value, leaves, allow_unused=True) if leaves and value.requires_grad else ()
-    return torch.stack(outputs), float(value.detach()), [torch.zeros(1) if g is None else g for g in found]
+    if not leaves or not value.requires_grad:
+        return []
+    found = torch.autograd.grad(value, leaves, allow_unused=True)
+    return [torch.zeros(1) if gradient is None else gradient for gradient in found]
 
 
-def _compare(whole: Any, truncated: Any) -> tuple[float, float, float]:
-    output = float((whole[0] - truncated[0]).flatten(2).norm(dim=2).max())
-    size = sum(float(g.double().square().sum()) for g in whole[2]) ** 0.5
-    apart = sum(float((a - b).double().square().sum()) for a, b in zip(whole[2], truncated[2], strict=True)) ** 0.5
-    return output, truncated[1], apart / size if size else apart
+def output_gap(whole: Tensor, part: Tensor) -> float:
+    """Greatest norm of a difference between outputs ``(ends, B, C)``."""
+    return float((whole - part).norm(dim=2).max())
+
+
+def _gradient_gap(whole: list[Tensor], part: list[Tensor]) -> float:
+    size = _norm(whole)
+    apart = _norm([a - b for a, b in zip(whole, part, strict=True)])
+    return apart / size if size else apart
+
+
+def _norm(tensors: list[Tensor]) -> float:
+    return math.sqrt(sum(float(tensor.double().square().sum()) for tensor in tensors))

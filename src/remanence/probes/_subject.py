@@ -1,0 +1,239 @@
+"""A model beside one batch: what goes in, how to run it on a part of that, and which part of the output is the last."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
+
+from remanence._validate import message
+
+from ._layout import Layout, read_layout
+from ._observe import modules, untouched
+
+INPUT_NAMES = ("input_ids", "inputs_embeds", "tokens", "inputs", "input", "x", "src", "observations")
+"""Keys under which a dictionary holds its sequence, the likeliest first."""
+OUTPUT_NAMES = ("logits", "last_hidden_state", "outputs", "output", "prediction")
+"""Names under which a model may return its output."""
+STATE_NAMES = ("past_key_values", "state", "states", "hidden", "cache_params", "mems")
+"""Names under which a model may return what the next call needs."""
+
+
+class Subject:
+    """A model, the sequences it is measured on, and the layout in which both are read.
+
+    Args:
+        model: any callable on sequences.
+        batch: a tensor, a dictionary, a tuple that starts with either, or anything with ``inputs``.
+        batch_first: whether time is the second dimension; ``None`` asks the model, and measures where it does not say.
+        training: whether to keep the modes of the model's modules; by default all are in evaluation mode meanwhile.
+
+    Example:
+        >>> subject = Subject(torch.nn.LSTM(3, 4), torch.randn(9, 2, 3))
+        >>> subject.layout.sizes
+        'T = 9 steps, B = 2 rows'
+        >>> subject.last(subject.output(subject.inputs)).shape
+        torch.Size([2, 4])
+    """
+
+    def __init__(
+        self, model: Callable[..., Any], batch: Any, *, batch_first: bool | None = None, training: bool = False
+    ) -> None:
+        self.model = model
+        self.batch = batch
+        self.training = training
+        self._given = _given(batch)
+        self._name = _name(self._given)
+        self._whole = _sequence(self._given, self._name).detach()
+        self.inputs: Tensor = self._whole
+        self._by_keyword = self._name is not None and _takes_keywords(model, self._given)
+        self._attributes = [(part, _plain_attributes(part)) for part in modules(model)]
+        self._batch_first = batch_first
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """The layout, read when it is first asked for: that may take some runs of the model."""
+        with self.untouched(), torch.no_grad():
+            return read_layout(self.model, self._repeatable, self.inputs, self._batch_first)
+
+    @contextmanager
+    def untouched(self) -> Iterator[None]:
+        """Inside, the model is in the mode that was asked for; everything is put back afterwards."""
+        with untouched(self.model, training=self.training):
+            try:
+                yield
+            finally:
+                self._put_back()
+
+    def run(self, inputs: Tensor, **options: Any) -> Any:
+        """What the model returns for other inputs, from the state in which it was found."""
+        self._put_back()
+        if self._name is None:
+            return self.model(inputs, **options)
+        given = self._cut_beside(inputs)
+        if self._by_keyword:
+            return self.model(**given, **options)
+        return self.model(given, **options)
+
+    def output(self, inputs: Tensor) -> Tensor:
+        """The output for other inputs, in the model's own layout."""
+        return output_of(self.run(inputs))
+
+    def last(self, output: Tensor) -> Tensor:
+        """The output at the last step, or the only one: ``(B, ...)``."""
+        if self.layout.output_time is None:
+            return output
+        return output.select(self.layout.output_time, -1)
+
+    def window(self, start: int, stop: int) -> Tensor:
+        """The inputs of some steps."""
+        return self.inputs.narrow(self.layout.time, start, stop - start)
+
+    def at_length(self, length: int) -> Subject:
+        """The same with its inputs repeated or cut along time; the batch that a loss sees is these inputs."""
+        time = self.layout.time
+        repeats = -(-length // self.layout.steps)
+        other = copy.copy(self)
+        other.inputs = torch.cat([self.inputs] * repeats, dim=time).narrow(time, 0, length)
+        other.batch = other.inputs
+        vars(other)["layout"] = dataclasses.replace(self.layout, steps=length)
+        return other
+
+    @property
+    def is_tokens(self) -> bool:
+        """Whether the inputs are integers."""
+        return not (self.inputs.is_floating_point() or self.inputs.is_complex())
+
+    def _repeatable(self, inputs: Tensor) -> Tensor:
+        torch.manual_seed(0)
+        return self.output(inputs)
+
+    def _put_back(self) -> None:
+        """A model that keeps a state on itself starts every run from the one in which it was found."""
+        for part, kept in self._attributes:
+            for name in _plain_attributes(part).keys() - kept.keys():
+                delattr(part, name)
+            for name, value in kept.items():
+                if vars(part).get(name) is not value:
+                    setattr(part, name, value)
+
+    def _cut_beside(self, inputs: Tensor) -> dict[str, Any]:
+        """The dictionary with other inputs; tensors that run along time beside them are cut alike."""
+        given = dict(self._given)
+        for name, value in given.items():
+            if isinstance(value, Tensor) and name != self._name and value.shape[:2] == self._whole.shape[:2]:
+                given[name] = _resized(value, self._whole, inputs)
+        given[self._name] = inputs
+        return given
+
+
+def subject_of(
+    model: Callable[..., Any], batch: Any, *, batch_first: bool | None = None, training: bool = False
+) -> Subject:
+    """The subject that was made before, or a new one, its layout read before anything is measured."""
+    if isinstance(batch, Subject):
+        return batch
+    subject = Subject(model, batch, batch_first=batch_first, training=training)
+    assert subject.layout is not None  # read now, while nothing watches the model
+    return subject
+
+
+def output_of(result: Any) -> Tensor:
+    """The output: the result itself, ``.logits`` or the like, or the first of a tuple, as recurrent layers return it.
+
+    Example:
+        >>> output_of({"logits": torch.zeros(2), "loss": torch.zeros(())}).shape
+        torch.Size([2])
+    """
+    if isinstance(result, Tensor):
+        return result
+    for name in OUTPUT_NAMES:
+        if isinstance(found := _named(result, name), Tensor):
+            return found
+    if isinstance(result, tuple | list) and result and isinstance(result[0], Tensor):
+        return result[0]
+    expected = f"return a tensor, a tuple that starts with one, or one named {', '.join(OUTPUT_NAMES)}"
+    raise TypeError(message("model", expected, type(result).__name__, "Wrap it in a function"))
+
+
+def state_of(result: Any) -> Any:
+    """What a result hands over to the next call: the rest of a tuple, or the state of a language model."""
+    if isinstance(result, Tensor):
+        return ()
+    named = [found for name in STATE_NAMES if (found := _named(result, name)) is not None]
+    if named or not isinstance(result, tuple):
+        return named
+    return result[1:]
+
+
+def _named(result: Any, name: str) -> Any:
+    if isinstance(result, Mapping):
+        return result.get(name)
+    return getattr(result, name, None)
+
+
+def _given(batch: Any) -> Any:
+    """What the model is given of a batch: a tensor or a dictionary."""
+    if isinstance(batch, Tensor | Mapping):
+        return batch
+    if isinstance(batch, PackedSequence):
+        hint = "Pass a padded tensor, or one sequence"
+        raise TypeError(message("batch", "hold a tensor of inputs", type(batch).__name__, hint))
+    if hasattr(batch, "inputs"):
+        return _given(batch.inputs)
+    if isinstance(batch, tuple | list) and batch:
+        return _given(batch[0])
+    expected = "be a tensor, a dictionary of tensors, a tuple that starts with one, or have `inputs`"
+    raise TypeError(message("batch", expected, type(batch).__name__))
+
+
+def _name(given: Any) -> str | None:
+    """The key under which a dictionary holds its sequence; ``None`` for a tensor."""
+    if isinstance(given, Tensor):
+        return None
+    tensors = [name for name, value in given.items() if isinstance(value, Tensor)]
+    known = [name for name in INPUT_NAMES if name in tensors]
+    if known:
+        return known[0]
+    if len(tensors) != 1:
+        expected = f"hold one tensor, or one named {', '.join(INPUT_NAMES)}"
+        raise ValueError(message("batch", expected, f"the keys {', '.join(map(str, given)) or 'none'}"))
+    return tensors[0]
+
+
+def _sequence(given: Any, name: str | None) -> Tensor:
+    return given if name is None else given[name]
+
+
+def _takes_keywords(model: Callable[..., Any], given: Mapping[str, Any]) -> bool:
+    """Whether a dictionary's keys are names of the model's arguments."""
+    try:
+        names = inspect.signature(getattr(model, "forward", model)).parameters
+    except (TypeError, ValueError):
+        return False
+    return all(key in names for key in given)
+
+
+def _resized(value: Tensor, whole: Tensor, part: Tensor) -> Tensor:
+    """A tensor beside the inputs, cut to the sizes of a part of them."""
+    for dim in range(2):
+        if part.shape[dim] <= whole.shape[dim]:
+            value = value.narrow(dim, whole.shape[dim] - part.shape[dim], part.shape[dim])
+        else:
+            repeats = -(-part.shape[dim] // whole.shape[dim])
+            value = torch.cat([value] * repeats, dim=dim).narrow(dim, 0, part.shape[dim])
+    return value
+
+
+def _plain_attributes(part: torch.nn.Module) -> dict[str, Any]:
+    """What a module keeps on itself beside parameters, buffers, modules and its mode."""
+    hidden = ("training", "forward")
+    return {name: value for name, value in vars(part).items() if not name.startswith("_") and name not in hidden}

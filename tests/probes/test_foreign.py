@@ -1,0 +1,178 @@
+"""Every probe is right on the models that people own, from Python."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from remanence import probes
+from remanence.probes._subject import Subject
+from remanence.testing import assert_agrees
+
+sys.path.insert(0, str(Path(__file__).parent))
+import foreign
+
+STEPS = 20
+ROWS = 3
+HAS_TRANSFORMERS = importlib.util.find_spec("transformers") is not None
+
+
+def numbers(*shape):
+    return lambda: torch.randn(shape, generator=torch.Generator().manual_seed(0))
+
+
+def tokens():
+    return torch.randint(foreign.VOCABULARY, (ROWS, STEPS), generator=torch.Generator().manual_seed(0))
+
+
+def dictionary():
+    return {"x": numbers(ROWS, STEPS, foreign.WIDTH)(), "mask": torch.ones(ROWS, STEPS)}
+
+
+TIME_FIRST = numbers(STEPS, ROWS, foreign.WIDTH)
+BATCH_FIRST = numbers(ROWS, STEPS, foreign.WIDTH)
+MODELS = {
+    "LSTM classifier": (foreign.Classifier, TIME_FIRST),
+    "transposing": (foreign.Transposing, BATCH_FIRST),
+    "GRU on tokens": (foreign.TokenModel, tokens),
+    "TransformerEncoder": (foreign.encoder, BATCH_FIRST),
+    "TCN, features second": (foreign.Convolutions, numbers(ROWS, foreign.WIDTH, STEPS)),
+    "TCN, batch first": (foreign.BatchFirstConvolutions, BATCH_FIRST),
+    "bidirectional": (foreign.both_ways, TIME_FIRST),
+    "stateful": (foreign.Stateful, TIME_FIRST),
+    "dictionary": (foreign.FromDictionary, dictionary),
+    "GPT-2": (foreign.gpt2, tokens),
+    "Llama": (foreign.llama, tokens),
+}
+PROBES = {
+    "gradient_reach": probes.gradient_reach,
+    "attention_map": probes.attention_map,
+    "stability": probes.stability,
+    "truncation_gap": lambda model, batch: probes.truncation_gap(model, batch, [1, 4, STEPS]),
+    "cost": lambda model, batch: probes.cost(model, [5, 10, 20], batch, repeats=1),
+    "tradeoff": lambda model, batch: probes.tradeoff({"it": model}, [5, 10], batch),
+}
+
+
+@pytest.fixture(params=sorted(MODELS))
+def subject(request, require_or_skip):
+    if request.param in ("GPT-2", "Llama") and not HAS_TRANSFORMERS:
+        require_or_skip("transformers", "transformers is not installed: pip install 'remanence[hf]'")
+    make, batch = MODELS[request.param]
+    return make(), batch()
+
+
+@pytest.mark.parametrize("probe", sorted(PROBES))
+def test_every_probe_runs_on_every_model(probe, subject):
+    model, batch = subject
+    assert PROBES[probe](model, batch).verdict
+
+
+def test_the_layout_is_read_right_without_being_told(subject):
+    model, batch = subject
+    layout = Subject(model, batch).layout
+    assert (layout.steps, layout.rows) == (STEPS, ROWS)
+    assert f"read as T = {STEPS} steps, B = {ROWS} rows" in str(layout)
+
+
+def test_the_last_step_is_felt_most_and_some_before_it_too(subject):
+    model, batch = subject
+    reach = probes.gradient_reach(model, batch)
+    assert len(reach.distance) == STEPS
+    assert reach.horizon >= foreign.Convolutions.reach
+
+
+def test_nothing_is_missing_in_the_full_window(subject):
+    model, batch = subject
+    gap = probes.truncation_gap(model.train(), batch, [1, STEPS])
+    assert gap.output[-1] == 0
+    assert gap.output[0] > 0
+    assert all(part.training for part in model.modules())
+
+
+def test_a_vector_for_each_row_is_the_output_of_the_last_step():
+    model = foreign.Classifier()
+
+    def by_step(x):
+        return model.head(model.core(x)[0])
+
+    x = TIME_FIRST()
+    whole = probes.gradient_reach(by_step, x, through="inputs")
+    assert_agrees(probes.gradient_reach(model, x, through="inputs").log_norm, whole.log_norm, torch.float32)
+    windows = [1, 3, 9]
+    assert_agrees(
+        probes.truncation_gap(model, x, windows).output,
+        probes.truncation_gap(by_step, x, windows).output,
+        torch.float32,
+    )
+
+
+def test_a_model_that_transposes_inside_gives_what_its_layer_gives():
+    model = foreign.Transposing()
+    x = BATCH_FIRST()
+    inner = probes.gradient_reach(model.core, x.transpose(0, 1))
+    assert_agrees(probes.gradient_reach(model, x).log_norm, inner.log_norm, torch.float32)
+    assert_agrees(probes.stability(model, x).lyapunov, probes.stability(model.core, x.transpose(0, 1)).lyapunov)
+
+
+def test_a_convolution_reaches_what_its_kernels_span():
+    for make, batch in (MODELS["TCN, features second"], MODELS["TCN, batch first"]):
+        assert probes.gradient_reach(make(), batch()).horizon == foreign.Convolutions.reach
+
+
+def test_a_state_on_the_model_is_as_it_was():
+    model = foreign.Stateful()
+    x = TIME_FIRST()
+    fresh = probes.gradient_reach(model, x)
+    assert model.h is None
+    assert_agrees(fresh.log_norm, probes.gradient_reach(model.core, x).log_norm, torch.float32)
+
+
+def test_dropout_is_off_unless_training_is_asked_for():
+    model = foreign.TokenModel()
+    quiet = probes.truncation_gap(model, tokens(), [STEPS])
+    loud = probes.truncation_gap(model, tokens(), [STEPS], training=True)
+    assert quiet.output == (0.0,)
+    assert loud.output[0] > 0
+
+
+def test_modes_come_back_for_each_module():
+    model = foreign.TokenModel()
+    model.dropout.eval()
+    before = [part.training for part in model.modules()]
+    probes.gradient_reach(model, tokens())
+    assert [part.training for part in model.modules()] == before
+
+
+def test_two_readings_are_refused_by_name():
+    pattern = r"T = 6 steps of B = 4 rows, or batch first: T = 4 of B = 6\. Pass True or False"
+    with pytest.raises(ValueError, match=pattern):
+        probes.gradient_reach(nn.Linear(3, 2), torch.randn(6, 4, 3))
+    assert len(probes.gradient_reach(nn.Linear(3, 2), torch.randn(6, 4, 3), batch_first=True).distance) == 4
+
+
+def test_equal_sizes_are_told_apart_by_what_a_change_reaches():
+    square = torch.randn(6, 6, foreign.WIDTH)
+    assert Subject(foreign.Transposing(), square).layout.time == 1
+    assert Subject(foreign.Classifier(), square).layout.time == 0
+
+
+def test_one_length_only_is_said():
+    class Fixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.mix = nn.Linear(STEPS, STEPS)
+
+        def forward(self, x):
+            return self.mix(x.transpose(1, 2)).transpose(1, 2)
+
+    with pytest.raises(ValueError, match="runs on 20 steps only"):
+        probes.truncation_gap(Fixed(), BATCH_FIRST(), [1, 2], batch_first=True)
+
+
+def test_a_dictionary_without_a_known_name_says_which_keys_it_has():
+    with pytest.raises(ValueError, match="the keys left, right"):
+        probes.gradient_reach(lambda batch: batch["left"], {"left": torch.randn(4, 1, 2), "right": torch.randn(4, 1)})
