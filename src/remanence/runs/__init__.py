@@ -19,6 +19,18 @@ from remanence.runs._imports import import_all
 from remanence.runs._manifest import changed_facts, make_manifest
 from remanence.runs._metrics import MetricsFile, NoEvents, TensorBoard, read_lines
 from remanence.runs._random import isolated, random_states, seed_all, seed_torch, set_random_states
+from remanence.runs._result import (
+    NewerVersionError,
+    Result,
+    ResultError,
+    UnknownKindError,
+    check_version,
+    read_result,
+    result_from,
+    result_kinds,
+    tag,
+    write_result,
+)
 from remanence.runs._run import Run, list_runs
 from remanence.runs._signals import StopRequest, stop_requests
 from remanence.runs._states import bits_equal, detach, map_tensors, register_state
@@ -30,6 +42,16 @@ __all__ = [
     "History",
     "Measurement",
     "Growth",
+    "Result",
+    "read_result",
+    "write_result",
+    "result_from",
+    "result_kinds",
+    "tag",
+    "check_version",
+    "ResultError",
+    "UnknownKindError",
+    "NewerVersionError",
     "MetricsFile",
     "read_lines",
     "TensorBoard",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from remanence._validate import positive_int
+from remanence.runs import Measurement
 from remanence.train._building import resolved
 from remanence.train._config import RunConfig
 from remanence.train._run import Run
@@ -172,22 +173,22 @@ def summarise(cells: Sequence[Cell]) -> list[dict[str, Any]]:
 
 
 def _row(cell: Cell) -> dict[str, Any]:
-    lines, config = cell.run.metrics.read(), cell.run.config
-    trained = next((line for line in reversed(lines) if line["kind"] == "train"), {})
-    judged = [line for line in lines if line["kind"] == "validation"]
-    grown = [line["length"] for line in lines if line["kind"] == "curriculum"]
+    history = cell.run.history
+    config = cell.run.config
+    trained = history.training[-1] if history.training else Measurement(0)
+    judged = history.last or trained
     return {
         "model": cell.model,
         "length": cell.length,
         "seed": cell.seed,
-        "training_length": grown[-1] if grown else config.curriculum.start or cell.length,
+        "training_length": history.length or config.curriculum.start or cell.length,
         "status": cell.run.status["status"],
-        "update": lines[-1]["update"] if lines else 0,
+        "update": history.update,
         "budget": config.budget.updates,
-        "loss": judged[-1]["loss"] if judged else trained.get("loss"),
-        "accuracy": judged[-1]["accuracy"] if judged else trained.get("accuracy"),
-        "best_accuracy": max((line["accuracy"] for line in judged), default=None),
-        "curve": [[line["update"], line["accuracy"]] for line in judged],
+        "loss": judged.loss,
+        "accuracy": judged.accuracy,
+        "best_accuracy": history.greatest("accuracy"),
+        "curve": [[update, accuracy] for update, accuracy in history.curve("accuracy")],
         "updates_per_second": trained.get("updates_per_second"),
         "seconds": trained.get("seconds"),
         "run": str(cell.run.folder),
