@@ -9,6 +9,7 @@ import numpy
 
 from remanence._validate import message
 from remanence.rl._actions import actions_of
+from remanence.rl._minigrid import see_quickly
 from remanence.rl._observations import Field, Observation, fields_of, read
 from remanence.tasks import Split, stream
 
@@ -44,6 +45,8 @@ def make_environment(name: str) -> Any:
         ) from error
     actions_of(environment.action_space)
     fields_of(environment.observation_space)
+    if name.startswith(MINIGRID):
+        see_quickly(environment)
     return environment
 
 
