@@ -7,10 +7,9 @@ from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
-from torch.nn import functional
-from torch.utils import _pytree
 
-from remanence.nn import _streaming
+from remanence.ops import states
+from remanence.ops.states import cat, register_state
 
 EMPTY = -1
 """Position of a slot that holds nothing."""
@@ -39,16 +38,15 @@ class CacheState(NamedTuple):
     step: Tensor
     """``(...)`` int64: steps since the row's start."""
 
-    nbytes = property(_streaming.state_nbytes)
-    detach = _streaming.state_detach
-    to = _streaming.state_to
-    select = _streaming.state_select
+    nbytes = property(states.nbytes)
+    detach = states.detach
+    to = states.to
+    select = states.select
 
     @staticmethod
     def cat(states: Sequence[CacheState]) -> CacheState:
         """Rows of several states beside each other; shorter caches are filled up with empty slots."""
-        slots = max(state.position.shape[2] for state in states)
-        return _streaming.state_cat([_fill_slots(state, slots - state.position.shape[2]) for state in states])
+        return cat(states, {"key": 0, "value": 0, "position": EMPTY})
 
 
 class RunningState(NamedTuple):
@@ -72,16 +70,16 @@ class RunningState(NamedTuple):
     step: Tensor
     """``(...)`` int64: steps since the row's start."""
 
-    nbytes = property(_streaming.state_nbytes)
-    detach = _streaming.state_detach
-    to = _streaming.state_to
-    select = _streaming.state_select
-    cat = staticmethod(_streaming.state_cat)
+    nbytes = property(states.nbytes)
+    detach = states.detach
+    to = states.to
+    select = states.select
+    cat = staticmethod(states.cat)
 
 
 AttentionState: TypeAlias = CacheState | RunningState
-for _kind in (CacheState, RunningState):  # so that exported programs can be saved
-    _pytree._register_namedtuple(_kind, serialized_type_name=f"remanence.nn.{_kind.__name__}")
+register_state(CacheState, "remanence.nn.CacheState")
+register_state(RunningState, "remanence.nn.RunningState")
 
 
 def count_steps(sequence: Tensor, padded: Tensor | None) -> Tensor | int:
@@ -157,9 +155,3 @@ def newest(cache: CacheState, slots: int) -> CacheState:
     index = cache.position.topk(slots, dim=2).indices
     key, value = (torch.take_along_dim(x, index[..., None, None], dim=2) for x in (cache.key, cache.value))
     return CacheState(key, value, cache.position.gather(2, index), cache.step)
-
-
-def _fill_slots(state: CacheState, missing: int) -> CacheState:
-    below = (0, 0, 0, 0, 0, missing)
-    position = functional.pad(state.position, (0, missing), value=EMPTY)
-    return CacheState(functional.pad(state.key, below), functional.pad(state.value, below), position, state.step)

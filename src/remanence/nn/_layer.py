@@ -8,17 +8,13 @@ from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
 
 from remanence import ops
 from remanence._validate import boolean, message, one_of, positive_int, probability
-from remanence.ops import Backend, Cell, Memory, State, Trace, Weights
-from remanence.ops._backend import BACKENDS
-from remanence.ops._spec import find_cell
+from remanence.ops import BACKENDS, Backend, Cell, Memory, State, Trace, Weights, find_cell
 from remanence.ops.reference import empty_state
-from remanence.ops.reference import scan as reference_scan
 
-from . import _sequence
+from ._call import call_layer, trace_layer
 from ._options import (
     check_cuts,
     check_forget_bias,
@@ -27,16 +23,15 @@ from ._options import (
     refuse_unknown,
     spell_out_options,
 )
-from ._packed import run_packed
+from ._sequence import SequenceInput
 from ._single_step import step_at_once
-from ._state_entry import check_field, stack_states, state_of_hx
+from ._state_entry import StateLike, enter_state
 from .cuts import Cuts
 from .init import RECURRENT_INITS, RecurrentInit, fill_recurrent_
 
 Bias = bool | Literal["single"]
 OPTIONAL_WEIGHTS = ("bias_ih", "bias_hh", "weight_query", "weight_key", "weight_score", "bias_modrelu")
 """Parameters that some layers lack, in the order of :class:`Weights`."""
-StateLike = State | Tensor | tuple[Tensor, Tensor] | None
 
 
 class RecurrentLayer(nn.Module):
@@ -138,9 +133,13 @@ class RecurrentLayer(nn.Module):
 
     def _suffixes(self) -> Iterator[tuple[int, str]]:
         """Layer number and name suffix of every layer and direction, in the order of the state."""
-        for layer in range(self.num_layers):
-            for reverse in ("", "_reverse")[: self.directions]:
-                yield layer, f"_l{layer}{reverse}"
+        for index in range(self.num_layers * self.directions):
+            yield index // self.directions, self.suffix(index)
+
+    def suffix(self, index: int) -> str:
+        """Name suffix of a layer and direction, counted as the state does: ``"_l0"``, ``"_l0_reverse"``, ..."""
+        layer, direction = divmod(index, self.directions)
+        return f"_l{layer}_reverse" if direction else f"_l{layer}"
 
     def parameter_shapes(self, layer: int) -> dict[str, tuple[int, ...]]:
         """Names (without suffix) and shapes of one layer's parameters, in torch's order."""
@@ -217,7 +216,7 @@ class RecurrentLayer(nn.Module):
     # ---- running ----------------------------------------------------------------------------------------------------
 
     def forward(
-        self, input: _sequence.SequenceInput, state: StateLike = None, *, reset: Tensor | None = None
+        self, input: SequenceInput, state: StateLike = None, *, reset: Tensor | None = None
     ) -> tuple[Any, State]:
         """Run over a sequence.
 
@@ -230,11 +229,7 @@ class RecurrentLayer(nn.Module):
         Returns:
             The output in the input's layout, ``(T, B, output_size)``, and the final state.
         """
-        packed = run_packed(self, input, state) if isinstance(input, PackedSequence) and reset is None else None
-        if packed is not None:
-            return packed
-        output, final, layout = self._run(input, state, reset, None)
-        return _sequence.leave(output, layout), final
+        return call_layer(self, input, state, reset)
 
     def step(self, input_t: Tensor, state: StateLike = None) -> tuple[Tensor, State]:
         """One step of a stream: the same numbers as the whole run.
@@ -260,9 +255,7 @@ class RecurrentLayer(nn.Module):
         return output.squeeze(time), after
 
     @torch.no_grad()
-    def trace(
-        self, input: _sequence.SequenceInput, state: StateLike = None, *, reset: Tensor | None = None
-    ) -> tuple[Trace, ...]:
+    def trace(self, input: SequenceInput, state: StateLike = None, *, reset: Tensor | None = None) -> tuple[Trace, ...]:
         """What every layer (and direction, in its own order of time) attended to, step by step; no gradient.
 
         Args:
@@ -273,65 +266,16 @@ class RecurrentLayer(nn.Module):
         Returns:
             One :class:`Trace` per layer and direction, ``(T, B, ...)`` in the input's layout.
         """
-        traces: list[Trace] = []
-        *_, layout = self._run(input, state, reset, traces)
-        return tuple(Trace(*(layout.outer(part) for part in trace)) for trace in traces)
+        return trace_layer(self, input, state, reset)
 
-    def _run(
-        self, input: _sequence.SequenceInput, state: StateLike, reset: Tensor | None, traces: list[Trace] | None
-    ) -> tuple[Tensor, State, _sequence.Layout]:
-        x, lengths, layout = _sequence.enter(input, self.input_size, self.batch_first, self._like())
-        length, batch = x.shape[:2]
-        reset = _sequence.enter_reset(reset, layout, length, batch, x.device)
-        given = self._enter_state(state, batch if layout.batched else None)
-        self._check_steps(given, length)
-        finals: list[State] = []
-        for layer in range(self.num_layers):
-            outputs = []
-            for direction in range(self.directions):
-                index = len(finals)
-                start = None if given is None else State(*(field[index] for field in given))
-                output, final = self._scan(x, start, index, direction == 1, reset, lengths, traces)
-                outputs.append(output)
-                finals.append(final)
-            x = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=-1)
-            if self.dropout and layer < self.num_layers - 1:
-                x = nn.functional.dropout(x, self.dropout, self.training)
-        final = stack_states(finals)
-        if not layout.batched:
-            final = State(*(field.squeeze(1) for field in final))
-        return x, final, layout
+    def cut_masks(self, x: Tensor, start: State | None, reset: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        """Where the gradient stops in one layer and direction: masks ``(T, B)`` for the paths through ``s`` and ``c``.
 
-    def _scan(
-        self,
-        x: Tensor,
-        start: State | None,
-        index: int,
-        backwards: bool,
-        reset: Tensor | None,
-        lengths: Tensor | None,
-        traces: list[Trace] | None,
-    ) -> tuple[Tensor, State]:
-        """One layer and direction; a backwards one sees every row reversed."""
-        if backwards:
-            x = ops.reverse_rows(x, lengths)
-            reset = None if reset is None else ops.reverse_reset(reset, lengths)
-        suffix = f"_l{index // self.directions}" + ("_reverse" if backwards else "")
-        cut_h, cut_c = self._cut_masks(x, start, reset)
-        options: dict[str, Any] = {
-            "reset": reset,
-            "lengths": lengths,
-            "cut_h": cut_h,
-            "cut_c": cut_c,
-            "spec": self.spec,
-        }
-        weights = self.weights(suffix)
-        output, final, log = ops.scan(x, weights, start, backend=self.backend, **options)
-        if traces is not None:
-            reference_scan(x, weights, start, forced_log=log, trace=traces, **options)
-        return (ops.reverse_rows(output, lengths) if backwards else output), final
-
-    def _cut_masks(self, x: Tensor, start: State | None, reset: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        Args:
+            x: ``(T, B, ...)``, its input.
+            start: its state before, fields ``(B, ...)``.
+            reset: ``(T, B)`` bool or ``None``.
+        """
         if self.cuts is None:
             return None, None
         step = x.new_zeros(x.shape[1], dtype=torch.int64) if start is None else start.step
@@ -356,22 +300,7 @@ class RecurrentLayer(nn.Module):
         """Check a given state, or make one of torch's ``hx``; fields come out with a batch dimension."""
         if state is None:
             return None
-        expected = self.initial_state(batch)
-        given = state if isinstance(state, State) else state_of_hx(state, expected)
-        for name, have, want in zip(State._fields, given, expected, strict=True):
-            check_field(name, have, want, self._grows(name))
-        return given if batch is not None else State(*(field.unsqueeze(1) for field in given))
-
-    def _grows(self, name: str) -> bool:
-        """Whether a field of the state has more slots the longer the sequence was."""
-        return self.spec.memory is not None and name in self.spec.memory.growing
-
-    def _check_steps(self, state: State | None, length: int) -> None:
-        if self.spec.max_steps is None:
-            return
-        end = length + (0 if state is None else int(state.step.max()))
-        if end > self.spec.max_steps:
-            raise ValueError(message("max_steps", f"be at least the {end} steps of this row", self.spec.max_steps))
+        return enter_state(state, self.initial_state(batch), self.spec, batched=batch is not None)
 
     # ---- torch's habits ---------------------------------------------------------------------------------------------
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence
 
 from remanence._validate import message
+from remanence.ops.packed import pack_like, pad
 
 SequenceInput = Tensor | PackedSequence
 
@@ -49,9 +50,9 @@ def enter(
         ``x`` ``(T, B, input_size)``, the rows' lengths ``(B,)`` for a packed input, and the layout.
     """
     if isinstance(input, PackedSequence):
-        padded, lengths = pad_packed_sequence(input)
+        padded, lengths = pad(input)
         check(padded, input_size, like)
-        return padded, lengths.to(padded.device), Layout(True, batch_first, input)
+        return padded, lengths, Layout(True, batch_first, input)
     if not isinstance(input, Tensor):
         raise TypeError(message("input", "be a tensor or a PackedSequence", type(input).__name__))
     if input.dim() not in (2, 3):
@@ -84,19 +85,9 @@ def check(x: Tensor, input_size: int, like: Tensor) -> None:
 
 def leave(output: Tensor, layout: Layout) -> SequenceInput:
     """The output ``(T, B, ...)`` as the caller wants it: packed if the input was."""
-    packed = layout.packed
-    if packed is None:
+    if layout.packed is None:
         return layout.outer(output)
-    ordered = output if packed.sorted_indices is None else output.index_select(1, packed.sorted_indices)
-    lengths = packed_lengths(packed)
-    data = pack_padded_sequence(ordered, lengths).data
-    return PackedSequence(data, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)
-
-
-def packed_lengths(packed: PackedSequence) -> Tensor:
-    """Lengths of the rows in packed order, longest first."""
-    rows = torch.arange(int(packed.batch_sizes[0]))
-    return (packed.batch_sizes[:, None] > rows).sum(dim=0)
+    return pack_like(output, layout.packed)
 
 
 def enter_reset(reset: Tensor | None, layout: Layout, length: int, batch: int, device: torch.device) -> Tensor | None:

@@ -6,7 +6,6 @@ there from what a caller may hand over, and back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from remanence._validate import message, shape
 from remanence.nn._sequence import Layout, SequenceInput, enter, leave
+from remanence.ops.states import add_row
 
 AnyState = TypeVar("AnyState", bound=tuple[Tensor, ...])
 
@@ -88,16 +88,6 @@ def enter_state(state: Any, empty: AnyState, layout: Layout, *, growing: int | N
     return state if layout.batched else add_row(state)
 
 
-def add_row(state: AnyState) -> AnyState:
-    """The state of an unbatched sequence as that of a batch of one."""
-    return type(state)(*(field.unsqueeze(1) for field in state))
-
-
-def drop_row(state: AnyState) -> AnyState:
-    """The state of a batch of one as that of an unbatched sequence."""
-    return type(state)(*(field.squeeze(1) for field in state))
-
-
 def step_of(core: Any, input_t: Tensor, state: Any) -> tuple[Tensor, Any]:
     """One step of a stream through a core that knows whole sequences.
 
@@ -111,40 +101,3 @@ def step_of(core: Any, input_t: Tensor, state: Any) -> tuple[Tensor, Any]:
     time = 1 if batched and core.batch_first else 0
     output, state = core(input_t.unsqueeze(time), state)
     return output.squeeze(time), state
-
-
-def state_nbytes(state: Sequence[Tensor]) -> int:
-    """Bytes of all fields together."""
-    return sum(field.nbytes for field in state)
-
-
-def state_detach(state: AnyState) -> AnyState:
-    """The same values cut off from the graph: the only cut between calls."""
-    return type(state)(*(field.detach() for field in state))
-
-
-def state_to(state: AnyState, *args: Any, **kwargs: Any) -> AnyState:
-    """Move or cast like :meth:`torch.Tensor.to`; counters stay int64."""
-    moved = [field.to(*args, **kwargs) for field in state]
-    return type(state)(
-        *(
-            new if new.is_floating_point() == old.is_floating_point() else new.to(old.dtype)
-            for old, new in zip(state, moved, strict=True)
-        )
-    )
-
-
-def state_select(state: AnyState, rows: Tensor | Sequence[int] | slice) -> AnyState:
-    """The state of some rows of the batch.
-
-    Args:
-        state: the state of the batch.
-        rows: ``(K,)`` indices, ``(B,)`` mask, or a slice.
-    """
-    index = rows if isinstance(rows, slice | Tensor) else torch.tensor(rows)
-    return type(state)(*(field[:, index] for field in state))
-
-
-def state_cat(states: Sequence[AnyState]) -> AnyState:
-    """Rows of several states beside each other."""
-    return type(states[0])(*(torch.cat(fields, dim=1) for fields in zip(*states, strict=True)))

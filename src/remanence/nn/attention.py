@@ -24,6 +24,7 @@ from remanence.nn._attention_state import (
 from remanence.nn._feature_sums import FeatureSums, attend_all, attend_past, floor, hide_padding
 from remanence.nn._sequence import Layout, SequenceInput
 from remanence.nn.linear_attention import orthogonal_gaussian_projection, random_feature_logits
+from remanence.ops.states import drop_row
 
 AttentionKind: TypeAlias = Literal["softmax", "separable", "positive-random-features"]
 KINDS: tuple[AttentionKind, ...] = ("softmax", "separable", "positive-random-features")
@@ -162,7 +163,7 @@ class MultiHeadAttention(nn.Module):
         if not self.causal:
             raise ValueError(message("causal", "be True for a layer with a state", self.causal))
         state = self._empty(1 if batch_size is None else positive_int("batch_size", batch_size))
-        return _streaming.drop_row(state) if batch_size is None else state
+        return drop_row(state) if batch_size is None else state
 
     def forward(
         self,
@@ -185,7 +186,7 @@ class MultiHeadAttention(nn.Module):
         if self.causal:
             past = None if state is None else self._enter_state(state, len(x), layout)
             output, after = self._attend_past(query, key, value, past, padded)
-            after = after if layout.batched else _streaming.drop_row(after)
+            after = after if layout.batched else drop_row(after)
         else:
             output, after = self._attend_all(query, key, value, padded), None
         return _streaming.leave_rows(self.out_proj(output.flatten(-2)), layout), after

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree
 
 from remanence._validate import boolean, positive_int, probability
 from remanence.nn import _streaming
 from remanence.nn._sequence import SequenceInput
+from remanence.ops import states
 
 
 class ConvolutionState(NamedTuple):
@@ -31,14 +31,14 @@ class ConvolutionState(NamedTuple):
     step: Tensor
     """``(...)`` int64: steps since the row's start."""
 
-    nbytes = property(_streaming.state_nbytes)
-    detach = _streaming.state_detach
-    to = _streaming.state_to
-    select = _streaming.state_select
-    cat = staticmethod(_streaming.state_cat)
+    nbytes = property(states.nbytes)
+    detach = states.detach
+    to = states.to
+    select = states.select
+    cat = staticmethod(states.cat)
 
 
-_pytree._register_namedtuple(ConvolutionState, serialized_type_name="remanence.nn.ConvolutionState")
+states.register_state(ConvolutionState, "remanence.nn.ConvolutionState")
 
 
 class CausalConvolution(nn.Module):
@@ -113,7 +113,7 @@ class CausalConvolution(nn.Module):
             batch_size: number of rows; None for an unbatched sequence.
         """
         state = self._empty(1 if batch_size is None else positive_int("batch_size", batch_size))
-        return _streaming.drop_row(state) if batch_size is None else state
+        return states.drop_row(state) if batch_size is None else state
 
     def forward(self, input: SequenceInput, state: ConvolutionState | None = None) -> tuple[Any, ConvolutionState]:
         """Runs over a sequence; shapes are in the class docstring."""
@@ -127,7 +127,7 @@ class CausalConvolution(nn.Module):
             inner, seen[second] = self._convolve(second, inner, seen[second], steps)
             x = ((x if number else self.skip(x)) + inner).relu()
         after = ConvolutionState(seen[0].unsqueeze(0), torch.cat(seen[1:], dim=1).unsqueeze(0), past.step + steps)
-        return _streaming.leave_rows(x, layout), after if layout.batched else _streaming.drop_row(after)
+        return _streaming.leave_rows(x, layout), after if layout.batched else states.drop_row(after)
 
     def step(self, input_t: Tensor, state: ConvolutionState | None = None) -> tuple[Tensor, ConvolutionState]:
         """One step of a stream: the same numbers as the whole run.

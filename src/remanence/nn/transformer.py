@@ -12,6 +12,7 @@ from remanence.nn import _streaming
 from remanence.nn._attention_state import AttentionState, step_numbers
 from remanence.nn._sequence import SequenceInput
 from remanence.nn.attention import AttentionKind, MultiHeadAttention
+from remanence.ops.states import drop_row
 
 
 class Transformer(nn.Module):
@@ -101,7 +102,7 @@ class Transformer(nn.Module):
             batch_size: number of rows; None for an unbatched sequence.
         """
         state = self._empty(1 if batch_size is None else positive_int("batch_size", batch_size))
-        return _streaming.drop_row(state) if batch_size is None else state
+        return drop_row(state) if batch_size is None else state
 
     def forward(self, input: SequenceInput, state: AttentionState | None = None) -> tuple[Any, AttentionState]:
         """Runs over a sequence; shapes are in the class docstring."""
@@ -117,7 +118,7 @@ class Transformer(nn.Module):
             x, state_after = block(x, None if past is None else _layer(past, number), padded)
             after.append(state_after)
         stacked = _stack(after)
-        return _streaming.leave_rows(x, layout), stacked if layout.batched else _streaming.drop_row(stacked)
+        return _streaming.leave_rows(x, layout), stacked if layout.batched else drop_row(stacked)
 
     def step(self, input_t: Tensor, state: AttentionState | None = None) -> tuple[Tensor, AttentionState]:
         """One step of a stream: the same numbers as the whole run.

@@ -7,10 +7,9 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree
 
 from remanence._validate import message, one_of, positive_int
-from remanence.ops import State
+from remanence.ops import State, states
 
 from . import _sequence, _streaming
 from ._layer import RecurrentLayer
@@ -32,14 +31,14 @@ class TruncatedState(NamedTuple):
     step: Tensor
     """``(...)`` int64: steps since the row's start."""
 
-    nbytes = property(_streaming.state_nbytes)
-    detach = _streaming.state_detach
-    to = _streaming.state_to
-    select = _streaming.state_select
-    cat = staticmethod(_streaming.state_cat)
+    nbytes = property(states.nbytes)
+    detach = states.detach
+    to = states.to
+    select = states.select
+    cat = staticmethod(states.cat)
 
 
-_pytree._register_namedtuple(TruncatedState, serialized_type_name="remanence.nn.TruncatedState")
+states.register_state(TruncatedState, "remanence.nn.TruncatedState")
 
 
 class TruncatedRNN(nn.Module):
@@ -103,7 +102,7 @@ class TruncatedRNN(nn.Module):
         rows = 1 if batch_size is None else positive_int("batch_size", batch_size)
         if self.start == "zero":
             state = self._no_inputs(rows)
-            return _streaming.drop_row(state) if batch_size is None else state
+            return states.drop_row(state) if batch_size is None else state
         return _each(Tensor.squeeze, self._empty(rows), 1) if batch_size is None else self._empty(rows)
 
     def forward(self, input: _sequence.SequenceInput, state: Any = None) -> tuple[Any, Any]:
@@ -246,7 +245,7 @@ def _check_layer(layer: Any, start: str) -> RecurrentLayer | nn.RNNBase:
 
 def _each(change: Any, state: Any, *args: int) -> Any:
     """Apply a method of tensors to every field of a state, be it ours or torch's."""
-    return _pytree.tree_map(lambda field: change(field, *args), state)
+    return states.map_tensors(lambda field: change(field, *args), state)
 
 
 def _join_rows(states: Sequence[Any]) -> Any:

@@ -1,15 +1,17 @@
 """The functional scans under all layers: one signature, several backends, the reference as the specification."""
 
 from ._around import around_scans
-from ._backend import Backend, backend_report, scan
+from ._backend import BACKENDS, Backend, backend_report
 from ._buffer import Full, Screened
 from ._cells import Cell, GORUCell, GRUCell, LSTMCell, Nonlinearity, RNNCell, modrelu
 from ._log import Log, Trace
 from ._memory import MemoryRule, MemoryRun, SlotCounts
 from ._reads import Combine, Read, Reading, SoftmaxRead, ThresholdRead
 from ._saving import saving
+from ._scan import scan, stays_packed
 from ._screens import Attention, Screen
-from ._spec import Memory, ScanSpec
+from ._spec import Memory, ScanSpec, find_cell
+from ._stack import walk_stack
 from ._state import State
 from ._stride import Strided
 from ._weights import Weights
@@ -20,6 +22,7 @@ from .stream import step
 
 __all__ = [
     "Attention",
+    "BACKENDS",
     "Backend",
     "Cell",
     "Combine",
@@ -48,6 +51,7 @@ __all__ = [
     "around_scans",
     "backend_report",
     "count_pairs",
+    "find_cell",
     "generate",
     "modrelu",
     "reverse_reset",
@@ -55,5 +59,7 @@ __all__ = [
     "row_positions",
     "saving",
     "scan",
+    "stays_packed",
     "step",
+    "walk_stack",
 ]

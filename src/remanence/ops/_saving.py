@@ -12,7 +12,10 @@ from torch.utils.checkpoint import checkpoint
 
 from remanence._validate import positive_int
 
-from ._types import Log, ScanSpec, State, Weights
+from ._log import Log
+from ._spec import ScanSpec
+from ._state import State
+from ._weights import Weights
 
 
 @dataclass(frozen=True)

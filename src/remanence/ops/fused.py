@@ -15,10 +15,15 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from ._buffer import Full, Screened
 from ._cells import GORUCell, GRUCell, LSTMCell, RNNCell
 from ._library import library
+from ._log import Log
 from ._screens import Attention
-from ._types import Full, Log, ScanSpec, Screened, State, Strided, Weights
+from ._spec import ScanSpec
+from ._state import State
+from ._stride import Strided
+from ._weights import Weights
 
 CELL_TYPES = (RNNCell, LSTMCell, GRUCell, GORUCell)
 CELLS = tuple(cell.name for cell in CELL_TYPES)

@@ -18,7 +18,10 @@ from remanence._validate import message, positive_int, real
 from . import fused, reference
 from ._backend import Backend, choose_backend
 from ._library import library
-from ._types import ScanSpec, State, Weights
+from ._spec import ScanSpec
+from ._stack import walk_stack
+from ._state import State
+from ._weights import Weights
 from .stream import flatten, grown
 
 
@@ -144,19 +147,22 @@ def _reference(
     temperature: float,
 ) -> tuple[Tensor, State]:
     """The specification: a loop over the reference scan, one step at a time."""
-    states = [State(*(field[i] for field in state)) for i in range(len(layers))]
+
+    def scan_one(x: Tensor, start: State | None, index: int) -> tuple[Tensor, State]:
+        output, final, _ = reference.scan(x, layers[index], start, spec=spec)
+        return output, final
+
     drawn = []
     for t in range(steps):
         if embedding is None:
             x = F.one_hot(tokens, layers[0].ih.shape[1]).to(head.dtype)
         else:
             x = F.embedding(tokens, embedding)
-        for i, weights in enumerate(layers):
-            output, states[i], _ = reference.scan(x.unsqueeze(0), weights, states[i], spec=spec)
-            x = output[0]
-        tokens = draw_tokens(F.linear(x, head, head_bias), None if uniforms is None else uniforms[t], temperature)
+        output, state = walk_stack(x.unsqueeze(0), scan_one, state, layers=len(layers))
+        logits = F.linear(output[0], head, head_bias)
+        tokens = draw_tokens(logits, None if uniforms is None else uniforms[t], temperature)
         drawn.append(tokens)
-    return torch.stack(drawn), State(*(torch.stack(fields) for fields in zip(*states, strict=True)))
+    return torch.stack(drawn), state
 
 
 def _fused(

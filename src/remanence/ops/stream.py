@@ -11,7 +11,11 @@ from torch import Tensor
 from . import fused, reference
 from ._backend import Backend, choose_backend
 from ._library import library
-from ._types import ScanSpec, State, Weights
+from ._spec import ScanSpec
+from ._stack import walk_stack
+from ._state import State
+from ._weights import Weights
+from .states import add_row, drop_row
 
 NOTHING = torch.empty(0)
 """Stands for a weight that a layer does not have."""
@@ -84,16 +88,15 @@ def flatten(layers: Iterable[Weights]) -> list[Tensor]:
 
 
 def _reference(x: Tensor, layers: Sequence[Weights], state: State, spec: ScanSpec) -> tuple[Tensor, State]:
-    batched = x.dim() == 2
-    rows, fields = (x, state) if batched else (x.unsqueeze(0), State(*(field.unsqueeze(1) for field in state)))
-    finals = []
-    for i, weights in enumerate(layers):
-        start = State(*(field[i] for field in fields))
-        output, final, _ = reference.scan(rows.unsqueeze(0), weights, start, spec=spec)
-        rows = output[0]
-        finals.append(final)
-    final = State(*(torch.stack(fields) for fields in zip(*finals, strict=True)))
-    return (rows, final) if batched else (rows[0], State(*(field.squeeze(1) for field in final)))
+    def scan_one(rows: Tensor, start: State | None, index: int) -> tuple[Tensor, State]:
+        output, final, _ = reference.scan(rows, layers[index], start, spec=spec)
+        return output, final
+
+    if x.dim() == 2:
+        output, final = walk_stack(x.unsqueeze(0), scan_one, state, layers=len(layers))
+        return output[0], final
+    output, final = walk_stack(x[None, None], scan_one, add_row(state), layers=len(layers))
+    return output[0, 0], drop_row(final)
 
 
 def _fake(x: Tensor, weights: list[Tensor], *rest: Any) -> tuple[Tensor, ...]:

@@ -16,8 +16,10 @@ from remanence import ops
 from remanence._validate import message
 from remanence.ops import ScanSpec, State, Weights
 from remanence.ops.reference import empty_state
+from remanence.ops.states import drop_row
 
-CELLS = {nn.RNN: "rnn", nn.LSTM: "lstm", nn.GRU: "gru"}
+CELLS = {kind.torch_layer: kind for kind in (ops.RNNCell, ops.LSTMCell, ops.GRUCell)}
+"""What torch's layers compute, by their class."""
 
 
 def modules(model: Any) -> list[nn.Module]:
@@ -209,9 +211,7 @@ def torch_weights(layer: nn.RNNBase, number: int = 0, reverse: bool = False) -> 
 
 def torch_spec(layer: nn.RNNBase) -> ScanSpec:
     """What torch's recurrent layer is among our scans."""
-    nonlinearity: Any = getattr(layer, "nonlinearity", "tanh")
-    cell: Any = CELLS[type(layer)]  # type: ignore[index]
-    return ScanSpec(cell, nonlinearity=nonlinearity)
+    return ScanSpec(CELLS[type(layer)](), nonlinearity=getattr(layer, "nonlinearity", None))
 
 
 def _torch_layer_as_scan(layer: nn.RNNBase, original: Callable[..., Any], input: Any, hx: Any = None) -> Any:
@@ -219,34 +219,35 @@ def _torch_layer_as_scan(layer: nn.RNNBase, original: Callable[..., Any], input:
     if not isinstance(input, Tensor) or layer.proj_size:
         return original(input, hx)
     batched = input.dim() == 3
-    x = input.transpose(0, 1) if batched and layer.batch_first else input if batched else input.unsqueeze(1)
-    spec, finals = torch_spec(layer), []
-    for number in range(layer.num_layers):
-        outputs = []
-        for reverse in (False, True)[: 1 + layer.bidirectional]:
-            weights = torch_weights(layer, number, reverse)
-            state = None if hx is None else _start(layer, spec, weights, hx, len(finals), x.shape[1], batched)
-            output, final, _ = ops.scan(x.flip(0) if reverse else x, weights, state, spec=spec)
-            outputs.append(output.flip(0) if reverse else output)
-            finals.append(final)
-        x = torch.cat(outputs, dim=-1)
-        if layer.dropout and number < layer.num_layers - 1:
-            x = nn.functional.dropout(x, layer.dropout, layer.training)
-    parts = [
-        torch.stack([getattr(final, name) for final in finals]) for name in ("s", "c")[: 1 + (spec.cell == "lstm")]
-    ]
-    output = x.transpose(0, 1) if batched and layer.batch_first else x if batched else x.squeeze(1)
-    parts = parts if batched else [part.squeeze(1) for part in parts]
-    return output, (tuple(parts) if len(parts) > 1 else parts[0])
+    swaps = batched and layer.batch_first
+    x = input if batched else input.unsqueeze(1)
+    directions = 2 if layer.bidirectional else 1
+    spec = torch_spec(layer)
+
+    def scan_one(x: Tensor, start: State | None, index: int) -> tuple[Tensor, State]:
+        weights = torch_weights(layer, index // directions, reverse=index % directions == 1)
+        output, final, _ = ops.scan(x, weights, start, spec=spec)
+        return output, final
+
+    output, final = ops.walk_stack(
+        x.transpose(0, 1) if swaps else x,
+        scan_one,
+        None if hx is None else _start(layer, spec, hx, batched),
+        layers=layer.num_layers,
+        directions=directions,
+        drop=layer.dropout if layer.training else 0.0,
+    )
+    if not batched:
+        return output.squeeze(1), drop_row(final).hx
+    return (output.transpose(0, 1) if swaps else output), final.hx
 
 
-def _start(
-    layer: nn.RNNBase, spec: ScanSpec, weights: Weights, hx: Any, number: int, batch: int, batched: bool
-) -> State:
+def _start(layer: nn.RNNBase, spec: ScanSpec, hx: Any, batched: bool) -> State:
+    """Torch's ``hx`` as a state, fields ``(layers * directions, B, ...)``."""
     parts = hx if isinstance(hx, tuple) else (hx,)
-    rows = [part[number] if batched else part[number].unsqueeze(0) for part in parts]
-    empty = empty_state(spec, layer.hidden_size, (batch,), weights.hh)
-    return empty._replace(s=rows[0], **({"c": rows[1]} if len(rows) > 1 else {}))
+    rows = [part if batched else part.unsqueeze(1) for part in parts]
+    empty = empty_state(spec, layer.hidden_size, tuple(rows[0].shape[:2]), rows[0])
+    return empty._replace(s=rows[0], c=rows[1] if spec.cell.has_c else empty.c)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 It lies below :mod:`remanence.train` and :mod:`remanence.rl`, which make runs, and knows no model.
 """
 
+from remanence.ops.states import detach, map_tensors
 from remanence.runs._checkpoint import (
     Checkpoint,
     forget_drafts,
@@ -33,7 +34,7 @@ from remanence.runs._result import (
 )
 from remanence.runs._run import Run, list_runs
 from remanence.runs._signals import StopRequest, stop_requests
-from remanence.runs._states import bits_equal, detach, map_tensors, register_state
+from remanence.runs._states import bits_equal, register_state
 from remanence.runs._toml import digest_of, read_table, settings_table, to_toml, with_table
 
 __all__ = [

@@ -103,34 +103,6 @@ def unpack(outline: Any, tensors: Mapping[str, Tensor]) -> Any:
     return _NAMED[kind](*items)
 
 
-def detach(state: Any) -> Any:
-    """The same state without its gradient, whatever core it comes from.
-
-    Args:
-        state: Of any core: None, a tensor, or a nested tuple of tensors.
-
-    Example:
-        >>> detach((torch.ones(1, requires_grad=True) * 2,))[0].requires_grad
-        False
-    """
-    return map_tensors(Tensor.detach, state)
-
-
-def map_tensors(function: Any, state: Any) -> Any:
-    """Applies a function to every tensor of a state.
-
-    Example:
-        >>> map_tensors(lambda tensor: tensor + 1, (torch.zeros(1), None))
-        (tensor([1.]), None)
-    """
-    if isinstance(state, Tensor):
-        return function(state)
-    if isinstance(state, tuple | list):
-        items = [map_tensors(function, item) for item in state]
-        return type(state)(*items) if hasattr(state, "_fields") else type(state)(items)
-    return state
-
-
 def bits_equal(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
     """Tells whether two sets of named tensors agree bit for bit.
 
