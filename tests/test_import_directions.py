@@ -75,12 +75,6 @@ STILL_PRIVATE = {
     ("experiments", "probes._fit"),
     ("experiments", "probes._laws"),
     ("experiments", "probes._meter"),
-    ("nn", "ops._around"),
-    ("nn", "ops._backend"),
-    ("nn", "ops._saving"),
-    ("nn", "ops._spec"),
-    ("nn", "ops._cells"),
-    ("rl", "nn._core"),
 }
 
 

@@ -4,6 +4,7 @@ from remanence.ops import Full, Screened, State, Strided, Trace, modrelu
 
 from ._attention_state import CacheState, RunningState
 from ._certificate import LayerCertificate, NotCertifiedError, StabilityCertificate
+from ._core import make_core
 from ._layer import RecurrentLayer
 from ._registry import ModelInfo, get_model, list_models
 from .attention import MultiHeadAttention
@@ -66,6 +67,7 @@ __all__ = [
     "TruncatedState",
     "get_model",
     "list_models",
+    "make_core",
     "modrelu",
     "orthogonal_gaussian_projection",
     "orthogonal_parameter_groups",

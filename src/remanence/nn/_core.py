@@ -20,6 +20,10 @@ def make_core(core: nn.Module | str, width: int, options: dict[str, Any], dropou
         width: features that it will be given.
         options: further arguments of a named core.
         dropout: of a named core.
+
+    Example:
+        >>> make_core("RelLSTM", 3, {"hidden_size": 8}, 0.0).hidden_size
+        8
     """
     if isinstance(core, str):
         return get_model(core)(width, **({"dropout": dropout} if dropout else {}), **options)

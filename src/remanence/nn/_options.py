@@ -10,9 +10,7 @@ import torch
 
 from remanence import ops
 from remanence._validate import message, one_of, positive_int, real
-from remanence.ops import Backend, Cell, Memory, MemoryRule, RNNCell, ScanSpec
-from remanence.ops._cells import NONLINEARITIES
-from remanence.ops._spec import find_cell
+from remanence.ops import Backend, Cell, Memory, MemoryRule, RNNCell, ScanSpec, find_cell
 
 from .cuts import Cuts, HDetach, TruncatedBPTT
 from .init import RecurrentInit
@@ -91,8 +89,6 @@ def make_spec(
     """Put the options together and refuse those that contradict each other."""
     if memory is not None and not isinstance(memory, MemoryRule):
         raise TypeError(message("memory", "be None, Full(), Screened() or Strided()", repr(memory)))
-    if nonlinearity is not None:
-        one_of("nonlinearity", nonlinearity, NONLINEARITIES)
     rule = MemoryRule if memory is None else memory
     one_of("output", output, rule.outputs)
     if (output == "weights") != (max_steps is not None):

@@ -11,8 +11,7 @@ from torch.nn import functional
 from torch.utils._pytree import tree_leaves, tree_map
 
 from remanence._validate import boolean, message, positive_int
-from remanence.nn import GRU, RecurrentLayer, State, Strided, get_model
-from remanence.nn._core import make_core
+from remanence.nn import GRU, RecurrentLayer, State, Strided, get_model, make_core
 from remanence.rl._actions import Actions, actions_of
 from remanence.rl._observations import LONGEST_TEXT, VOCABULARY, Field, Observation, fields_of
 
