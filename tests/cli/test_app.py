@@ -50,3 +50,8 @@ def test_the_demo_is_loaded_only_when_it_runs(monkeypatch):
     monkeypatch.setattr(demo, "run_demo", lambda **options: called.append(options))
     assert runner.invoke(app, ["demo", "--seed", "3", "--folder", "here"]).exit_code == 0
     assert called == [{"quick": False, "seed": 3, "folder": Path("here")}]
+
+
+def test_python_dash_m_remanence_works():
+    done = subprocess.run([sys.executable, "-m", "remanence", "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()[0]) == (0, "remanence")

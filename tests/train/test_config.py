@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remanence.train import OptimiserConfig, RunConfig, config_from, read_config, to_toml, with_settings
+from remanence.train import (
+    OptimiserConfig,
+    RunConfig,
+    build_model,
+    build_task,
+    config_from,
+    read_config,
+    to_toml,
+    with_settings,
+)
 
 plain = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False) | st.text(max_size=8)
 plain = plain.filter(lambda value: value != "none")
@@ -82,3 +91,31 @@ def test_decay_and_momentum_cannot_be_mixed_up(options):
 
 def test_another_configuration_has_another_digest():
     assert RunConfig().digest != RunConfig(seed=1).digest
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("imports=mine.py", "`imports` must be a list; got 'mine.py'. Write imports=[\"mine.py\"]"),
+        ("imports=[3]", "`imports` must be of type str; got 3"),
+        ("task.name=none", "`task`"),
+        ("seed=none", "`seed` must be of type int; got 'none'"),
+        ("task.batch_size=none", "`task.batch_size` must be of type int; got 'none'"),
+    ],
+)
+def test_none_stands_for_no_value_only_where_there_may_be_none(setting, words):
+    with pytest.raises(ValueError, match=r".") as caught:
+        build_task(with_settings(RunConfig(), [setting]))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("setting", ["task.options.length=none", "model.options.hidden_size=none"])
+def test_an_option_that_cannot_be_none_refuses_it(setting):
+    config = with_settings(RunConfig(), [setting])
+    with pytest.raises((ValueError, TypeError), match=setting.partition("=")[0].replace(".", r"\.") + "|`length`"):
+        build_model(config, build_task(config))
+
+
+def test_an_option_that_may_be_none_takes_it():
+    config = with_settings(RunConfig(), ["task.options.shortest=none", "model.options.recurrent_init=none"])
+    assert build_model(config, build_task(config)).core.hidden_size == 128

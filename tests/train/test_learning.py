@@ -222,3 +222,30 @@ def test_mixed_precision_learns_where_the_device_has_it(monkeypatch):
     mixed = Learner(config, SequenceModel.for_task(TASK, "LSTM", hidden_size=5), Processes())
     assert mixed.learn(TASK, 0, 1, 0).loss > 0
     assert all(value.dtype == torch.float32 for value in weights(mixed).values())
+
+
+def test_evaluation_leaves_every_part_in_its_own_mode():
+    task = Copy(length=3)
+    model = SequenceModel.for_task(task, "LSTM", hidden_size=4)
+    model.train()
+    model.core.eval()
+    before = {name: module.training for name, module in model.named_modules()}
+    evaluate(model, task, EvaluationConfig(batches=1, batch_size=2))
+    assert {name: module.training for name, module in model.named_modules()} == before
+
+
+def test_a_model_is_built_once(faults, tmp_path, monkeypatch):
+    built = []
+    real = SequenceModel.for_task
+    monkeypatch.setattr(SequenceModel, "for_task", lambda *given, **options: built.append(1) or real(*given, **options))
+    train(faults.tiny_config(budget={"updates": 1}), tmp_path / "run")
+    assert len(built) == 1
+
+
+def test_settings_that_leave_a_done_run_nothing_to_do_are_refused(faults, tmp_path):
+    train(faults.tiny_config(budget={"updates": 2}), tmp_path / "run")
+    before = (tmp_path / "run" / "config.toml").read_bytes()
+    with pytest.raises(ValueError, match=r"the run is done after 2 updates; got a budget of 2\. Raise budget\.updates"):
+        resume(tmp_path / "run", config=faults.tiny_config(budget={"updates": 2}, seed=9))
+    assert (tmp_path / "run" / "config.toml").read_bytes() == before
+    assert Run(tmp_path / "run").is_done

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from remanence.cli._errors import exit_codes
 from remanence.cli._evaluate import numbers, show_rows, shown
-from remanence.cli._train import configuration
+from remanence.cli._train import budget_of, configuration
 from remanence.train import Cell, EvaluationConfig, best_run, carry_out, evaluate, plan_grid
 
 Tick = Callable[[list[dict[str, Any]]], None]
@@ -32,6 +32,7 @@ def compare_models(
     models: str,
     lengths: str | None,
     seeds: int,
+    updates: int | None,
     settings: list[str],
     folder: Path | None,
     jobs: int | None,
@@ -41,7 +42,7 @@ def compare_models(
 ) -> None:
     """Does what ``remanence compare`` says."""
     with exit_codes():
-        configs = {name: configuration(task, name, settings) for name in models.split(",")}
+        configs = {name: configuration(task, name, budget_of(updates), settings) for name in models.split(",")}
         place = folder or Path("runs") / f"compare-{task}"
         cells = plan_grid(configs, place, numbers("lengths", lengths) or [None], seeds)
         transfer_lengths = numbers("transfer", transfer)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import typer
 
 from remanence.data import DataError
-from remanence.train import RunError
+from remanence.runs import RunError
 
 BAD_INPUT = 2
 
@@ -30,6 +30,6 @@ def exit_codes() -> Iterator[None]:
     except RunError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(error.exit_code) from error
-    except (ValueError, TypeError, DataError) as error:
+    except (ValueError, TypeError, DataError, OSError, ImportError, RecursionError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(BAD_INPUT) from error

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import torch
 import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from remanence.cli._errors import BAD_INPUT, exit_codes
+from remanence.cli._errors import exit_codes
 from remanence.cli._evaluate import show_rows
 from remanence.cli._progress import watch
 from remanence.rl import PolicyConfig, PolicyOutcome, evaluate_policy, load_policy, train_policy
 from remanence.runs import settings_table, with_table
 
 
-def start_policy(settings: list[str], folder: Path | None, *, quiet: bool, as_json: bool) -> None:
+def start_policy(
+    given: dict[str, Any], settings: list[str], folder: Path | None, *, quiet: bool, as_json: bool
+) -> None:
     """Does what ``remanence rl train`` says."""
-    with _exit_codes():
-        config = with_table(PolicyConfig(), settings_table(settings))
+    with exit_codes():
+        config = with_table(with_table(PolicyConfig(), given), settings_table(settings))
         place = folder or Path("runs") / f"{config.environment}-{config.model.name}-s{config.seed}-{config.digest}"
         with watch(place, quiet or as_json) as observer:
             outcome = train_policy(config, place, observer)
@@ -49,7 +50,7 @@ def play_episodes(
     run: Path, environment: str | None, episodes: int, seed: int, *, likeliest: bool, as_json: bool
 ) -> None:
     """Does what ``remanence rl play`` says."""
-    with _exit_codes(), Progress(console=Console(stderr=True), transient=True) as progress:
+    with exit_codes(), Progress(console=Console(stderr=True), transient=True) as progress:
         policy, config = load_policy(run, environment)
         torch.set_num_threads(config.threads)
         where = environment or config.environment
@@ -58,14 +59,3 @@ def play_episodes(
         score = evaluate_policy(policy, where, episodes, seed=seed, likeliest=likeliest, tell=tell)
     row = {"environment": where, "episodes": episodes, "mean_return": score.mean, "standard_error": score.error}
     show_rows([{**row, "mean_length": fmean(score.lengths)}], as_json)
-
-
-@contextlib.contextmanager
-def _exit_codes() -> Iterator[None]:
-    """A package that is missing is something a user can mend, too."""
-    with exit_codes():
-        try:
-            yield
-        except ImportError as error:
-            typer.echo(f"error: {error}", err=True)
-            raise typer.Exit(BAD_INPUT) from error

@@ -26,11 +26,11 @@ def train(
 ) -> None:
     """Train a policy by PPO. The same command again, also with more frames, goes on with the same run."""
     from remanence.cli._policies import start_policy
-    from remanence.cli._train import settings_of
+    from remanence.cli._train import table_of
 
     given = {"environment": environment, "model.name": model, "frames": frames, "seed": seed}
     given["model.options.hidden_size"] = hidden
-    start_policy(settings_of(given) + (settings or []), run, quiet=quiet, as_json=json)
+    start_policy(table_of(given), settings or [], run, quiet=quiet, as_json=json)
 
 
 @rl.command()

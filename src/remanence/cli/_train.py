@@ -16,6 +16,7 @@ from remanence.train import (
     Processes,
     Run,
     RunConfig,
+    config_from,
     join_processes,
     read_config,
     recipe,
@@ -26,19 +27,39 @@ from remanence.train import (
 )
 
 
-def settings_of(given: dict[str, Any]) -> list[str]:
-    """Options of the command as settings; those that were not given are left out.
+def table_of(given: dict[str, Any]) -> dict[str, Any]:
+    """Options of the command as nested tables; those that were not given are left out.
 
     Example:
-        >>> settings_of({"seed": 3, "budget.updates": None})
-        ['seed=3']
+        >>> table_of({"seed": 3, "task.options.length": 5, "model.options.hidden_size": None})
+        {'seed': 3, 'task': {'options': {'length': 5}}}
     """
-    return [f"{key}={value}" for key, value in given.items() if value is not None]
+    table: dict[str, Any] = {}
+    for key, value in given.items():
+        if value is None:
+            continue
+        *sections, last = key.split(".")
+        inner = table
+        for section in sections:
+            inner = inner.setdefault(section, {})
+        inner[last] = value
+    return table
+
+
+def budget_of(updates: int | None) -> dict[str, Any]:
+    """The budget that ``--updates`` asks for, in place of the recipe's epochs.
+
+    Example:
+        >>> budget_of(5), budget_of(None)
+        ({'budget': {'updates': 5, 'epochs': 'none'}}, {})
+    """
+    return {} if updates is None else {"budget": {"updates": updates, "epochs": "none"}}
 
 
 def start_run(
     task: str,
     model: str,
+    given: dict[str, Any],
     settings: list[str],
     config_file: Path | None,
     folder: Path | None,
@@ -48,7 +69,7 @@ def start_run(
 ) -> None:
     """Does what ``remanence train`` says."""
     with exit_codes():
-        config = configuration(task, model, settings, config_file)
+        config = configuration(task, model, given, settings, config_file)
         join_processes(config.loop.device)
         place = folder or Path("runs") / run_name(config)
         with watch(place, quiet or as_json or not Processes().writes) as observer:
@@ -56,17 +77,26 @@ def start_run(
         finish(outcome, as_json)
 
 
-def configuration(task: str, model: str, settings: list[str], config_file: Path | None = None) -> RunConfig:
-    """The recipe of a task and a model, or a file, with single settings changed.
+def configuration(
+    task: str, model: str, given: dict[str, Any], settings: list[str], config_file: Path | None = None
+) -> RunConfig:
+    """The recipe of a task and a model, or a file, with the command's options and single settings.
+
+    Args:
+        task: Its name.
+        model: Its name.
+        given: Options as nested tables.
+        settings: As ``section.key=value``; they come last.
+        config_file: To start from, in place of the recipe.
 
     Example:
-        >>> configuration("copy", "LSTM", ["budget.updates=5"]).budget.updates
+        >>> configuration("copy", "LSTM", {"seed": 3}, ["budget.updates=5"]).budget.updates
         5
     """
     start = recipe(task, model)
     if config_file is not None:
-        start = with_settings(read_config(config_file), [f"task.name={task}"])
-    return with_settings(start, settings)
+        start = config_from({"task": {"name": task}}, read_config(config_file))
+    return with_settings(config_from(given, start), settings)
 
 
 def resume_run(folder: Path, settings: list[str], *, quiet: bool, as_json: bool) -> None:

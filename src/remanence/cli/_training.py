@@ -48,11 +48,11 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model on a task. The same command again goes on with the same run."""
-    from remanence.cli._train import settings_of, start_run
+    from remanence.cli._train import budget_of, start_run, table_of
 
-    given = {"task.options.length": length, "model.options.hidden_size": hidden, "seed": seed}
-    given["budget.updates"] = updates
-    start_run(task, model, settings_of(given) + (settings or []), config, run, quiet=quiet, as_json=json)
+    given = table_of({"task.options.length": length, "model.options.hidden_size": hidden, "seed": seed})
+    given |= budget_of(updates)
+    start_run(task, model, given, settings or [], config, run, quiet=quiet, as_json=json)
 
 
 def resume(run: RunFolder, settings: Settings = None, quiet: Quiet = False, json: Json = False) -> None:
@@ -107,8 +107,7 @@ def compare(
     """Train several models side by side. The same command again goes on where it was."""
     from remanence.cli._compare import compare_models
 
-    chosen = [f"budget.updates={updates}"] if updates is not None else []
-    compare_models(task, models, lengths, seeds, chosen + (settings or []), folder, jobs, transfer, as_json=json)
+    compare_models(task, models, lengths, seeds, updates, settings or [], folder, jobs, transfer, as_json=json)
 
 
 def tasks(json: Json = False) -> None:

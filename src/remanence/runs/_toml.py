@@ -80,17 +80,28 @@ def _plain(value: Any) -> Any:
 
 def _convert(name: str, value: Any, hint: Any) -> Any:
     """Brings a TOML value to the type of its field; whole numbers may stand for floats."""
-    value = _plain(value)
+    if typing.get_origin(hint) is tuple:
+        return _convert_list(name, value, hint)
     allowed = typing.get_args(hint) or (hint,)
-    if isinstance(value, list):
-        value = tuple(value)
+    if value == NONE and type(None) in allowed:
+        return None
+    if isinstance(value, list) and (listed := [kind for kind in allowed if typing.get_origin(kind) is tuple]):
+        return _convert_list(name, value, listed[0])
     if type(value) is int and float in allowed and int not in allowed:
         return float(value)
     kinds = tuple(kind for kind in allowed if isinstance(kind, type))
-    if kinds and type(value) not in kinds and not isinstance(value, tuple):
+    if kinds and type(value) not in kinds:
         wanted = " or ".join("none" if kind is type(None) else kind.__name__ for kind in kinds)
         raise ValueError(message(name, f"be of type {wanted}", repr(value)))
     return value
+
+
+def _convert_list(name: str, value: Any, hint: Any) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        way = f"Write {name}=[{_value(value)}]"
+        raise ValueError(message(name, "be a list", repr(value), way))
+    kind = typing.get_args(hint)[0]
+    return tuple(_convert(name, item, kind) for item in value)
 
 
 def settings_table(settings: Iterable[str]) -> dict[str, Any]:

@@ -35,6 +35,28 @@ def resolved(config: RunConfig) -> RunConfig:
     return dataclasses.replace(config, model=dataclasses.replace(config.model, options=options))
 
 
+def refuse_none(section: str, options: dict[str, Any], kind: Any) -> None:
+    """Refuses "none" for an option that cannot be None; TOML has no other word for it.
+
+    Args:
+        section: Where the options stand, for the message.
+        options: By name.
+        kind: The class that takes them.
+
+    Example:
+        >>> refuse_none("model.options", {"hidden_size": None}, get_model("LSTM"))
+        Traceback (most recent call last):
+        ValueError: `model.options.hidden_size` must be given a value; got 'none', which stands for no value
+    """
+    parameters = inspect.signature(kind).parameters
+    for name, value in options.items():
+        if value is not None or name not in parameters:
+            continue
+        known = parameters[name]
+        if known.default is not None and "None" not in str(known.annotation):
+            raise ValueError(message(f"{section}.{name}", "be given a value", "'none', which stands for no value"))
+
+
 def build_task(config: RunConfig) -> Task:
     """Makes the task of a configuration, after importing what registers it.
 
@@ -46,7 +68,25 @@ def build_task(config: RunConfig) -> Task:
         'copy'
     """
     import_all(config.imports)
-    return make_task(config.task.name, **config.task.options)
+    made = make_task(config.task.name, **config.task.options)
+    refuse_none("task.options", config.task.options, type(made))
+    return made
+
+
+def build(config: RunConfig) -> tuple[Task, SequenceModel]:
+    """Makes the task and the model of a configuration; a bad option is an error here, before anything is written.
+
+    Args:
+        config: Of the run.
+
+    Example:
+        >>> from remanence.train import ModelConfig
+        >>> build(RunConfig(model=ModelConfig("LSTN")))
+        Traceback (most recent call last):
+        ValueError: `model` must be one of ...; got 'LSTN'. Did you mean 'LSTM'?
+    """
+    task = build_task(config)
+    return task, build_model(config, task)
 
 
 def build_model(config: RunConfig, task: Task) -> SequenceModel:
@@ -64,6 +104,7 @@ def build_model(config: RunConfig, task: Task) -> SequenceModel:
     options = dict(resolved(config).model.options)
     if isinstance(options.get("cuts"), dict):
         options["cuts"] = _cuts(options["cuts"])
+    refuse_none("model.options", options, get_model(config.model.name))
     model = SequenceModel.for_task(task, config.model.name, **options)
     return model.to(torch.float64) if config.loop.precision == "float64" else model
 

@@ -105,9 +105,10 @@ def start(task: Task, batch: Batch, state: Any) -> dict[str, Any]:
 
 @contextmanager
 def _evaluating(model: nn.Module) -> Iterator[None]:
-    mode = model.training
+    modes = {module: module.training for module in model.modules()}  # a part may have been frozen on its own
     model.eval()
     try:
         yield
     finally:
-        model.train(mode)
+        for module, mode in modes.items():
+            module.training = mode

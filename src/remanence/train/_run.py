@@ -12,7 +12,7 @@ from remanence.nn import SequenceModel
 from remanence.runs import CheckpointError, load_best, load_checkpoint, to_toml
 from remanence.tasks import Task
 from remanence.train import _states as _states  # what a checkpoint may hold
-from remanence.train._building import build_model, build_task, resolved
+from remanence.train._building import build, resolved
 from remanence.train._config import RunConfig
 from remanence.train._settings import read_config
 
@@ -44,11 +44,23 @@ class Run(runs.Run):
         Raises:
             ValueError: If the folder holds another configuration, or things that are no run.
         """
+        if not cls(Path(folder)).exists:
+            cls(Path(folder)).refuse_foreign()
+            with torch.random.fork_rng(devices=[]):
+                build(resolved(config))
+        return cls.place(folder, config)
+
+    @classmethod
+    def place(cls, folder: str | Path, config: RunConfig) -> Self:
+        """As :meth:`create`, for a configuration that has been built already and so is known to be good.
+
+        Args:
+            folder: Where.
+            config: What to run.
+        """
         run = cls(Path(folder))
         config = resolved(config)
         if not run.exists:
-            run.refuse_foreign()
-            build_model_is_possible(config)
             run.claim(to_toml(config))
         run._check_same(config)
         return run
@@ -67,9 +79,7 @@ class Run(runs.Run):
         Raises:
             CheckpointError: If there are no such weights.
         """
-        config = self.config
-        task = build_task(config)
-        model = build_model(config, task)
+        task, model = build(self.config)
         model.load_state_dict(self._weights(weights))
         return model.eval(), task
 
@@ -87,19 +97,6 @@ class Run(runs.Run):
             new = to_toml(config).splitlines()
             differing = "; ".join(f"{line!r} there" for line in old if line not in new) or "options"
             raise ValueError(f"{self.folder} holds a run of another configuration ({differing}); name another folder")
-
-
-def build_model_is_possible(config: RunConfig) -> None:
-    """Builds a task and a model without storage, so that a bad option is an error before anything is written.
-
-    Example:
-        >>> from remanence.train._config import ModelConfig
-        >>> build_model_is_possible(RunConfig(model=ModelConfig("LSTN")))
-        Traceback (most recent call last):
-        ValueError: `model` must be one of ...; got 'LSTN'. Did you mean 'LSTM'?
-    """
-    with torch.random.fork_rng(devices=[]):
-        build_model(config, build_task(config))
 
 
 def list_runs(folder: str | Path) -> list[Run]:

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import safetensors.torch
 
+from remanence._validate import message
+from remanence.nn import SequenceModel
 from remanence.runs import (
     Checkpoint,
     NoEvents,
@@ -34,7 +36,7 @@ from remanence.runs import (
     write_folder,
 )
 from remanence.tasks import Task
-from remanence.train._building import build_model, build_task, resolved
+from remanence.train._building import build, resolved
 from remanence.train._config import RunConfig
 from remanence.train._distributed import Processes
 from remanence.train._evaluation import evaluate
@@ -70,11 +72,17 @@ def train(config: RunConfig, folder: str | Path, observer: Observer | None = Non
         'budget used up'
     """
     processes = Processes()
+    config = resolved(config)
     run = Run(Path(folder))
-    if processes.writes:
-        run = Run.create(folder, config)
-    processes.shared(None)
-    return _Training(run, processes, observer).carry_out()
+    with isolated(config.loop.threads):
+        built = None
+        if not run.exists:
+            run.refuse_foreign()
+            built = seeded_build(config)
+        if processes.writes:
+            run = Run.place(folder, config)
+        processes.shared(None)
+        return _Training(run, processes, observer, built=built).carry_out()
 
 
 def resume(folder: str | Path, observer: Observer | None = None, config: RunConfig | None = None) -> Outcome:
@@ -97,26 +105,50 @@ def resume(folder: str | Path, observer: Observer | None = None, config: RunConf
         Traceback (most recent call last):
         ValueError: `run` must be a run folder with a config.toml; got 'no such folder'
     """
-    processes = Processes()
     run = Run.open(folder)
-    return _Training(run, processes, observer, config).carry_out()
+    with isolated((config or run.config).loop.threads):
+        return _Training(run, Processes(), observer, config).carry_out()
+
+
+def seeded_build(config: RunConfig) -> tuple[Task, SequenceModel]:
+    """Makes the task and the model of a run from its seed, in the global generators' state that it begins with.
+
+    Example:
+        >>> with isolated(threads=1):
+        ...     seeded_build(RunConfig())[0].name
+        'copy'
+    """
+    seed_all(config.seed)
+    return build(config)
 
 
 class _Training:
     """One process's work on one run."""
 
     def __init__(
-        self, run: Run, processes: Processes, observer: Observer | None, config: RunConfig | None = None
+        self,
+        run: Run,
+        processes: Processes,
+        observer: Observer | None,
+        config: RunConfig | None = None,
+        built: tuple[Task, SequenceModel] | None = None,
     ) -> None:
-        self.run, self.processes, self.observer = run, processes, observer
-        self.changed = config is not None and resolved(config) != run.config
-        self.config = resolved(config or run.config)
+        self.run = run
+        self.processes = processes
+        self.observer = observer
+        self.wanted = config
+        self.built = built
         self.saved_update: int | None = None
 
     def carry_out(self) -> Outcome:
         """Does all that is left to do."""
-        with self._owned(), isolated(self.config.loop.threads), stop_requests() as request:
-            if self.run.is_done and not self.changed:
+        with self._owned(), stop_requests() as request:
+            # Read under the lock: another process may have changed the settings until now.
+            stored = self.run.config
+            self.config = resolved(self.wanted or stored)
+            self.changed = self.config != stored
+            self.was_done = self.run.is_done
+            if self.was_done and not self.changed:
                 status = self.run.status
                 return Outcome("done", status["reason"], self.run, status["update"], status["validation"])
             self._prepare()
@@ -140,11 +172,10 @@ class _Training:
 
     def _prepare(self) -> None:
         """Builds everything, or brings it back to where the last checkpoint stands."""
-        seed_all(self.config.seed)
-        self.task = build_task(self.config)
+        self.task, model = self.built or seeded_build(self.config)
         self.final_length = getattr(self.task, "length", 0)
         self.budget = self._budget()
-        self.learner = Learner(self.config, build_model(self.config, self.task), self.processes)
+        self.learner = Learner(self.config, model, self.processes)
         self.progress, found = Progress(length=self.config.curriculum.start), None
         if self.processes.writes:
             forget_drafts(self.run.folder)
@@ -153,6 +184,9 @@ class _Training:
         checkpoint = self.processes.shared(found)
         if checkpoint is not None:
             self._restore(checkpoint)
+        if self.was_done and self.progress.update >= self.budget:
+            expected = f"leave something to do: the run is done after {self.progress.update} updates"
+            raise ValueError(message("settings", expected, f"a budget of {self.budget}", "Raise budget.updates"))
         self._write_start(checkpoint is not None)
 
     def _budget(self) -> int:
