@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import remanence
+from remanence.cli._experiments import reproduce
 from remanence.cli._rl import rl
 from remanence.cli._training import add_training_commands
 
@@ -160,6 +161,7 @@ def report(
 
 
 add_training_commands(app)
+app.command()(reproduce)
 app.add_typer(rl, name="rl")
 
 

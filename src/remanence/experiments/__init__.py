@@ -1,6 +1,64 @@
-"""What was run, and what came out: results of experiments that take too long to repeat, and what documents print."""
+"""The papers' tables and figures as declared grids: what is printed, what was measured, and engines that run them."""
 
+from remanence.experiments._cell import Cell, CellState, adopt, carry_out, unique
+from remanence.experiments._driver import Failure, Stopped, row_of, run_cells
+from remanence.experiments._experiment import (
+    Curve,
+    Departure,
+    Experiment,
+    Reading,
+    Recipe,
+    Scale,
+    Setting,
+)
+from remanence.experiments._page import make_page
+from remanence.experiments._plan import find_experiment, list_experiments, parse_seeds, plan_cells
 from remanence.experiments._printed import Printed, printed_accuracy
-from remanence.experiments._stored import load_stored, save_stored, stored_names
+from remanence.experiments._record import Record, load_record, make_record, save_record
+from remanence.experiments._results import Entry, entries, grid
+from remanence.experiments._size import estimated_seconds
+from remanence.experiments._stored import load_stored, save_stored, stored_names, stored_records
+from remanence.experiments._work import Measure, Work
+from remanence.experiments.engines import Engine, make_engine
 
-__all__ = ["load_stored", "save_stored", "stored_names", "printed_accuracy", "Printed"]
+__all__ = [
+    "list_experiments",
+    "find_experiment",
+    "Experiment",
+    "Setting",
+    "Departure",
+    "Scale",
+    "Recipe",
+    "Reading",
+    "Curve",
+    "plan_cells",
+    "parse_seeds",
+    "Cell",
+    "CellState",
+    "Work",
+    "Measure",
+    "unique",
+    "carry_out",
+    "adopt",
+    "Engine",
+    "make_engine",
+    "run_cells",
+    "row_of",
+    "Failure",
+    "Stopped",
+    "estimated_seconds",
+    "Entry",
+    "entries",
+    "grid",
+    "make_page",
+    "Record",
+    "make_record",
+    "save_record",
+    "load_record",
+    "load_stored",
+    "save_stored",
+    "stored_names",
+    "stored_records",
+    "printed_accuracy",
+    "Printed",
+]

@@ -22,6 +22,21 @@ def stored_names(folder: Path = FOLDER) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.json"))
 
 
+def stored_records(folder: Path = FOLDER) -> dict[str, list[str]]:
+    """Names of the stored results of each table or figure, by its id; older ones have no id and are left out.
+
+    Example:
+        >>> isinstance(stored_records(), dict)
+        True
+    """
+    found: dict[str, list[str]] = {}
+    for name in stored_names(folder):
+        record = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        if "experiment" in record:
+            found.setdefault(record["experiment"], []).append(record["scale"])
+    return found
+
+
 def load_stored(name: str, folder: Path = FOLDER) -> dict[str, Any]:
     """Reads one stored result.
 

@@ -1,0 +1,286 @@
+"""``remanence reproduce``: tables and figures of the papers by their names."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from remanence._validate import message
+from remanence.cli._errors import exit_codes
+from remanence.experiments import (
+    Cell,
+    Experiment,
+    Failure,
+    Stopped,
+    adopt,
+    entries,
+    estimated_seconds,
+    find_experiment,
+    grid,
+    list_experiments,
+    make_engine,
+    make_page,
+    make_record,
+    parse_seeds,
+    plan_cells,
+    row_of,
+    run_cells,
+    save_record,
+    stored_records,
+    unique,
+)
+
+SHOWN = 25
+"""Cells that a live table shows: those at work first."""
+FAILED = 1
+ORDER = ("running", "failed", "killed", "interrupted", "trained", "new", "done")
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks for.
+
+    Args:
+        id: of the table or figure.
+        scale: how much of it.
+        only: choices among its cells.
+        seeds: as given.
+        folder: of the cells.
+        engine: who fills them.
+        workers: at a time.
+        address: of a Ray cluster.
+
+    Example:
+        >>> Asked("kerg2020/table-2").scale
+        'laptop'
+    """
+
+    id: str
+    scale: str = "laptop"
+    only: tuple[str, ...] = ()
+    seeds: str | None = None
+    folder: Path = Path("runs/reproduce")
+    engine: str = "local"
+    workers: int | None = None
+    address: str | None = None
+
+    @property
+    def experiment(self) -> Experiment:
+        """The table or figure."""
+        return find_experiment(self.id)
+
+    def cells(self) -> list[Cell]:
+        """The chosen cells."""
+        return plan_cells(self.experiment, self.scale, self.folder, self.only, parse_seeds(self.seeds))
+
+
+def show_list(as_json: bool) -> None:
+    """Does what ``remanence reproduce --list`` says."""
+    stored = stored_records()
+    rows = [
+        {
+            "id": experiment.id,
+            "title": experiment.title,
+            "cells": len(list(experiment.places("paper"))),
+            "needs": ", ".join(experiment.needs) or "nothing",
+            "stored": ", ".join(stored.get(experiment.id, [])) or "-",
+        }
+        for experiment in list_experiments()
+    ]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    table = Table("id", "what", "cells", "needs", "stored", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for row in rows:
+        table.add_row(*map(str, row.values()))
+    Console().print(table)
+
+
+def adopt_runs(runs: Sequence[Path], folder: Path) -> None:
+    """Links finished runs as the cells of their settings."""
+    with exit_codes():
+        for run in runs:
+            typer.echo(f"{run} is {adopt(run, folder)}")
+
+
+def show_plan(asked: Asked, as_json: bool) -> None:
+    """Does what ``--dry-run`` says: the grid, with hours estimated on this machine."""
+    with exit_codes():
+        cells = list(unique(asked.cells()).values())
+        tell = None if as_json else lambda text: typer.echo(text, err=True)
+        seconds = estimated_seconds(cells, tell)
+    rows = [
+        {**row_of(cell), "hours": None if found is None else round(found / 3600, 3)}
+        for cell, found in zip(cells, seconds, strict=True)
+    ]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    Console().print(_plan_table(asked.experiment, rows))
+    total = sum(row["hours"] or 0.0 for row in rows)
+    unknown = sum(row["hours"] is None for row in rows)
+    more = f", and {unknown} cells of unknown length" if unknown else ""
+    typer.echo(f"{len(rows)} cells, at most {total:.2f} hours of one core{more}. Runs end earlier once they are solved")
+    _say_departures(asked)
+
+
+def _plan_table(experiment: Experiment, rows: Rows) -> Table:
+    names = [*experiment.axes, "seed"]
+    table = Table(*names, "status", "budget", "hours", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for row in rows:
+        hours = "?" if row["hours"] is None else f"{row['hours']:.2f}"
+        table.add_row(*(str(row[name]) for name in names), row["status"], str(row["budget"] or "-"), hours)
+    return table
+
+
+def _say_departures(asked: Asked) -> None:
+    for departure in asked.experiment.scale(asked.scale).departures:
+        typer.echo(f"  {departure.words}")
+
+
+def reproduce(asked: Asked, store: Path | None, *, as_json: bool) -> None:
+    """Fills the chosen cells and shows the table."""
+    with exit_codes():
+        cells = asked.cells()
+        engine = make_engine(asked.engine, asked.workers, asked.address, asked.folder)
+    try:
+        with contextlib.nullcontext() if as_json else _live(Console(), asked.experiment) as tick:
+            failures = run_cells(cells, engine, tick)
+    except Stopped as stop:
+        typer.echo("stopped; every cell is saved. The same command goes on with them", err=True)
+        raise typer.Exit(128 + stop.number) from None
+    show_results(asked, cells, as_json=as_json)
+    if store is not None:
+        typer.echo(f"stored: {save_record(make_record(asked.experiment, asked.scale, cells), store)}", err=as_json)
+    _leave_if_failed(failures)
+
+
+def show_results(asked: Asked, cells: Sequence[Cell], *, as_json: bool) -> None:
+    """Prints the table, printed numbers in brackets behind the measured ones."""
+    found = entries(asked.experiment, cells)
+    if as_json:
+        rows = {"cells": [row_of(cell) for cell in cells], "table": [entry.to_dict() for entry in found]}
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    laid = grid(asked.experiment, found)
+    table = Table(*laid.head, title=f"{asked.id} ({asked.scale}): measured [printed]", box=None, padding=(0, 2, 0, 0))
+    for row in laid.rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
+def write_report(asked: Asked, output: Path, store: Path | None) -> None:
+    """Does what ``--report`` says: the page of what is there now; nothing is run."""
+    with exit_codes():
+        cells = asked.cells()
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(make_page(asked.experiment, asked.scale, cells), encoding="utf-8")
+        typer.echo(f"page: {output}")
+        if store is not None:
+            typer.echo(f"stored: {save_record(make_record(asked.experiment, asked.scale, cells), store)}")
+
+
+def _leave_if_failed(failures: Sequence[Failure]) -> None:
+    for failure in failures:
+        typer.echo(f"\n{failure.label} failed; its log is {failure.log}\n{failure.traceback}", err=True)
+    if failures:
+        raise typer.Exit(FAILED)
+
+
+@contextlib.contextmanager
+def _live(console: Console, experiment: Experiment) -> Iterator[Callable[[Rows], None]]:
+    """Shows cells as they go: live on a terminal, elsewhere a line whenever a cell has news."""
+    if not console.is_terminal:
+        yield _Changes(console)
+        return
+    with Live(console=console, refresh_per_second=4, transient=True) as display:
+        yield lambda rows: display.update(live_table(experiment, rows))
+
+
+class _Changes:
+    """Prints a line for every cell whose state has changed since the last look."""
+
+    def __init__(self, console: Console) -> None:
+        self.console, self.seen = console, {}
+
+    def __call__(self, rows: Rows) -> None:
+        for row in rows:
+            if self.seen.get(row["folder"]) != row["status"] and row["status"] != "new":
+                line = f"{Path(row['folder']).name}  {row['status']}  update {row['update']}  {row['reason']}"
+                self.console.print(line.rstrip(), markup=False, highlight=False, soft_wrap=True)
+            self.seen[row["folder"]] = row["status"]
+
+
+def live_table(experiment: Experiment, rows: Rows) -> Group:
+    """Cells as a table, those at work first, and when all may be done.
+
+    Args:
+        experiment: whose cells they are.
+        rows: one a cell.
+
+    Example:
+        >>> live_table(find_experiment("kerg2020/table-2"), []).renderables[0].row_count
+        0
+    """
+    names = [*experiment.axes, "seed"]
+    table = Table(*names, "status", "progress", "validation", "left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for row in sorted(rows, key=lambda row: ORDER.index(row["status"]) if row["status"] in ORDER else 0)[:SHOWN]:
+        found = "  ".join(f"{name} {value:.4g}" for name, value in row["validation"].items() if value is not None)
+        progress = f"{row['update']:,}/{row['budget']:,}" if row["budget"] else "-"
+        left = "" if row["seconds_left"] in (None, 0.0) else _duration(row["seconds_left"])
+        table.add_row(*(str(row[name]) for name in names), row["status"], progress, found, left)
+    return Group(table, Text(summary(rows)))
+
+
+def summary(rows: Rows) -> str:
+    """One line about all cells.
+
+    Example:
+        >>> summary([{"status": "done", "seconds_left": 0.0}, {"status": "running", "seconds_left": 60.0}])
+        '1 of 2 cells done, 1 running; those at work need at most 1 min more'
+    """
+    done, running = (sum(row["status"] == status for row in rows) for status in ("done", "running"))
+    left = [row["seconds_left"] for row in rows if row["status"] == "running" and row["seconds_left"]]
+    more = f"; those at work need at most {_duration(max(left))} more" if left else ""
+    return f"{done} of {len(rows)} cells done, {running} running{more}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
+
+
+def cells_folder(engine: str, folder: Path | None, storage: str | None) -> Path:
+    """Where the cells are: ``--storage`` on a cluster, ``--folder`` on one machine.
+
+    Example:
+        >>> cells_folder("local", None, None)
+        PosixPath('runs/reproduce')
+    """
+    if storage is None:
+        return folder or Path("runs/reproduce")
+    if engine != "ray":
+        raise ValueError(message("storage", "be absent with the engine 'local'", repr(storage), "Use --folder"))
+    path = storage.removeprefix("file://")
+    if "://" in path:
+        hint = "Checkpoints need locks and renames: mount it on all nodes, and name the folder"
+        raise ValueError(message("storage", "be a folder that all nodes see", repr(storage), hint))
+    return Path(path).absolute()
+
+
+def check_request(id: str | None) -> str:
+    """The id, or an error that says how to find one."""
+    if id is None:
+        raise ValueError(message("id", "be given", "nothing", "See `remanence reproduce --list`"))
+    return id

@@ -1,0 +1,299 @@
+"""A cell of a table: a folder, what is in it so far, and the work that fills it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from remanence._validate import message
+from remanence.experiments._facts import machine_facts
+from remanence.experiments._work import Measure, Work
+from remanence.experiments.measures import measured
+from remanence.rl import PolicyConfig, train_policy
+from remanence.train import MetricsFile, Run, resume, train
+from remanence.train._files import is_locked, locked, replace_file
+
+RESULT_KIND = "remanence/measurement"
+RESULT_VERSION = 1
+ERROR = "error.txt"
+LOG = "output.txt"
+
+Observer = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table or a figure.
+
+    Args:
+        place: where it stands, such as ``{"model": "LSTM", "length": 100, "seed": 0}``.
+        work: what fills it.
+        root: folder of all cells.
+
+    Example:
+        >>> from remanence.train import RunConfig
+        >>> Cell({"seed": 0}, Work(RunConfig(), ()), Path("runs")).state.status
+        'new'
+    """
+
+    place: Mapping[str, Any]
+    work: Work
+    root: Path
+
+    @property
+    def folder(self) -> Path:
+        """Of the cell: ``run`` is the run folder, ``measures`` what was measured on it."""
+        return self.root / self.work.name
+
+    @property
+    def label(self) -> str:
+        """Its place in words."""
+        return " ".join(f"{name}={value}" for name, value in self.place.items())
+
+    @property
+    def state(self) -> CellState:
+        """Where it stands, read from its folder."""
+        return read_state(self.work, self.folder)
+
+    def result(self, name: str) -> dict[str, Any] | None:
+        """What a measurement found, None before it was made.
+
+        Args:
+            name: of the measurement.
+        """
+        for measure in self.work.measures:
+            if measure.name == name:
+                kept = read_result(self.folder, measure)
+                return None if kept is None else kept["values"]
+        return None
+
+
+@dataclass(frozen=True)
+class CellState:
+    """Where a cell stands.
+
+    Args:
+        status: ``new``, ``running``, ``interrupted``, ``killed``, ``trained`` (not measured yet), ``failed`` or
+            ``done``.
+        update: batches learnt from so far.
+        budget: that the run may last for at most; None where nothing is trained.
+        validation: the last evaluation.
+        seconds: spent learning so far.
+        reason: why it ended, or what went wrong.
+
+    Example:
+        >>> CellState("new").is_done
+        False
+    """
+
+    status: str
+    update: int = 0
+    budget: int | None = None
+    validation: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    reason: str = ""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.status == "done"
+
+
+def run_of(folder: Path) -> Path:
+    """The run folder of a cell.
+
+    Example:
+        >>> run_of(Path("a")).name
+        'run'
+    """
+    return folder / "run"
+
+
+def read_result(folder: Path, measure: Measure) -> dict[str, Any] | None:
+    """A kept measurement with its facts, None before it was made.
+
+    Args:
+        folder: of the cell.
+        measure: which one.
+
+    Raises:
+        ValueError: it was written by a later version.
+    """
+    path = folder / "measures" / measure.file
+    if not path.is_file():
+        return None
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    if kept.get("kind") != RESULT_KIND or kept.get("version", 0) > RESULT_VERSION:
+        expected = f"be a measurement of version {RESULT_VERSION} or older"
+        raise ValueError(message(str(path), expected, f"{kept.get('kind')} {kept.get('version')}", "Upgrade remanence"))
+    return kept
+
+
+def read_state(work: Work, folder: Path) -> CellState:
+    """Where a cell stands.
+
+    Args:
+        work: that fills it.
+        folder: its own.
+    """
+    run = _run_state(work, run_of(folder))
+    if run.is_done and all(read_result(folder, measure) is not None for measure in work.measures):
+        return run
+    if is_locked(folder):
+        return _but(run, status="running")
+    error = folder / ERROR
+    if error.is_file():
+        return _but(run, status="failed", reason=_last_line(error.read_text(encoding="utf-8")))
+    return _but(run, status="trained" if work.config is not None and run.is_done else run.status)
+
+
+def _run_state(work: Work, folder: Path) -> CellState:
+    if work.config is None:
+        return CellState("done" if (folder.parent / "measures").is_dir() else "new")
+    if isinstance(work.config, PolicyConfig):
+        return _policy_state(work.config, folder)
+    run = Run(folder)
+    lines, status = run.metrics.read(), run.status
+    trained = [line for line in lines if line["kind"] == "train"]
+    judged = [line for line in lines if line["kind"] == "validation"]
+    return CellState(
+        status["status"],
+        lines[-1]["update"] if lines else 0,
+        status.get("budget") or work.config.budget.updates,
+        {name: judged[-1][name] for name in ("loss", "accuracy") if name in judged[-1]} if judged else {},
+        trained[-1]["seconds"] if trained else 0.0,
+        status.get("reason", ""),
+    )
+
+
+def _policy_state(config: PolicyConfig, folder: Path) -> CellState:
+    lines = MetricsFile(folder / "metrics.jsonl").read()
+    if not lines:
+        return CellState("new", 0, config.updates)
+    last = lines[-1]
+    status = "done" if last["update"] >= config.updates else "running" if is_locked(folder) else "killed"
+    found = {} if last["mean_return"] is None else {"mean_return": last["mean_return"]}
+    return CellState(status, last["update"], config.updates, found, last["seconds"])
+
+
+def _but(state: CellState, **changes: Any) -> CellState:
+    return CellState(**{**state.__dict__, **changes})
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or ["it says nothing"])[-1]
+
+
+def carry_out(work: Work, folder: str | Path, observer: Observer | None = None) -> int | None:
+    """Fills a cell, or goes on with it.
+
+    Args:
+        work: what to do.
+        folder: of the cell.
+        observer: is told every measurement of a run.
+
+    Returns:
+        The signal that stopped it, None if it is done.
+
+    Raises:
+        RunLockedError: another process is at it.
+        Exception: whatever went wrong; the traceback is in ``error.txt``.
+    """
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    with locked(place):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(place / ERROR)
+        try:
+            return _fill(work, place, observer)
+        except Exception:
+            replace_file(place / ERROR, traceback.format_exc().encode())
+            raise
+
+
+def _fill(work: Work, folder: Path, observer: Observer | None) -> int | None:
+    signal = _trained(work, run_of(folder), observer)
+    if signal is not None:
+        return signal
+    for measure in work.measures:
+        if read_result(folder, measure) is None:
+            _keep(folder, measure, measured(measure, run_of(folder)))
+    return None
+
+
+def _trained(work: Work, folder: Path, observer: Observer | None) -> int | None:
+    if work.config is None or _run_state(work, folder).is_done:
+        return None
+    if isinstance(work.config, PolicyConfig):
+        outcome = train_policy(work.config, folder, observer)
+    elif Run(folder).exists:
+        outcome = resume(folder, observer)
+    else:
+        outcome = train(work.config, folder, observer)
+    return outcome.signal if outcome.status == "interrupted" else None
+
+
+def _keep(folder: Path, measure: Measure, values: dict[str, Any]) -> None:
+    facts = {"kind": RESULT_KIND, "version": RESULT_VERSION, "measure": measure.name}
+    kept = {**facts, "settings": dict(measure.settings), "facts": machine_facts(), "values": values}
+    (folder / "measures").mkdir(exist_ok=True)
+    replace_file(folder / "measures" / measure.file, json.dumps(kept, indent=1, allow_nan=False).encode())
+
+
+def adopt(run: str | Path, root: str | Path) -> Path:
+    """Makes a run that is done the cell of its settings, by a link: the run itself stays as it is, where it is.
+
+    Args:
+        run: a run folder.
+        root: of the cells.
+
+    Returns:
+        The folder of the cell.
+
+    Raises:
+        ValueError: there is no run, it is not done, or the cell has a run already.
+
+    Example:
+        >>> adopt("no such folder", "runs")
+        Traceback (most recent call last):
+        ValueError: `run` must be a run folder with a config.toml; got 'no such folder'
+    """
+    found = Run.open(run)
+    if not found.is_done:
+        raise ValueError(message("run", "be done", f"{run}, which is {found.status['status']}", "Resume it first"))
+    folder = Path(root) / Work(found.config, ()).name
+    link = run_of(folder)
+    if link.is_symlink() and link.resolve() == found.folder.resolve():
+        return folder
+    if link.exists():
+        raise ValueError(message("run", f"be a cell that has no run yet; {folder} has one", str(run)))
+    folder.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(found.folder.resolve())
+    return folder
+
+
+def unique(cells: Sequence[Cell]) -> dict[Path, Cell]:
+    """The cells by their folders: several places of a figure may show one run, whose measurements are then joined.
+
+    Args:
+        cells: of one or several experiments.
+
+    Example:
+        >>> from remanence.train import RunConfig
+        >>> len(unique([Cell({}, Work(RunConfig(), ()), Path("a"))] * 2))
+        1
+    """
+    found: dict[Path, Cell] = {}
+    for cell in cells:
+        before = found.get(cell.folder)
+        if before is not None:
+            more = [measure for measure in cell.work.measures if measure not in before.work.measures]
+            cell = Cell(before.place, Work(before.work.config, (*before.work.measures, *more)), before.root)
+        found[cell.folder] = cell
+    return found

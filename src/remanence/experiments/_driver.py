@@ -1,0 +1,144 @@
+"""Carries a selection of cells to their end on an engine, and says now and then where they stand."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from remanence.experiments._cell import ERROR, LOG, Cell, unique
+from remanence.experiments.engines import Engine
+
+Tick = Callable[[list[dict[str, Any]]], None]
+
+
+class Stopped(BaseException):
+    """A signal asked for the end; every cell has been asked to save, and has.
+
+    Args:
+        number: of the signal.
+
+    Example:
+        >>> Stopped(15).number
+        15
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A cell that crashed.
+
+    Args:
+        label: its place in words.
+        traceback: what Python said.
+        log: all that it printed.
+
+    Example:
+        >>> Failure("model=LSTM seed=0", "ValueError: no", Path("output.txt")).log.name
+        'output.txt'
+    """
+
+    label: str
+    traceback: str
+    log: Path
+
+
+def run_cells(cells: Sequence[Cell], engine: Engine, tick: Tick | None = None, pause: float = 0.5) -> list[Failure]:
+    """Fills what is not filled yet; what crashes does not stop the others.
+
+    Args:
+        cells: a selection; a run that several of them show is made once.
+        engine: what fills them.
+        tick: is shown where the cells stand.
+        pause: seconds between two looks.
+
+    Returns:
+        What crashed, or was killed again and again.
+
+    Raises:
+        Stopped: by SIGTERM or Ctrl-C; nothing is lost, and the same call goes on.
+    """
+    distinct = list(unique(cells).values())
+    engine.start([cell for cell in distinct if not cell.state.is_done])
+    try:
+        with _stopping():
+            while engine.poll():
+                if tick is not None:
+                    tick([row_of(cell) for cell in cells])
+                time.sleep(pause)
+    except BaseException:
+        engine.stop()
+        raise
+    if tick is not None:
+        tick([row_of(cell) for cell in cells])
+    return [_failure(cell) for cell in distinct if not cell.state.is_done]
+
+
+@contextlib.contextmanager
+def _stopping() -> Iterator[None]:
+    """Raises `Stopped` on SIGTERM and Ctrl-C; only the main thread may."""
+
+    def stop(number: int, frame: object) -> None:
+        raise Stopped(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _failure(cell: Cell) -> Failure:
+    path = cell.folder / ERROR
+    state = cell.state
+    text = f"it left no traceback: {state.status} at update {state.update}"
+    if path.is_file():
+        text = path.read_text(encoding="utf-8")
+    return Failure(cell.label, text, cell.folder / LOG)
+
+
+def row_of(cell: Cell) -> dict[str, Any]:
+    """Where a cell stands, as a row of a table or for JSON.
+
+    Args:
+        cell: of a selection.
+    """
+    state = cell.state
+    return {
+        **cell.place,
+        "status": state.status,
+        "update": state.update,
+        "budget": state.budget,
+        "validation": state.validation,
+        "seconds": round(state.seconds, 1),
+        "seconds_left": seconds_left(cell),
+        "reason": state.reason,
+        "folder": str(cell.folder),
+    }
+
+
+def seconds_left(cell: Cell) -> float | None:
+    """Seconds to the end of the budget at the pace so far; None before there is one.
+
+    Args:
+        cell: of a selection.
+    """
+    state = cell.state
+    if state.status in ("done", "failed", "trained"):
+        return 0.0
+    if not state.update or not state.budget:
+        return None
+    return round((state.budget - state.update) * state.seconds / state.update, 1)

@@ -1,0 +1,316 @@
+"""What a table or a figure is: rows and columns, printed numbers, settings with their sources, and three scales."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from remanence._validate import message, one_of
+from remanence.experiments._work import Measure, Work, make_config
+
+Kind = Literal["training", "policy", "measurement"]
+Place = dict[str, Any]
+"""Where a cell stands, such as ``{"model": "RelRNN", "length": 100, "seed": 0}``."""
+
+SCALES = ("smoke", "laptop", "paper")
+OUT_OF_MEMORY = "OOM"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting and where it stands.
+
+    Args:
+        key: as in a configuration, such as ``"optimiser.learning_rate"``.
+        value: what it is.
+        source: table of the document, the authors' code, or "ours" where both are silent.
+
+    Example:
+        >>> Setting("optimiser.name", "adam", "Table 6").source
+        'Table 6'
+    """
+
+    key: str
+    value: Any
+    source: str
+
+
+@dataclass(frozen=True)
+class Departure:
+    """What a smaller scale has in place of the document's setting.
+
+    Args:
+        key: of the configuration, or ``"measure:NAME.KEY"`` of a measurement.
+        value: at this scale.
+        paper: what the document has, in words.
+        where: only at these places, such as ``{"model": "GORU"}``; everywhere if empty.
+
+    Example:
+        >>> Departure("budget.updates", 6000, "200,000 updates").words
+        'budget.updates = 6000 (the document: 200,000 updates)'
+    """
+
+    key: str
+    value: Any
+    paper: str
+    where: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        """For a list of departures."""
+        places = "".join(f", {name} {value}" for name, value in self.where.items())
+        return f"{self.key} = {self.value}{places} (the document: {self.paper})"
+
+    def applies(self, place: Mapping[str, Any]) -> bool:
+        """Whether it concerns a place."""
+        return all(place.get(name) == value for name, value in self.where.items())
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of an experiment is run.
+
+    Args:
+        departures: from the document, each named.
+        axes: values that are run, where they are not all of the document's.
+        seeds: runs of every cell unless told.
+
+    Example:
+        >>> Scale(axes={"length": (100,)}).seeds
+        1
+    """
+
+    departures: tuple[Departure, ...] = ()
+    axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    seeds: int = 1
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What fills one cell, as printed.
+
+    Args:
+        kind: a training run, a run of a policy, or a measurement without either.
+        settings: of the run, with their sources.
+        measures: what is measured once it is done.
+
+    Example:
+        >>> Recipe("measurement", (), (Measure("estimator", {"exponent": 0.4}),)).kind
+        'measurement'
+    """
+
+    kind: Kind
+    settings: tuple[Setting, ...] = ()
+    measures: tuple[Measure, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A number that a table shows of a cell.
+
+    Args:
+        name: of its column, or of what it is.
+        measure: which of the cell's measurements has it.
+        path: keys that lead to it there.
+        unit: ``"%"`` multiplies by a hundred.
+        validation: key of a validation that stands for it while a cell is unfinished.
+        where: only of these cells.
+
+    Example:
+        >>> Reading("accuracy", "answers", ("100", "accuracy"), "%").path
+        ('100', 'accuracy')
+    """
+
+    name: str
+    measure: str
+    path: tuple[str, ...]
+    unit: str = ""
+    validation: str | None = None
+    where: Mapping[str, Any] = field(default_factory=dict)
+
+    def path_at(self, place: Mapping[str, Any]) -> tuple[str, ...]:
+        """The path with the values of a place in it: ``"{length}"`` stands for the place's length."""
+        return tuple(part.format(**place) for part in self.path)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line that a figure draws of a cell.
+
+    Args:
+        name: what it is.
+        source: ``"validation"`` or ``"train"``, lines of the run, or the name of a measurement.
+        x: key, or keys separated by dots, of the abscissa.
+        y: of the ordinate.
+
+    Example:
+        >>> Curve("validation accuracy", "validation", "update", "accuracy").y
+        'accuracy'
+    """
+
+    name: str
+    source: str
+    x: str
+    y: str
+
+
+@dataclass(frozen=True)
+class Printed:
+    """One number of a document.
+
+    Args:
+        value: as printed, without the unit; None where it says that the model did not fit into memory.
+        place: table or figure.
+
+    Example:
+        >>> Printed(41.0, "Table 2").value
+        41.0
+    """
+
+    value: float | None
+    place: str
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One table or figure of a document.
+
+    Args:
+        id: such as ``"kerg2020/table-2"``.
+        title: what it shows.
+        axes: names and values of what spans it, as the document has them; the first one gives the rows.
+        recipe: what fills the cell at a place; None where the document has none.
+        scales: ``smoke``, ``laptop`` and ``paper``.
+        readings: numbers shown of a cell.
+        curves: lines shown of a cell.
+        printed: numbers of the document, by the values of the axes and the name of the reading.
+        needs: data sets and packages that a machine must have.
+        note: what a reader must know.
+
+    Example:
+        >>> from remanence.experiments import find_experiment
+        >>> find_experiment("kerg2020/table-2").axes["length"]
+        (100, 300, 500, 1000, 2000)
+    """
+
+    id: str
+    title: str
+    axes: Mapping[str, tuple[Any, ...]]
+    recipe: Callable[[Mapping[str, Any]], Recipe | None]
+    scales: Mapping[str, Scale]
+    readings: tuple[Reading, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    printed: Mapping[tuple[Any, ...], Printed] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if set(self.scales) != set(SCALES):
+            raise ValueError(message("scales", f"have {', '.join(SCALES)}", sorted(self.scales)))
+
+    def scale(self, name: str) -> Scale:
+        """One of the scales.
+
+        Args:
+            name: ``"smoke"``, ``"laptop"`` or ``"paper"``.
+
+        Raises:
+            ValueError: there is no such scale.
+        """
+        return self.scales[one_of("scale", name, SCALES)]
+
+    def axes_at(self, scale: str) -> dict[str, tuple[Any, ...]]:
+        """Values that are run at a scale."""
+        return {**self.axes, **self.scale(scale).axes}
+
+    def places(
+        self, scale: str, seeds: Sequence[int] | None = None, axes: Mapping[str, tuple[Any, ...]] | None = None
+    ) -> Iterator[Place]:
+        """All places at a scale, the first seed of everything first.
+
+        Args:
+            scale: one of the scales.
+            seeds: to run; None takes as many as the scale has, from 0.
+            axes: values to run; None takes those of the scale.
+        """
+        axes = self.axes_at(scale) if axes is None else axes
+        for seed in range(self.scale(scale).seeds) if seeds is None else seeds:
+            for values in itertools.product(*axes.values()):
+                place = dict(zip(axes, values, strict=True))
+                if self.recipe(place) is not None:
+                    yield {**place, "seed": seed}
+
+    def recipe_at(self, scale: str, place: Mapping[str, Any]) -> Recipe:
+        """What fills a cell at a scale: the document's recipe with the departures of the scale."""
+        recipe = self.recipe(place)
+        if recipe is None:
+            raise ValueError(message("place", "be a cell of the document", dict(place)))
+        for departure in self.scale(scale).departures:
+            if departure.applies(place):
+                recipe = _departed(recipe, departure)
+        return recipe
+
+    def work(self, scale: str, place: Mapping[str, Any]) -> Work:
+        """What must be done for a cell: settings alone, so that cells of several tables may be one.
+
+        Args:
+            scale: one of the scales.
+            place: one of :meth:`places`.
+        """
+        recipe = self.recipe_at(scale, place)
+        seed = place.get("seed", 0)
+        settings = {setting.key: setting.value for setting in recipe.settings}
+        config = make_config(recipe.kind, settings, seed)
+        return Work(config, tuple(measure.seeded(seed) for measure in recipe.measures))
+
+    def readings_at(self, place: Mapping[str, Any]) -> list[Reading]:
+        """The numbers that a table shows of a cell."""
+        return [reading for reading in self.readings if _matches(reading.where, place)]
+
+    def printed_at(self, place: Mapping[str, Any], reading: str) -> Printed | None:
+        """What the document prints for a number of a cell, None if nothing."""
+        return self.printed.get((*(place[name] for name in self.axes), reading))
+
+
+def _matches(where: Mapping[str, Any], place: Mapping[str, Any]) -> bool:
+    return all(place.get(name) == value for name, value in where.items())
+
+
+def _departed(recipe: Recipe, departure: Departure) -> Recipe:
+    if departure.key.startswith("measure:"):
+        name, _, key = departure.key.removeprefix("measure:").partition(".")
+        measures = tuple(
+            measure.with_setting(key, departure.value) if measure.name == name else measure
+            for measure in recipe.measures
+        )
+        return replace(recipe, measures=measures)
+    kept = tuple(setting for setting in recipe.settings if setting.key != departure.key)
+    return replace(recipe, settings=(*kept, Setting(departure.key, departure.value, "this scale")))
+
+
+def printed_table(
+    place: str, rows: Sequence[Any], columns: Mapping[Any, Sequence[Any]], reading: str, transposed: bool = False
+) -> dict[tuple[Any, ...], Printed]:
+    """Printed numbers by (row, column, reading).
+
+    Args:
+        place: table of the document.
+        rows: values of the first axis.
+        columns: by the value of the second axis, numbers in the order of the rows; None is lost in the text at hand,
+            ``"OOM"`` what did not fit into memory.
+        reading: its name.
+        transposed: whether the second axis comes first in the key.
+
+    Example:
+        >>> printed_table("Table 2", (100, 300), {"LSTM": (82, 41)}, "accuracy")[300, "LSTM", "accuracy"].value
+        41
+    """
+    found = {}
+    for column, numbers in columns.items():
+        for row, number in zip(rows, numbers, strict=True):
+            key = (column, row, reading) if transposed else (row, column, reading)
+            if number is not None:
+                found[key] = Printed(None if number == OUT_OF_MEMORY else number, place)
+    return found

@@ -1,0 +1,63 @@
+"""Facts about the code and the machine that made a number."""
+
+from __future__ import annotations
+
+import json
+import platform
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import remanence
+from remanence import ops
+from remanence.train._manifest import git_commit
+
+LABELLED = ("remanence", "kernel", "torch", "machine", "instruction_set")
+
+
+def machine_facts() -> dict[str, Any]:
+    """Version and commit of the package, digest of the kernel, and what decides the last bits here.
+
+    Example:
+        >>> sorted(machine_facts())[:3]
+        ['backend', 'commit', 'instruction_set']
+    """
+    backend = ops.backend_report()
+    return {
+        "remanence": remanence.__version__,
+        "commit": (git_commit() or {}).get("commit"),
+        "kernel": kernel_digest(),
+        "backend": backend["active"],
+        "instruction_set": backend.get("instruction_set", ""),
+        "torch": str(torch.__version__),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+    }
+
+
+def kernel_digest() -> str | None:
+    """Digest of the sources that the kernel was built from, None without one.
+
+    Example:
+        >>> kernel_digest() is None or len(kernel_digest()) == 16
+        True
+    """
+    path = Path(remanence.__file__).parent / "_build.json"
+    return json.loads(path.read_text(encoding="utf-8")).get("sources") if path.is_file() else None
+
+
+def differences(facts: dict[str, Any], here: dict[str, Any] | None = None) -> list[str]:
+    """What was different where a number was made, in words; empty if nothing that matters.
+
+    Args:
+        facts: of the number.
+        here: of this machine; None looks.
+
+    Example:
+        >>> differences({"torch": "1.0"}, {"torch": "2.0"})
+        ["torch '1.0' there, '2.0' here"]
+    """
+    now = machine_facts() if here is None else here
+    named = [name for name in LABELLED if name in facts and facts[name] != now.get(name)]
+    return [f"{name} {facts[name]!r} there, {now.get(name)!r} here" for name in named]

@@ -1,0 +1,132 @@
+"""Which cells: the experiments by their ids, and a selection of one's cells."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from remanence._validate import message, one_of, positive_int
+from remanence.experiments._cell import Cell
+from remanence.experiments._experiment import Experiment
+from remanence.experiments.kerg2020 import EXPERIMENTS as KERG2020
+
+_ALL = (*KERG2020,)
+
+
+def list_experiments() -> list[Experiment]:
+    """All tables and figures, document by document.
+
+    Example:
+        >>> list_experiments()[0].id.partition("/")[0]
+        'kerg2020'
+    """
+    return list(_ALL)
+
+
+def find_experiment(id: str) -> Experiment:
+    """One table or figure.
+
+    Args:
+        id: such as ``"kerg2020/table-2"``.
+
+    Raises:
+        ValueError: there is none of this id; the nearest is proposed.
+
+    Example:
+        >>> find_experiment("kerg2020/table-22")
+        Traceback (most recent call last):
+        ValueError: `id` must be one that `remanence reproduce --list` shows; got 'kerg2020/table-22'. Did you mean ...
+    """
+    by_id = {experiment.id: experiment for experiment in _ALL}
+    if id not in by_id:
+        nearest = difflib.get_close_matches(id, by_id, 3, 0.0)
+        hint = f"Did you mean {', '.join(map(repr, nearest))}?"
+        raise ValueError(message("id", "be one that `remanence reproduce --list` shows", repr(id), hint))
+    return by_id[id]
+
+
+def plan_cells(
+    experiment: Experiment,
+    scale: str,
+    root: str | Path,
+    only: Iterable[str] = (),
+    seeds: Sequence[int] | None = None,
+) -> list[Cell]:
+    """The cells of a selection; nothing is made yet.
+
+    Args:
+        experiment: the table or figure.
+        scale: ``"smoke"``, ``"laptop"`` or ``"paper"``.
+        root: folder of the cells.
+        only: choices such as ``"model=RelRNN,LSTM"``; values of the document that the scale leaves out may be chosen.
+        seeds: to run; None takes as many as the scale has.
+
+    Returns:
+        The first seed of everything first.
+
+    Raises:
+        ValueError: a choice names no axis or no value, or nothing is left.
+
+    Example:
+        >>> cells = plan_cells(find_experiment("kerg2020/table-2"), "paper", "runs", ["model=LSTM", "length=100"], [0])
+        >>> [cell.label for cell in cells]
+        ['model=LSTM length=100 seed=0']
+    """
+    chosen = parse_choices(experiment, scale, only)
+    axes = {**experiment.axes_at(scale), **chosen}
+    cells = []
+    for place in experiment.places(scale, seeds, axes):
+        cells.append(Cell(place, experiment.work(scale, place), Path(root)))
+    if not cells:
+        hint = f"{experiment.id} has no such cell; see `remanence reproduce {experiment.id} --dry-run`"
+        raise ValueError(message("only", "leave at least one cell", " ".join(only), hint))
+    return cells
+
+
+def parse_choices(experiment: Experiment, scale: str, only: Iterable[str]) -> dict[str, tuple[Any, ...]]:
+    """Chosen values by axis.
+
+    Args:
+        experiment: the table or figure.
+        scale: one of its scales.
+        only: ``"axis=value,value"`` each.
+
+    Example:
+        >>> parse_choices(find_experiment("kerg2020/table-2"), "paper", ["length=100,300"])
+        {'length': (100, 300)}
+    """
+    found: dict[str, tuple[Any, ...]] = {}
+    for choice in only:
+        axis, equals, values = choice.partition("=")
+        if not equals or not values.strip(","):
+            raise ValueError(message("only", "be axis=value,value such as model=LSTM,RelRNN", repr(choice)))
+        one_of("axis of only", axis, experiment.axes)
+        known = {str(value): value for value in (*experiment.axes[axis], *experiment.axes_at(scale)[axis])}
+        named = [part for part in values.split(",") if part]
+        found[axis] = tuple(known[one_of(f"{axis} of only", part, known)] for part in named)
+    return found
+
+
+def parse_seeds(text: str | None) -> list[int] | None:
+    """Seeds as they are given: ``"3"`` is how many, ``"0,4"`` which ones.
+
+    Args:
+        text: None takes those of the scale.
+
+    Raises:
+        ValueError: it is neither.
+
+    Example:
+        >>> parse_seeds("3"), parse_seeds("4,7"), parse_seeds("4,")
+        ([0, 1, 2], [4, 7], [4])
+    """
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts or not all(part.isdecimal() for part in parts):
+        raise ValueError(message("seeds", "be how many, such as 3, or which, such as 0,4,7", repr(text)))
+    if "," in text:
+        return list(dict.fromkeys(map(int, parts)))
+    return list(range(positive_int("seeds", int(text))))

@@ -1,0 +1,154 @@
+"""What fills a cell: a run to be trained, and what is measured on it; its folder is named by its settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from remanence.rl import PolicyConfig
+from remanence.train import RunConfig, config_from, run_name
+from remanence.train._building import resolved
+from remanence.train._toml import changed
+
+SEED = "seed"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measurement by its name.
+
+    Args:
+        name: one of :data:`remanence.experiments.measures.MEASURES`.
+        settings: plain values that decide what comes out; with a ``"seed"`` it takes the seed of the cell.
+
+    Example:
+        >>> Measure("answers", {"lengths": [100]}).file.startswith("answers-")
+        True
+    """
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """Eight hexadecimal digits that name the settings."""
+        return _digest([self.name, dict(self.settings)])
+
+    @property
+    def file(self) -> str:
+        """Where its result lies in the cell's folder."""
+        return f"{self.name}-{self.digest}.json"
+
+    def with_setting(self, key: str, value: Any) -> Measure:
+        """The same with one setting changed."""
+        return Measure(self.name, {**self.settings, key: value})
+
+    def seeded(self, seed: int) -> Measure:
+        """The same with the seed of a cell, if it takes one."""
+        return self.with_setting(SEED, seed) if SEED in self.settings else self
+
+
+@dataclass(frozen=True)
+class Work:
+    """All that must be done for a cell.
+
+    Args:
+        config: of the run, None where nothing is trained.
+        measures: what is measured, in order.
+
+    Example:
+        >>> Work(RunConfig(), ()).name.startswith("copy-LSTM-s0-")
+        True
+    """
+
+    config: RunConfig | PolicyConfig | None
+    measures: tuple[Measure, ...]
+
+    @property
+    def name(self) -> str:
+        """Folder of the cell. Measurements of one run share it: a table may ask for more of what another has run."""
+        if isinstance(self.config, RunConfig):
+            return run_name(self.config)
+        if isinstance(self.config, PolicyConfig):
+            config = self.config
+            environment = config.environment.removesuffix("-v0").removeprefix("MiniGrid-")
+            return f"{environment}-{config.model.name}-s{config.seed}-f{config.frames}-{config.digest}"
+        return (
+            f"{self.measures[0].name}-{_digest([[measure.name, dict(measure.settings)] for measure in self.measures])}"
+        )
+
+    @property
+    def threads(self) -> int:
+        """Processor cores that it asks for."""
+        if isinstance(self.config, RunConfig):
+            return self.config.loop.threads
+        return 1 if self.config is None else self.config.threads
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for another process or a record."""
+        kind = {RunConfig: "training", PolicyConfig: "policy"}.get(type(self.config), "measurement")
+        config = None if self.config is None else dataclasses.asdict(self.config)
+        measures = [{"name": measure.name, "settings": dict(measure.settings)} for measure in self.measures]
+        return {"kind": kind, "config": config, "measures": measures}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Work:
+        """What :meth:`to_dict` gave, also after a way through JSON."""
+        config = values["config"]
+        if values["kind"] == "training":
+            config = config_from(_plain(config))
+        elif values["kind"] == "policy":
+            config = changed(PolicyConfig(), _plain(config))
+        return cls(config, tuple(Measure(one["name"], one["settings"]) for one in values["measures"]))
+
+
+def make_config(kind: str, settings: Mapping[str, Any], seed: int) -> RunConfig | PolicyConfig | None:
+    """The configuration of a run.
+
+    Args:
+        kind: ``"training"``, ``"policy"``, or ``"measurement"``, which has none.
+        settings: values by dotted keys; None is written "none".
+        seed: of the run.
+
+    Example:
+        >>> make_config("training", {"task.name": "denoise", "optimiser.learning_rate": 2e-4}, seed=3).seed
+        3
+    """
+    if kind == "measurement":
+        return None
+    table = nested({**settings, SEED: seed})
+    if kind == "policy":
+        return changed(PolicyConfig(), table)
+    return resolved(config_from(table))
+
+
+def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted keys as tables in tables.
+
+    Example:
+        >>> nested({"task.options.length": 5, "seed": 1})
+        {'task': {'options': {'length': 5}}, 'seed': 1}
+    """
+    table: dict[str, Any] = {}
+    for key, value in settings.items():
+        *path, last = key.split(".")
+        inner = table
+        for part in path:
+            inner = inner.setdefault(part, {})
+        inner[last] = value
+    return table
+
+
+def _plain(table: Any) -> Any:
+    """A dumped configuration as a table to read: None has a word of its own there."""
+    if isinstance(table, Mapping):
+        return {key: _plain(value) for key, value in table.items()}
+    return "none" if table is None else list(table) if isinstance(table, tuple) else table
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:8]

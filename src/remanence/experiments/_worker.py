@@ -1,0 +1,39 @@
+"""``python -m remanence.experiments._worker FOLDER < WORK``: fills one cell in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from pathlib import Path
+
+from remanence.experiments._cell import carry_out
+from remanence.experiments._work import Work
+from remanence.train import RunError
+
+FAILED = 1
+
+
+def work(folder: str, text: str) -> int:
+    """Fills a cell.
+
+    Args:
+        folder: of the cell.
+        text: the work, as JSON.
+
+    Returns:
+        The exit code: 0 if it is done, 128 + signal if it was interrupted, or that of the error.
+    """
+    try:
+        signal = carry_out(Work.from_dict(json.loads(text)), Path(folder))
+    except RunError as error:
+        print(error, flush=True)
+        return error.exit_code
+    except Exception:
+        traceback.print_exc()
+        return FAILED
+    return 0 if signal is None else 128 + signal
+
+
+if __name__ == "__main__":
+    sys.exit(work(sys.argv[1], sys.stdin.read()))

@@ -1,0 +1,56 @@
+"""Engines that fill cells: processes of this machine, or tasks of a Ray cluster. A further one is a file here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from remanence._validate import one_of
+from remanence.experiments._cell import Cell
+
+ENGINES = ("local", "ray")
+
+
+class Engine(Protocol):
+    """Fills cells, several at a time. What they come to lies in their folders; nothing else knows who fills them."""
+
+    def start(self, cells: Sequence[Cell]) -> None:
+        """Takes on cells, the most expensive first."""
+        ...
+
+    def poll(self) -> bool:
+        """Starts what there is room for; whether anything is still waiting or at work."""
+        ...
+
+    def stop(self) -> None:
+        """Asks everything to save and end, and waits for it."""
+        ...
+
+
+def make_engine(
+    name: str, workers: int | None = None, address: str | None = None, storage: str | Path | None = None
+) -> Engine:
+    """An engine by its name.
+
+    Args:
+        name: ``"local"`` or ``"ray"``.
+        workers: cells at a time; None takes what the machine, or the cluster, has room for.
+        address: of a Ray cluster; None starts one on this machine.
+        storage: folder of the cells, which all nodes must see.
+
+    Raises:
+        ValueError: there is no such engine, Ray is missing, no cluster answers, or a node does not see the storage.
+
+    Example:
+        >>> make_engine("slurm")
+        Traceback (most recent call last):
+        ValueError: `engine` must be one of 'local', 'ray'; got 'slurm'...
+    """
+    if one_of("engine", name, ENGINES) == "local":
+        from remanence.experiments.engines._local import LocalEngine
+
+        return LocalEngine(workers)
+    from remanence.experiments.engines._ray import RayEngine
+
+    return RayEngine(workers, address, Path(storage or "."))

@@ -1,0 +1,159 @@
+"""Cells as tasks of a Ray cluster: one task a cell, its checkpoints on storage that all nodes see.
+
+Ray runs a task again when its worker or node dies; it then goes on from the last checkpoint, elsewhere. Where cells
+stand is read from the storage, so this engine keeps nothing that a lost driver would lose.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from remanence._validate import message
+from remanence.experiments._cell import LOG, Cell, carry_out
+from remanence.experiments._size import memory_of, size_of
+from remanence.experiments._work import Work
+from remanence.train import RunLockedError
+
+RETRIES = 10
+"""How often a cell is taken up again after its worker or its node died."""
+PATIENCE = 120.0
+"""Seconds that a task waits for a cell which another process, perhaps of a driver that was lost, still holds."""
+INSTALL = "pip install 'remanence[cluster]'"
+
+
+class RayEngine:
+    """Fills cells on a cluster.
+
+    Args:
+        workers: cells at a time; None leaves it to the resources of the cluster.
+        address: of the cluster, ``"auto"`` finds one; None starts one on this machine.
+        storage: folder of the cells, which all nodes must see.
+
+    Raises:
+        ValueError: Ray is not installed, no cluster answers, or a node does not see the storage.
+    """
+
+    def __init__(self, workers: int | None, address: str | None, storage: Path) -> None:
+        self.ray = _import_ray()
+        self.workers = workers
+        self.waiting: list[Cell] = []
+        self.working: list[Any] = []
+        _connect(self.ray, address)
+        _check_storage(self.ray, storage)
+
+    def start(self, cells: Sequence[Cell]) -> None:
+        """Takes on cells, the longest first: Ray starts tasks of one shape in the order in which they came."""
+        self.waiting += sorted(cells, key=lambda cell: -size_of(cell.work))
+
+    def poll(self) -> bool:
+        """Submits what there is room for; whether anything is still waiting or at work."""
+        if self.working:
+            _, self.working = self.ray.wait(self.working, num_returns=len(self.working), timeout=0)
+        while self.waiting and (self.workers is None or len(self.working) < self.workers):
+            self.working.append(self._submit(self.waiting.pop(0)))
+        return bool(self.waiting or self.working)
+
+    def _submit(self, cell: Cell) -> Any:
+        # A process of its own a cell, as the local engine has: nothing is left over from another one.
+        task = self.ray.remote(
+            num_cpus=cell.work.threads,
+            num_gpus=_gpus(cell.work),
+            memory=int(memory_of(cell.work)),
+            max_retries=RETRIES,
+            retry_exceptions=[RunLockedError],
+            max_calls=1,
+        )(fill)
+        return task.remote(cell.work.to_dict(), str(cell.folder))
+
+    def stop(self) -> None:
+        """Asks every task to save and end, and waits for it."""
+        self.waiting = []
+        for task in self.working:
+            self.ray.cancel(task, force=False)
+        if self.working:
+            self.ray.wait(self.working, num_returns=len(self.working), timeout=PATIENCE)
+        self.working = []
+
+
+def fill(work: dict[str, Any], folder: str) -> int | None:
+    """Fills one cell on whatever node it is; what goes wrong is in the cell's folder.
+
+    Args:
+        work: as plain values.
+        folder: of the cell, on the storage.
+    """
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / LOG).open("a") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
+        return _when_free(Work.from_dict(work), place)
+
+
+def _when_free(work: Work, folder: Path) -> int | None:
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return carry_out(work, folder)
+        except RunLockedError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(1.0)
+
+
+def _gpus(work: Work) -> int:
+    loop = getattr(work.config, "loop", None)
+    return 1 if loop is not None and loop.device.startswith("cuda") else 0
+
+
+def _import_ray() -> Any:
+    try:
+        return importlib.import_module("ray")
+    except ImportError as error:
+        raise ValueError(message("engine", "be 'local' without Ray", "'ray'", f"Install it: {INSTALL}")) from error
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    if ray.is_initialized():
+        return
+    try:
+        ray.init(address=address, log_to_driver=False, include_dashboard=False, configure_logging=False)
+    except TypeError:  # pragma: no cover - a Ray client takes fewer options
+        ray.init(address=address)
+    except Exception as error:
+        hint = f"Start one with `ray start --head`, or leave the address out ({error})"
+        raise ValueError(message("address", "be that of a Ray cluster that answers", repr(address), hint)) from error
+
+
+def _check_storage(ray: Any, storage: Path) -> None:
+    """Every node must find a file there that the driver has just written."""
+    storage.mkdir(parents=True, exist_ok=True)
+    sign = storage.absolute() / f".seen-{uuid.uuid4().hex}"
+    sign.write_text("written by the driver", encoding="ascii")
+    try:
+        blind = [node for node, seen in _asked(ray, str(sign)).items() if not seen]
+    finally:
+        sign.unlink()
+    if blind:
+        hint = "Name a folder that is mounted on all of them, with --storage"
+        got = f"{str(storage)!r}, which {', '.join(blind)} cannot read"
+        raise ValueError(message("storage", "be a folder that all nodes of the cluster see", got, hint))
+
+
+def _asked(ray: Any, path: str) -> dict[str, bool]:
+    strategies = importlib.import_module("ray.util.scheduling_strategies")
+    look = ray.remote(num_cpus=0)(_sees)
+    tasks = {}
+    for node in ray.nodes():
+        if node["Alive"]:
+            there = strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            tasks[node["NodeManagerAddress"]] = look.options(scheduling_strategy=there).remote(path)
+    return {name: ray.get(task) for name, task in tasks.items()}
+
+
+def _sees(path: str) -> bool:
+    return Path(path).is_file()

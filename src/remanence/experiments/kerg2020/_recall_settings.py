@@ -1,0 +1,119 @@
+"""Settings of Copy and Denoise: Tables 6 and 7, and the authors' code where the paper is silent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from remanence.experiments._experiment import Setting
+
+CODE = "authors' code, copytask.py and denoisetask.py"
+OURS = "ours: how a run is watched, and when it is over"
+UNLISTED = "not in the paper: as for RelRNN"
+SAB_CODE = "authors' code of SAB"
+MODEL = "model.options."
+
+COMMON: tuple[Setting, ...] = (
+    Setting("task.batch_size", 10, CODE),
+    Setting("model.options.hidden_size", 128, CODE),
+    Setting("loop.clip_norm", 1.0, CODE),
+    Setting("budget.updates", 200_000, CODE),
+    Setting("budget.accuracy", 0.99, OURS),
+    Setting("budget.hold", 20, OURS),
+    Setting("evaluation.every", 500, OURS),
+    Setting("evaluation.batches", 1, OURS),
+    Setting("evaluation.batch_size", 100, OURS),
+    Setting("loop.log_every", 500, OURS),
+    Setting("loop.save_every", 2000, OURS),
+)
+
+
+def _options(source: str, **options: Any) -> tuple[Setting, ...]:
+    return tuple(Setting(f"{MODEL}{name}", value, source) for name, value in options.items())
+
+
+def _optimiser(name: str, rate: float, source: str) -> tuple[Setting, ...]:
+    return (Setting("optimiser.name", name, source), Setting("optimiser.learning_rate", rate, source))
+
+
+def _tables(copy: str, denoise: str = "") -> dict[str, str]:
+    return {"copy": copy, "denoise": denoise or copy}
+
+
+TABLE = _tables("Table 6", "Table 7")
+HALF = _options("authors' code: s = (h + r)/2, and the answer is read from h", combine="half", output="hidden")
+SIZES = _options("Tables 6 and 7", recent=10, relevant=10)
+ORTHOGONAL = (
+    *_options("Tables 6 and 7", nonlinearity="modrelu"),
+    *_options("authors' code", recurrent_init="henaff"),
+)
+SAB = (
+    *_optimiser("adam", 1e-3, SAB_CODE),
+    *_options("section 5.1: every 10 steps", every=10),
+    *_options(UNLISTED, top_k=10, truncate=10),
+    *_options(SAB_CODE, score="tanh", normalise=True, underfull="raw", start="zero", output="summary"),
+)
+H_DETACH = (*_optimiser("adam", 1e-3, "authors' code of h-detach"), *_options("authors' code of h-detach", p=0.5))
+
+
+def _attentive(task: str, source: str) -> tuple[Setting, ...]:
+    """RelRNN and MemRNN: tanh and Adam on Copy, modReLU and RMSprop on Denoise."""
+    name, nonlinearity = {"copy": ("adam", "tanh"), "denoise": ("rmsprop", "modrelu")}[task]
+    initial = _options("authors' code", recurrent_init="henaff")
+    return (*_optimiser(name, 2e-4, source), *_options(source, nonlinearity=nonlinearity), *initial, *HALF)
+
+
+def _rel_lstm(task: str) -> tuple[Setting, ...]:
+    if task == "copy":
+        return (*_optimiser("adam", 2e-4, "Table 6, row of RelRNN"), *HALF, *SIZES)
+    readme = "authors' code, README"
+    return (*_optimiser("rmsprop", 1e-3, readme), *HALF, *SIZES, *_options("authors' code", forget_bias=0))
+
+
+def _goru() -> tuple[Setting, ...]:
+    return (*_optimiser("rmsprop", 1e-3, "Table 7"), Setting("optimiser.smoothing", 0.9, "authors' code of GORU"))
+
+
+def _plain_rnn() -> tuple[Setting, ...]:
+    code = "code of nnRNN, which shares an author"
+    settings = (*_optimiser("rmsprop", 1e-3, code), Setting("optimiser.smoothing", 0.9, code))
+    return (*settings, *_options(code, recurrent_init="xavier"))
+
+
+def model_settings(task: str, model: str) -> tuple[Setting, ...]:
+    """Settings of one model.
+
+    Args:
+        task: ``"copy"`` or ``"denoise"``.
+        model: of Tables 1, 2 or 5, or RNN.
+
+    Example:
+        >>> [setting.value for setting in model_settings("copy", "LSTM")]
+        ['adam', 0.0002]
+    """
+    if model == "RelRNN":
+        return (*_attentive(task, TABLE[task]), *SIZES)
+    if model == "MemRNN":
+        return _attentive(task, UNLISTED)
+    if model == "RelLSTM":
+        return _rel_lstm(task)
+    if model in ("OrthRNN", "ExpRNN"):
+        slow = (Setting("optimiser.orthogonal_learning_rate", 2e-5, "authors' code of expRNN: a tenth"),)
+        return (*_optimiser("rmsprop", 2e-4, TABLE[task]), *ORTHOGONAL, *(slow if model == "ExpRNN" else ()))
+    others = {"LSTM": _optimiser("adam", 2e-4, TABLE[task]), "SABLSTM": SAB, "HDetachLSTM": H_DETACH}
+    return {**others, "GORU": _goru(), "RNN": _plain_rnn()}[model]
+
+
+def recall_settings(task: str, model: str, length: int) -> tuple[Setting, ...]:
+    """All settings of a run at one length.
+
+    Args:
+        task: ``"copy"`` or ``"denoise"``.
+        model: its name.
+        length: T.
+
+    Example:
+        >>> recall_settings("denoise", "GORU", 300)[1].value
+        300
+    """
+    task_settings = (Setting("task.name", task, "the table"), Setting("task.options.length", length, "the table"))
+    return (*task_settings, Setting("model.name", model, "the table"), *COMMON, *model_settings(task, model))

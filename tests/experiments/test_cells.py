@@ -1,0 +1,390 @@
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from remanence import experiments
+from remanence.experiments import (
+    Cell,
+    Measure,
+    Work,
+    adopt,
+    carry_out,
+    entries,
+    find_experiment,
+    grid,
+    load_record,
+    make_engine,
+    make_page,
+    make_record,
+    parse_seeds,
+    plan_cells,
+    run_cells,
+    save_record,
+)
+from remanence.experiments import _driver as driver
+from remanence.experiments._cell import read_result
+from remanence.experiments._experiment import Departure
+from remanence.train import Run, RunConfig, recipe, train, with_settings
+
+TABLE = find_experiment("kerg2020/table-2")
+
+
+@pytest.fixture
+def cells(tmp_path):
+    """Two tiny cells of Table 2."""
+    return plan_cells(TABLE, "smoke", tmp_path / "cells", ["model=RelRNN,LSTM"])
+
+
+def weights(cell):
+    return Run.open(cell.folder / "run").load("last")[0].state_dict()
+
+
+# ---- which cells -----------------------------------------------------------------------------------------------------
+
+
+def test_the_grid_is_the_papers():
+    cells = plan_cells(TABLE, "paper", "x")
+    assert len(cells) == 8 * 5 * 3
+    assert [cell.place["seed"] for cell in cells[:40]] == [0] * 40
+    assert len({cell.folder for cell in cells}) == len(cells)
+
+
+def test_a_changed_setting_is_another_cell_and_the_same_is_the_same():
+    (first,) = plan_cells(TABLE, "paper", "x", ["model=LSTM", "length=100"], [0])
+    (again,) = plan_cells(TABLE, "paper", "x", ["model=LSTM", "length=100"], [0])
+    (laptop,) = plan_cells(TABLE, "laptop", "x", ["model=LSTM", "length=100"], [0])
+    assert first.folder == again.folder != laptop.folder
+
+
+def test_a_selection_may_name_what_the_scale_leaves_out():
+    (cell,) = plan_cells(TABLE, "laptop", "x", ["model=LSTM", "length=500"])
+    assert cell.work.config.task.options["length"] == 500
+    assert cell.work.config.budget.updates == 50_000
+
+
+@pytest.mark.parametrize(
+    ("only", "words"),
+    [
+        (["modell=LSTM"], "Did you mean 'model'"),
+        (["model=LSMT"], "Did you mean 'LSTM'"),
+        (["model"], "axis=value"),
+        (["model="], "axis=value"),
+    ],
+)
+def test_a_bad_selection_is_refused(only, words):
+    with pytest.raises(ValueError, match=words):
+        plan_cells(TABLE, "paper", "x", only)
+
+
+def test_an_empty_selection_is_refused():
+    with pytest.raises(ValueError, match="leave at least one cell"):
+        plan_cells(TABLE, "paper", "x", seeds=[])
+
+
+@pytest.mark.parametrize("text", ["", "x", "1,x", "-1", "0", ","])
+def test_seeds_that_are_none_are_refused(text):
+    with pytest.raises(ValueError, match="seeds"):
+        parse_seeds(text)
+
+
+@pytest.mark.parametrize("id", ["kerg2020/table-20", "kerg/table-2"])
+def test_an_unknown_id_gets_the_nearest(id):
+    with pytest.raises(ValueError, match="Did you mean 'kerg2020/table-2"):
+        find_experiment(id)
+
+
+def test_work_comes_back_from_json():
+    for cell in plan_cells(TABLE, "paper", "x", ["length=100"], [1]):
+        back = Work.from_dict(json.loads(json.dumps(cell.work.to_dict())))
+        assert back.config == cell.work.config
+        assert back.name == cell.work.name
+        assert [measure.digest for measure in back.measures] == [measure.digest for measure in cell.work.measures]
+
+
+# ---- what fills a cell -----------------------------------------------------------------------------------------------
+
+
+def test_a_cell_is_filled_once(cells, monkeypatch):
+    assert carry_out(cells[0].work, cells[0].folder) is None
+    assert cells[0].state.is_done
+    first = cells[0].result("answers")
+    assert set(first["5"]) == {"accuracy", "answer_loss", "loss", "sequences"}
+    monkeypatch.setattr("remanence.experiments._cell.train", None)
+    monkeypatch.setattr("remanence.experiments._cell.measured", None)
+    assert carry_out(cells[0].work, cells[0].folder) is None
+    assert cells[0].result("answers") == first
+
+
+def test_another_measurement_is_made_on_the_same_run(cells, monkeypatch):
+    carry_out(cells[0].work, cells[0].folder)
+    more = Work(cells[0].work.config, (Measure("answers", {"lengths": [7], "sequences": 5, "batch": 5}),))
+    monkeypatch.setattr("remanence.experiments._cell.train", None)
+    cell = Cell(cells[0].place, more, cells[0].root)
+    assert cell.folder == cells[0].folder
+    assert cell.state.status == "trained"
+    carry_out(cell.work, cell.folder)
+    assert list(cell.result("answers")) == ["7"]
+    assert list(cells[0].result("answers")) == ["5"]
+
+
+def test_answers_are_what_evaluation_says(cells):
+    carry_out(cells[0].work, cells[0].folder)
+    model, task = Run.open(cells[0].folder / "run").load("last")
+    batch = task.batch(0, 5, split="test")
+    output = model(batch.inputs)[0]
+    found = cells[0].result("answers")["5"]
+    assert found["accuracy"] == pytest.approx(task.accuracy(output, batch).item(), abs=1e-6)
+    assert found["loss"] == pytest.approx(task.loss(output, batch).item(), abs=1e-6)
+    asked = torch.nn.functional.cross_entropy(output[batch.mask], batch.targets[batch.mask]).item()
+    assert found["answer_loss"] == pytest.approx(asked, abs=1e-6)
+
+
+def test_a_later_measurement_is_not_misread(cells):
+    carry_out(cells[0].work, cells[0].folder)
+    measure = cells[0].work.measures[0]
+    path = cells[0].folder / "measures" / measure.file
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 99}))
+    with pytest.raises(ValueError, match="Upgrade remanence"):
+        read_result(cells[0].folder, measure)
+
+
+# ---- the local engine ------------------------------------------------------------------------------------------------
+
+
+def test_the_local_engine_fills_cells_with_the_bits_of_this_process(cells, tmp_path):
+    assert run_cells(cells, make_engine("local", 2), pause=0.05) == []
+    assert all(cell.state.is_done for cell in cells)
+    (alone, *_) = plan_cells(TABLE, "smoke", tmp_path / "alone", ["model=RelRNN"])
+    carry_out(alone.work, alone.folder)
+    torch.testing.assert_close(weights(cells[0]), weights(alone), rtol=0, atol=0)
+    assert alone.result("answers") == cells[0].result("answers")
+
+
+def test_a_crashed_cell_does_not_stop_the_others(cells):
+    bad = Work(cells[0].work.config, (Measure("answers", {"lengths": [5], "sequences": 5, "batch": 0}),))
+    crashing = Cell(cells[0].place, bad, cells[0].root)
+    (failure,) = run_cells([crashing, cells[1]], make_engine("local", 1), pause=0.05)
+    assert cells[1].state.is_done
+    assert crashing.state.status == "failed"
+    assert "ZeroDivisionError" in failure.traceback
+    assert "ZeroDivisionError" in failure.log.read_text()
+    assert "failed at update 4" in entries(TABLE, [crashing])[0].words
+
+
+def _long(tmp_path, updates=400):
+    (cell,) = plan_cells(TABLE, "smoke", tmp_path, ["model=LSTM"])
+    config = with_settings(cell.work.config, [f"budget.updates={updates}", "loop.save_every=50"])
+    return Cell(cell.place, Work(config, cell.work.measures), Path(tmp_path))
+
+
+@pytest.mark.slow
+def test_killed_at_random_a_cell_ends_with_the_same_bits(tmp_path):
+    whole, broken = _long(tmp_path / "whole"), _long(tmp_path / "broken")
+    carry_out(whole.work, whole.folder)
+    engine, chance = make_engine("local", 1), random.Random(3)
+    engine.start([broken])
+    killed = 0
+    while engine.poll():
+        time.sleep(chance.uniform(0.5, 3.0))
+        for _, process in engine.working.values():
+            if killed < 3 and process.poll() is None:
+                os.kill(process.pid, signal.SIGKILL)
+                killed += 1
+    assert killed == 3
+    assert broken.state.is_done
+    torch.testing.assert_close(weights(broken), weights(whole), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+def test_a_signal_saves_everything_and_the_same_call_goes_on(tmp_path, number):
+    cell = _long(tmp_path, 100_000)
+
+    def stop(rows):
+        if rows[0]["update"] > 0:
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(driver.Stopped) as stopped:
+        run_cells([cell], make_engine("local", 1), stop, pause=0.05)
+    assert stopped.value.number == number
+    assert cell.state.status == "interrupted"
+    assert Run.open(cell.folder / "run").status["update"] > 0
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_a_process_that_is_killed_again_and_again_is_given_up(cells, monkeypatch):
+    command = [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]
+    started = []
+
+    def start(cell):
+        started.append(cell)
+        return subprocess.Popen(command)
+
+    monkeypatch.setattr("remanence.experiments.engines._local._start", start)
+    (failure,) = run_cells(cells[:1], make_engine("local", 1), pause=0.01)
+    assert len(started) == 4
+    assert "no traceback" in failure.traceback
+
+
+def test_only_what_fits_into_memory_runs_at_a_time(cells):
+    engine = make_engine("local", 8)
+    engine.memory = 1.0
+    engine.start(cells)
+    engine.poll()
+    assert len(engine.working) == 1
+    engine.stop()
+
+
+def test_the_longest_come_first():
+    engine = make_engine("local", 1)
+    engine.start(plan_cells(TABLE, "paper", "x", ["model=LSTM"], [0]))
+    assert [cell.place["length"] for cell in engine.waiting] == [2000, 1000, 500, 300, 100]
+
+
+# ---- adopted runs ----------------------------------------------------------------------------------------------------
+
+HALF = ["model.options.combine=half", "model.options.output=hidden"]
+SIZES = ["model.options.recent=10", "model.options.relevant=10"]
+ORTHOGONAL = ["model.options.nonlinearity=modrelu", "model.options.recurrent_init=henaff"]
+ADAM, ADAM3 = (["optimiser.name=adam", f"optimiser.learning_rate={rate}"] for rate in ("2e-4", "1e-3"))
+RMS, RMS3 = (["optimiser.name=rmsprop", f"optimiser.learning_rate={rate}"] for rate in ("2e-4", "1e-3"))
+SAB = ["top_k=10", "every=10", "truncate=10", "score=tanh", "normalise=true", "underfull=raw", "start=zero"]
+COMMANDS = {
+    ("copy", "RelRNN"): [*ADAM, *HALF, *SIZES, "model.options.nonlinearity=tanh", ORTHOGONAL[1]],
+    ("denoise", "RelRNN"): [*RMS, *HALF, *SIZES, *ORTHOGONAL],
+    ("copy", "RelLSTM"): [*ADAM, *HALF, *SIZES],
+    ("denoise", "RelLSTM"): [*RMS3, *HALF, *SIZES, "model.options.forget_bias=0"],
+    ("copy", "LSTM"): ADAM,
+    ("denoise", "LSTM"): ADAM,
+    ("copy", "OrthRNN"): [*RMS, *ORTHOGONAL],
+    ("denoise", "ExpRNN"): [*RMS, *ORTHOGONAL, "optimiser.orthogonal_learning_rate=2e-5"],
+    ("copy", "MemRNN"): [*ADAM, *HALF, "model.options.nonlinearity=tanh", ORTHOGONAL[1]],
+    ("denoise", "MemRNN"): [*RMS, *HALF, *ORTHOGONAL],
+    ("copy", "SABLSTM"): [*ADAM3, *(f"model.options.{option}" for option in SAB), "model.options.output=summary"],
+    ("denoise", "GORU"): [*RMS3, "optimiser.smoothing=0.9"],
+}
+COMMON = [
+    "budget.updates=200000",
+    "budget.accuracy=0.99",
+    "budget.hold=20",
+    "evaluation.every=500",
+    "evaluation.batches=1",
+    "evaluation.batch_size=100",
+    "loop.log_every=500",
+    "loop.save_every=2000",
+    "task.batch_size=10",
+    "loop.clip_norm=1.0",
+    "task.options.length=100",
+    "model.options.hidden_size=128",
+]
+
+
+@pytest.mark.parametrize(("task", "model"), list(COMMANDS))
+def test_what_the_train_command_runs_is_the_cell_at_paper_scale(task, model):
+    table = {"copy": "kerg2020/table-5", "denoise": "kerg2020/table-2"}[task]
+    (cell,) = plan_cells(find_experiment(table), "paper", "x", [f"model={model}", "length=100"], [2])
+    config = with_settings(recipe(task, model), [*COMMON, *COMMANDS[task, model], "seed=2"])
+    assert cell.work.config == config
+    assert cell.work.name == Work(config, ()).name
+
+
+def test_an_adopted_run_is_the_cell_of_its_settings(cells, tmp_path):
+    run = train(cells[0].work.config, tmp_path / "elsewhere").run
+    before = {path: path.stat().st_mtime_ns for path in run.folder.rglob("*")}
+    folder = adopt(run.folder, cells[0].root)
+    assert folder == cells[0].folder
+    assert cells[0].state.status == "trained"
+    carry_out(cells[0].work, cells[0].folder)
+    assert cells[0].state.is_done
+    assert {path: path.stat().st_mtime_ns for path in run.folder.rglob("*")} == before
+    assert adopt(run.folder, cells[0].root) == folder
+
+
+def test_only_a_run_that_is_done_is_adopted_and_none_is_overwritten(cells, tmp_path):
+    Run.create(tmp_path / "new", RunConfig())
+    with pytest.raises(ValueError, match="Resume it first"):
+        adopt(tmp_path / "new", tmp_path)
+    carry_out(cells[0].work, cells[0].folder)
+    other = train(cells[0].work.config, tmp_path / "other").run
+    with pytest.raises(ValueError, match="has no run yet"):
+        adopt(other.folder, cells[0].root)
+
+
+# ---- what is shown ---------------------------------------------------------------------------------------------------
+
+
+def test_a_table_shows_what_is_done_and_what_is_not(cells):
+    carry_out(cells[0].work, cells[0].folder)
+    done, waiting = entries(TABLE, cells)
+    assert done.values[0] == pytest.approx(100 * cells[0].result("answers")["5"]["accuracy"])
+    assert waiting.words == "not run"
+    assert grid(TABLE, [done, waiting]).rows[1][1] == "not run"
+    page = make_page(TABLE, "smoke", cells)
+    assert "1 of 2 cells are done" in page
+    assert "budget.updates = 4 (the document:" in page
+    assert "`optimiser.learning_rate = 0.0002` (Table 7)" in page
+
+
+def test_an_unfinished_run_is_shown_as_such(cells):
+    run = train(cells[0].work.config, cells[0].folder / "run").run
+    run.set_status("interrupted", update=2, budget=4, reason="signal 15")
+    (entry,) = entries(TABLE, cells[:1])
+    assert entry.values == {}
+    assert entry.words.endswith("at 4 of 4 updates (interrupted)")
+    assert float(entry.words.split()[0]) == pytest.approx(100 * run.metrics.read()[-1]["accuracy"], abs=0.1)
+
+
+def test_printed_stands_beside_measured():
+    found = entries(TABLE, plan_cells(TABLE, "paper", "nowhere", ["length=100,2000"], [0]))
+    rows = {(entry.place["model"], entry.place["length"]): entry.printed_words for entry in found}
+    assert rows["LSTM", 100] == "82"
+    assert rows["MemRNN", 2000] == "OOM"
+
+
+def test_seeds_are_summed_up(tmp_path):
+    cells = plan_cells(TABLE, "smoke", tmp_path, ["model=LSTM"], [0, 1])
+    for cell in cells:
+        carry_out(cell.work, cell.folder)
+    (entry,) = entries(TABLE, cells)
+    assert sorted(entry.values) == [0, 1]
+    assert "2 seeds" in entry.words
+
+
+def test_a_record_is_a_reduction_of_cells_and_says_where_it_was_made(cells, tmp_path):
+    carry_out(cells[0].work, cells[0].folder)
+    path = save_record(make_record(TABLE, "smoke", cells), tmp_path / "stored")
+    assert path.name == "kerg2020_table-2_smoke.json"
+    record = load_record(path)
+    assert record.labels == []
+    assert record.values["facts"]["kernel"] == experiments._facts.kernel_digest()
+    done, waiting = record.values["results"]["cells"]
+    assert done["work"]["config"]["optimiser"]["learning_rate"] == 2e-4
+    assert done["curve"]["updates"] == [2, 4]
+    assert waiting["status"] == "new"
+    first = path.read_bytes()
+    assert save_record(make_record(TABLE, "smoke", cells), path).read_bytes() == first
+    values = record.to_dict()
+    values["facts"] |= {"remanence": "0.0.1", "machine": "arm64"}
+    path.write_text(json.dumps(values))
+    assert len(load_record(path).labels) == 2
+    path.write_text(json.dumps({**values, "version": 2}))
+    with pytest.raises(ValueError, match="Upgrade remanence"):
+        load_record(path)
+    path.write_text(json.dumps({"kind": "something"}))
+    with pytest.raises(ValueError, match="kind"):
+        load_record(path)
+
+
+def test_departures_are_named():
+    for experiment in experiments.list_experiments():
+        assert experiment.scale("paper").departures == ()
+        for departure in experiment.scale("laptop").departures:
+            assert isinstance(departure, Departure)
+            assert departure.paper
