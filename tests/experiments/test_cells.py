@@ -30,7 +30,7 @@ from remanence.experiments import (
     save_record,
 )
 from remanence.experiments import _driver as driver
-from remanence.experiments._cell import read_result
+from remanence.experiments._cell import read_kept
 from remanence.experiments._experiment import Departure
 from remanence.train import Run, RunConfig, recipe, train, with_settings
 
@@ -152,8 +152,8 @@ def test_a_later_measurement_is_not_misread(cells):
     measure = cells[0].work.measures[0]
     path = cells[0].folder / "measures" / measure.file
     path.write_text(json.dumps({**json.loads(path.read_text()), "version": 99}))
-    with pytest.raises(ValueError, match="Upgrade remanence"):
-        read_result(cells[0].folder, measure)
+    with pytest.raises(ValueError, match="bring remanence up to date"):
+        read_kept(cells[0].folder, measure)
 
 
 # ---- the local engine ------------------------------------------------------------------------------------------------
@@ -363,8 +363,8 @@ def test_a_record_is_a_reduction_of_cells_and_says_where_it_was_made(cells, tmp_
     assert path.name == "kerg2020_table-2_smoke.json"
     record = load_record(path)
     assert record.labels == []
-    assert record.values["facts"]["kernel"] == experiments._facts.kernel_digest()
-    done, waiting = record.values["results"]["cells"]
+    assert record.facts["kernel"] == experiments._facts.kernel_digest()
+    done, waiting = record.results["cells"]
     assert done["work"]["config"]["optimiser"]["learning_rate"] == 2e-4
     assert done["curve"]["updates"] == [2, 4]
     assert waiting["status"] == "new"
@@ -374,8 +374,8 @@ def test_a_record_is_a_reduction_of_cells_and_says_where_it_was_made(cells, tmp_
     values["facts"] |= {"remanence": "0.0.1", "machine": "arm64"}
     path.write_text(json.dumps(values))
     assert len(load_record(path).labels) == 2
-    path.write_text(json.dumps({**values, "version": 2}))
-    with pytest.raises(ValueError, match="Upgrade remanence"):
+    path.write_text(json.dumps({**values, "version": 99}))
+    with pytest.raises(ValueError, match="bring remanence up to date"):
         load_record(path)
     path.write_text(json.dumps({"kind": "something"}))
     with pytest.raises(ValueError, match="kind"):

@@ -9,15 +9,15 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from remanence._validate import message
 from remanence.experiments._facts import machine_facts
 from remanence.experiments._work import Measure, Work
 from remanence.experiments.measures import measured
 from remanence.rl import PolicyConfig, train_policy
+from remanence.runs import Result, is_locked, locked, replace_file, write_result
 from remanence.train import MetricsFile, Run, resume, train
-from remanence.train._files import is_locked, locked, replace_file
 
 RESULT_KIND = "remanence/measurement"
 RESULT_VERSION = 1
@@ -69,8 +69,8 @@ class Cell:
         """
         for measure in self.work.measures:
             if measure.name == name:
-                kept = read_result(self.folder, measure)
-                return None if kept is None else kept["values"]
+                kept = read_kept(self.folder, measure)
+                return None if kept is None else kept.values
         return None
 
 
@@ -115,7 +115,30 @@ def run_of(folder: Path) -> Path:
     return folder / "run"
 
 
-def read_result(folder: Path, measure: Measure) -> dict[str, Any] | None:
+@dataclass(frozen=True)
+class Kept(Result):
+    """A measurement of a cell as it is kept.
+
+    Args:
+        measure: its name.
+        settings: that it was made with.
+        facts: about the code and the machine that made it.
+        values: what came out.
+
+    Example:
+        >>> Kept("answers", {}, {}, {"100": 0.5}).to_dict()["kind"]
+        'cell-measurement'
+    """
+
+    kind: ClassVar[str] = "cell-measurement"
+
+    measure: str
+    settings: dict[str, Any]
+    facts: dict[str, Any]
+    values: dict[str, Any]
+
+
+def read_kept(folder: Path, measure: Measure) -> Kept | None:
     """A kept measurement with its facts, None before it was made.
 
     Args:
@@ -123,16 +146,10 @@ def read_result(folder: Path, measure: Measure) -> dict[str, Any] | None:
         measure: which one.
 
     Raises:
-        ValueError: it was written by a later version.
+        NewerVersionError: it was written by a later version.
     """
     path = folder / "measures" / measure.file
-    if not path.is_file():
-        return None
-    kept = json.loads(path.read_text(encoding="utf-8"))
-    if kept.get("kind") != RESULT_KIND or kept.get("version", 0) > RESULT_VERSION:
-        expected = f"be a measurement of version {RESULT_VERSION} or older"
-        raise ValueError(message(str(path), expected, f"{kept.get('kind')} {kept.get('version')}", "Upgrade remanence"))
-    return kept
+    return Kept.from_dict(json.loads(path.read_bytes())) if path.is_file() else None
 
 
 def read_state(work: Work, folder: Path) -> CellState:
@@ -143,7 +160,7 @@ def read_state(work: Work, folder: Path) -> CellState:
         folder: its own.
     """
     run = _run_state(work, run_of(folder))
-    if run.is_done and all(read_result(folder, measure) is not None for measure in work.measures):
+    if run.is_done and all(read_kept(folder, measure) is not None for measure in work.measures):
         return run
     if is_locked(folder):
         return _but(run, status="running")
@@ -222,7 +239,7 @@ def _fill(work: Work, folder: Path, observer: Observer | None) -> int | None:
     if signal is not None:
         return signal
     for measure in work.measures:
-        if read_result(folder, measure) is None:
+        if read_kept(folder, measure) is None:
             _keep(folder, measure, measured(measure, run_of(folder)))
     return None
 
@@ -240,10 +257,9 @@ def _trained(work: Work, folder: Path, observer: Observer | None) -> int | None:
 
 
 def _keep(folder: Path, measure: Measure, values: dict[str, Any]) -> None:
-    facts = {"kind": RESULT_KIND, "version": RESULT_VERSION, "measure": measure.name}
-    kept = {**facts, "settings": dict(measure.settings), "facts": machine_facts(), "values": values}
     (folder / "measures").mkdir(exist_ok=True)
-    replace_file(folder / "measures" / measure.file, json.dumps(kept, indent=1, allow_nan=False).encode())
+    kept = Kept(measure.name, dict(measure.settings), machine_facts(), values)
+    write_result(folder / "measures" / measure.file, kept)
 
 
 def adopt(run: str | Path, root: str | Path) -> Path:

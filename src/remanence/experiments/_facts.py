@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import platform
 from pathlib import Path
 from typing import Any
 
-import torch
-
 import remanence
-from remanence import ops
-from remanence.train._manifest import git_commit
+from remanence.runs import make_manifest
+from remanence.train import RunConfig
 
 LABELLED = ("remanence", "kernel", "torch", "machine", "instruction_set")
 
@@ -23,17 +20,9 @@ def machine_facts() -> dict[str, Any]:
         >>> sorted(machine_facts())[:3]
         ['backend', 'commit', 'instruction_set']
     """
-    backend = ops.backend_report()
-    return {
-        "remanence": remanence.__version__,
-        "commit": (git_commit() or {}).get("commit"),
-        "kernel": kernel_digest(),
-        "backend": backend["active"],
-        "instruction_set": backend.get("instruction_set", ""),
-        "torch": str(torch.__version__),
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-    }
+    manifest = make_manifest(RunConfig())
+    facts = {name: manifest[name] for name in ("remanence", "backend", "instruction_set", "torch", "python", "machine")}
+    return {**facts, "commit": (manifest["git"] or {}).get("commit"), "kernel": kernel_digest()}
 
 
 def kernel_digest() -> str | None:

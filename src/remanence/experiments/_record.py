@@ -10,65 +10,55 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from remanence._validate import message
-from remanence.experiments._cell import Cell, read_result, run_of
+from remanence.experiments._cell import Cell, read_kept, run_of
 from remanence.experiments._experiment import Experiment
 from remanence.experiments._facts import differences, machine_facts
 from remanence.experiments._results import entries
-from remanence.train import MetricsFile, Run, RunConfig
+from remanence.runs import MetricsFile, Result, Run
+from remanence.train import RunConfig
 
-KIND = "remanence/experiment"
-VERSION = 1
 POINTS = 200
 """Of a learning curve."""
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(Result):
     """A stored result.
 
     Args:
-        values: as :func:`make_record` gives them.
+        experiment: id of the table or figure.
+        scale: at which it was run.
+        what: it shows.
+        command: that runs it again.
+        scaled_down: what is smaller than in the document; empty if nothing is.
+        departures: the same, one by one.
+        machine: where the record was made.
+        facts: about code and machine.
+        results: ``cells`` and ``table``.
 
     Example:
-        >>> Record({"kind": KIND, "version": VERSION, "experiment": "kerg2020/table-2"}).experiment
-        'kerg2020/table-2'
+        >>> Record("kerg2020/table-2", "smoke", "", "", "", (), "", {}, {}).labels
+        []
     """
 
-    values: dict[str, Any]
+    kind: ClassVar[str] = "reproduction"
 
-    @property
-    def experiment(self) -> str:
-        """Id of the table or figure."""
-        return self.values["experiment"]
+    experiment: str
+    scale: str
+    what: str
+    command: str
+    scaled_down: str
+    departures: tuple[str, ...]
+    machine: str
+    facts: dict[str, Any]
+    results: dict[str, Any]
 
     @property
     def labels(self) -> list[str]:
         """What was different where it was made, in words: another version of the package, another machine."""
-        return differences(self.values.get("facts", {}))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return self.values
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Record:
-        """Reads a record of this version or an older one.
-
-        Args:
-            values: of :meth:`to_dict`.
-
-        Raises:
-            ValueError: it is no record, or of a later version.
-        """
-        if values.get("kind") != KIND:
-            raise ValueError(message("record", f"have the kind {KIND!r}", repr(values.get("kind"))))
-        if values["version"] > VERSION:
-            expected = f"be of version {VERSION} or older"
-            raise ValueError(message("record", expected, f"version {values['version']}", "Upgrade remanence"))
-        return cls(values)
+        return differences(self.facts)
 
 
 def make_record(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> Record:
@@ -86,25 +76,21 @@ def make_record(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> Re
         "table": [entry.to_dict() for entry in entries(experiment, cells)],
     }
     return Record(
-        {
-            "kind": KIND,
-            "version": VERSION,
-            "experiment": experiment.id,
-            "scale": scale,
-            "what": experiment.title,
-            "command": f"remanence reproduce {experiment.id} --scale {scale}",
-            "scaled_down": "; ".join(departures),
-            "departures": departures,
-            "machine": f"{facts['machine']} {facts['instruction_set']}".strip(),
-            "facts": facts,
-            "results": results,
-        }
+        experiment=experiment.id,
+        scale=scale,
+        what=experiment.title,
+        command=f"remanence reproduce {experiment.id} --scale {scale}",
+        scaled_down="; ".join(departures),
+        departures=tuple(departures),
+        machine=f"{facts['machine']} {facts['instruction_set']}".strip(),
+        facts=facts,
+        results=results,
     )
 
 
 def _cell(cell: Cell) -> dict[str, Any]:
     state = cell.state
-    kept = {measure.name: read_result(cell.folder, measure) for measure in cell.work.measures}
+    kept = {measure.name: read_kept(cell.folder, measure) for measure in cell.work.measures}
     return {
         "place": dict(cell.place),
         "work": cell.work.to_dict(),
@@ -115,11 +101,13 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "reason": state.reason,
         "validation": state.validation,
         "made_by": _run_facts(cell),
-        "measures": {
-            name: found and {"facts": found["facts"], "values": found["values"]} for name, found in kept.items()
-        },
+        "measures": {name: _short(found) for name, found in kept.items() if found is not None},
         "curve": learning_curve(cell),
     }
+
+
+def _short(found: Kept) -> dict[str, Any]:
+    return {"facts": found.facts, "values": found.values}
 
 
 def _run_facts(cell: Cell) -> dict[str, Any]:
@@ -159,7 +147,7 @@ def save_record(record: Record, path: str | Path) -> Path:
     """
     place = Path(path)
     if place.suffix != ".json":
-        place = place / f"{record.experiment.replace('/', '_')}_{record.values['scale']}.json"
+        place = place / f"{record.experiment.replace('/', '_')}_{record.scale}.json"
     place.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record.to_dict(), indent=1, sort_keys=True, allow_nan=False)
     place.write_text(text + "\n", encoding="utf-8")
@@ -173,6 +161,6 @@ def load_record(path: str | Path) -> Record:
         path: its file.
 
     Raises:
-        ValueError: it is no record, or of a later version.
+        ResultError: it is no record, or of a later version.
     """
     return Record.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))

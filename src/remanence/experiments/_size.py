@@ -14,8 +14,7 @@ from remanence.experiments._cell import Cell
 from remanence.experiments._work import Work
 from remanence.rl import PolicyConfig
 from remanence.tasks import Task
-from remanence.train import RunConfig
-from remanence.train._building import build_model, build_task
+from remanence.train import RunConfig, build_model, build_task
 
 PROCESS = 0.5e9
 """Bytes of a process with torch loaded."""

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from remanence.rl import PolicyConfig
+from remanence.runs import with_table
 from remanence.train import RunConfig, config_from, run_name
-from remanence.train._building import resolved
-from remanence.train._toml import changed
 
 SEED = "seed"
 
@@ -102,7 +101,7 @@ class Work:
         if values["kind"] == "training":
             config = config_from(_plain(config))
         elif values["kind"] == "policy":
-            config = changed(PolicyConfig(), _plain(config))
+            config = with_table(PolicyConfig(), _plain(config))
         return cls(config, tuple(Measure(one["name"], one["settings"]) for one in values["measures"]))
 
 
@@ -122,8 +121,8 @@ def make_config(kind: str, settings: Mapping[str, Any], seed: int) -> RunConfig 
         return None
     table = nested({**settings, SEED: seed})
     if kind == "policy":
-        return changed(PolicyConfig(), table)
-    return resolved(config_from(table))
+        return with_table(PolicyConfig(), table)
+    return config_from(table)
 
 
 def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
