@@ -48,6 +48,9 @@ def probe_table(steps: int = 12, update: int = 1000) -> dict[str, Any]:
         "gradient_reach": {
             "distance": list(range(steps)),
             "log_norm": [-0.1 * t for t in range(steps - 1)] + [-math.inf],
+            "source": "states",
+            "horizon": steps - 2,
+            "decay": None,
             "verdict": "dL/dh is stable",
         },
         "cost": {
@@ -55,10 +58,21 @@ def probe_table(steps: int = 12, update: int = 1000) -> dict[str, Any]:
             "seconds": lengths,
             "peak_bytes": lengths,
             "state_bytes": [512] * 4,
+            "operations": lengths,
+            "declared_state_bytes": 512,
+            "declared_operations": None,
             "growth": {"seconds": growth, "peak_bytes": growth, "state_bytes": flat, "operations": growth},
             "verdict": "time linear in T",
         },
-        "attention_map": {"names": ["0: rnn"], "maps": [weights], "recent": recent, "verdict": "1 attention(s)"},
+        "attention_map": {
+            "names": ["0: rnn"],
+            "maps": [weights],
+            "occupancy": [[1.0] * steps],
+            "replacements": [0],
+            "kappa": recent + 1,
+            "recent": recent,
+            "verdict": "1 attention(s)",
+        },
     }
 
 
@@ -148,13 +162,26 @@ def write_curves(path: Path) -> Path:
         "values": [1 / lag for lag in lags],
         "low": [0.9 / lag for lag in lags],
         "high": [1.1 / lag for lag in lags],
+        "error": [0.05 / lag for lag in lags],
+        "bias": [0.0] * 5,
         "floor": [0.1] * 5,
         "pairs": [1000] * 5,
         "alphabet": 26,
         "sequences": 1,
+        "estimator": "grassberger",
         "warnings": [],
         "verdict": "power law, gamma = 1",
-        "fit": {"law": "power", "amplitude": 1.0, "slope": -1.0, "verdict": "power law, gamma = 1"},
+        "fit": {
+            "law": "power",
+            "amplitude": 1.0,
+            "slope": -1.0,
+            "interval": [-1.1, -0.9],
+            "points": 5,
+            "scatter": 0.0,
+            "aic": {"power": 0.0},
+            "bic": {"power": 0.0},
+            "verdict": "power law, gamma = 1",
+        },
     }
     path.write_text(json.dumps([curve]), encoding="utf-8")
     return path
@@ -173,14 +200,22 @@ def everything(tmp_path_factory) -> Path:
     write_curves(folder / "mi.json")
     found = "found so much"
     probes = {
-        "gradient_reach": {"distance": [0, 1, 2], "log_norm": [0.0, -1.0, -math.inf], "verdict": found},
-        "memory_demand": {"chance": 0.1, "memory_free": 0.2, "model": 0.9, "verdict": found},
-        "stability": {"lyapunov": -0.1, "contraction": 0.5, "verdict": found},
-        "truncation_gap": {"ks": [1, 2], "output": [1, 0.5], "loss": [2, 1], "full_loss": 1, "verdict": found},
-        "dependency_depth": {"depth": [2, 1, 0], "kappa": 2, "verdict": found},
-        "gradient_paths": {"parts": [[[1.0]], [[0.5]]], "total": [[1.5]], "verdict": found},
+        "gradient_reach": {
+            "distance": [0, 1, 2], "log_norm": [0.0, -1.0, -math.inf], "source": "states", "horizon": 1, "decay": None,
+            "verdict": found,
+        },
+        "memory_demand": {"chance": 0.1, "memory_free": 0.2, "model": 0.9, "measured": True, "verdict": found},
+        "stability": {
+            "lyapunov": -0.1, "contraction": 0.5, "method": "jacobians", "epsilon": 0.1, "window_by_lemma": 9,
+            "window_measured": 5, "verdict": found,
+        },
+        "truncation_gap": {
+            "ks": [1, 2], "output": [1, 0.5], "loss": [2, 1], "full_loss": 1, "gradient": [1, 0.1], "verdict": found,
+        },
+        "dependency_depth": {"depth": [2, 1, 0], "weight": [1, 1, 1], "threshold": 1e-3, "kappa": 2, "verdict": found},
+        "gradient_paths": {"t": 0, "k": 1, "parts": [[[1.0]], [[0.5]]], "total": [[1.5]], "verdict": found},
         "tradeoff": {"lengths": [1, 2], "points": {"LSTM": [[10, -1.0], [20, -2.0]]}, "verdict": found},
-    }
+    }  # fmt: skip
     (folder / "probe.json").write_text(json.dumps(probes), encoding="utf-8")
     return folder
 

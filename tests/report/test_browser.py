@@ -131,7 +131,7 @@ def test_claims_are_chosen_by_document_verdict_and_words(page):
     page.select_option("[data-filter=paper]", "miller2018")
     assert column(page, "table.claims", "claim") == ["miller2018/1"]
     assert page.locator(".filters output").text_content() == "1 of 2"
-    page.select_option("[data-filter=document]", "")
+    page.select_option("[data-filter=paper]", "")
     page.select_option("[data-filter=verdict]", "holds")
     assert column(page, "table.claims", "claim") == ["kerg2020/1"]
     page.select_option("[data-filter=verdict]", "")

@@ -162,7 +162,8 @@ def test_hostile_names_are_text(write, make_run, name):
 
 
 def test_every_kind_of_result_has_its_section(write, make_comparison, claims_file, curves_file, tmp_path):
-    probes = {"gradient_reach": {"distance": [0, 1], "log_norm": [0.0, -1.0], "verdict": "vanishing"}}
+    reach = {"distance": [0, 1], "log_norm": [0.0, -1.0], "source": "states", "horizon": 1, "decay": None}
+    probes = {"gradient_reach": {**reach, "verdict": "vanishing"}}
     (tmp_path / "probe.json").write_text(json.dumps(probes), encoding="utf-8")
     record = {
         "what": "a long one",

@@ -53,6 +53,7 @@ class Curve:
         look: colour, mark and dash; None takes one by the curve's place in the figure.
         group: the model or file that it belongs to; a switch of the page shows and hides all of a group.
         faint: whether it only accompanies others.
+        hollow: whether its marks are open.
 
     Example:
         >>> Curve("loss", [1, 2], [0.5, None]).draws
@@ -66,6 +67,7 @@ class Curve:
     look: Look | None = None
     group: str = ""
     faint: bool = False
+    hollow: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,7 @@ class Figure:
         x: the axis to the right.
         y: the axis upwards.
         wide: whether it deserves a page's whole width.
+        legend: whether curves that belong to groups are in a legend, too; others are wherever there are several.
 
     Example:
         >>> figure = Figure("Loss", "It falls.", (Curve("seed 0", [1, 2], [2.0, 1.0]),), Axis("updates"), Axis("loss"))
@@ -159,6 +162,7 @@ class Figure:
     x: Axis = Axis()
     y: Axis = Axis()
     wide: bool = False
+    legend: bool = False
 
     @property
     def is_empty(self) -> bool:

@@ -72,24 +72,22 @@ def plotly_dict(figure: Figure) -> dict[str, Any]:
         'c'
     """
     drawn = figure.with_looks()
-    several = len({name for part in drawn.parts if (name := _legend_name(part))}) > 1
+    named = [part for part in drawn.parts if _is_in_legend(part, figure)]
     data: list[Trace] = []
     for part in drawn.parts:
-        for trace in _TRACES[type(part)](part, figure):
-            data.append({**trace, "showlegend": several and _is_ungrouped(part) and "hoverinfo" not in trace})
+        shown = len(named) > 1 and _is_in_legend(part, figure)
+        data += [{**trace, "showlegend": shown} for trace in _TRACES[type(part)](part, figure)]
     layout = {"xaxis": _axis(figure.x), "yaxis": _axis(figure.y)}
     if any(isinstance(part, HeatMap) for part in figure.parts):
         layout["coloraxis"] = {"cmin": 0}
     return {"data": data, "layout": layout}
 
 
-def _legend_name(part: Part) -> str:
-    return part.name if isinstance(part, Curve) and not part.group else ""
-
-
-def _is_ungrouped(part: Part) -> bool:
-    """Whether a legend of its own must explain it: the page has switches for groups."""
-    return isinstance(part, Curve) and not part.group
+def _is_in_legend(part: Part, figure: Figure) -> bool:
+    """Whether a legend explains it: the page has switches for groups."""
+    if not isinstance(part, Curve):
+        return False
+    return not part.group or (figure.legend and not part.faint and not part.hollow)
 
 
 def _curve(part: Curve, figure: Figure) -> list[Trace]:
@@ -104,11 +102,17 @@ def _curve(part: Curve, figure: Figure) -> list[Trace]:
             "name": inert(part.name),
             "meta": {"model": part.group},
             "line": {"color": look.colour, "dash": look.dash, "width": 1.5 if part.faint else 2},
-            "marker": {"color": look.colour, "symbol": look.mark, "size": 7},
+            "marker": _marker(part, look),
             "opacity": 0.6 if part.faint else 1,
             "hovertemplate": f"{hover}<extra>%{{fullData.name}}</extra>",
         }
     ]
+
+
+def _marker(part: Curve, look: Look) -> dict[str, Any]:
+    if part.hollow:
+        return {"color": look.colour, "symbol": f"{look.mark}-open", "size": 11}
+    return {"color": look.colour, "symbol": look.mark, "size": 7}
 
 
 def _place(axis: Axis) -> str:

@@ -43,8 +43,8 @@ class AttentionMap(ProbeResult):
     """How often a state displaced another from the relevant set, over all rows."""
     kappa: int
     """Most states that any step of any row attends to."""
-    recent: tuple[int | None, ...] = ()
-    """For each map, the states of the recent buffer where a relevant set lies behind it; ``None`` where none does."""
+    recent: int | None = None
+    """States of the recent buffer that lies before a relevant set; ``None`` without a relevant set."""
 
     @property
     def verdict(self) -> str:
@@ -57,13 +57,14 @@ class AttentionMap(ProbeResult):
 
     def figures(self) -> list[Figure]:
         """Heat maps, as figures 1, 7 and 9 to 11 of Kerg et al. 2020 and figure 3 of Ke et al. 2017."""
-        recent = self.recent or (None,) * len(self.maps)
-        return [self._figure(*found) for found in zip(self.names, self.maps, recent, strict=True)]
+        return [self._figure(*found) for found in zip(self.names, self.maps, self.occupancy, strict=True)]
 
-    def _figure(self, name: str, weights: np.ndarray, recent: int | None) -> Figure:
+    def _figure(self, name: str, weights: np.ndarray, occupancy: np.ndarray) -> Figure:
         words = f"Row: the step that reads; column: the step that is read. {self.verdict}."
         parts: tuple[HeatMap | Curve, ...] = (HeatMap(weights),)
-        stays = None if recent is None else _stays(weights, recent)
+        stays = None
+        if self.recent is not None and len(occupancy):
+            stays = _stays(weights, self.recent)
         if stays is not None:
             words += " Orange: how long each state stayed in the relevant set, once it was no longer recent."
             parts = (*parts, stays)
@@ -117,7 +118,7 @@ def attention_map(model: Callable[..., Any], batch: Any, *, training: bool = Fal
         occupancy=tuple(seen.occupancy),
         replacements=tuple(seen.replacements),
         kappa=seen.kappa,
-        recent=tuple(seen.recent),
+        recent=seen.recent,
     )
 
 
@@ -138,24 +139,16 @@ class _Seen:
         self.maps: list[np.ndarray] = []
         self.occupancy: list[np.ndarray] = []
         self.replacements: list[int] = []
-        self.recent: list[int | None] = []
+        self.recent: int | None = None
         self.kappa = 0
 
-    def add(
-        self,
-        name: str,
-        weights: Tensor,
-        occupancy: np.ndarray | None = None,
-        replacements: int = 0,
-        recent: int | None = None,
-    ) -> None:
+    def add(self, name: str, weights: Tensor, occupancy: np.ndarray | None = None, replacements: int = 0) -> None:
         """Takes ``(..., T, T')`` weights."""
         rows = weights.detach().double().reshape(-1, *weights.shape[-2:])
         self.names.append(f"{len(self.names)}: {name}")
         self.maps.append(rows.mean(dim=0).cpu().numpy())
         self.occupancy.append(np.zeros(0) if occupancy is None else occupancy)
         self.replacements.append(replacements)
-        self.recent.append(recent)
         self.kappa = max(self.kappa, int((rows > 0).sum(dim=-1).max()))
 
     def scan(self, x: Tensor, weights: Any, state: Any, log: Any, options: dict[str, Any]) -> None:
@@ -169,12 +162,11 @@ class _Seen:
         trace = traces[0]
         memory = spec.memory
         occupancy = None
-        recent = None
         if isinstance(memory, Screened) and memory.relevant:
             occupancy = (trace.steps[..., -memory.relevant :] >= 0).double().mean(dim=(1, 2)).numpy()
-            recent = memory.recent
+            self.recent = memory.recent
         name = f"{spec.cell} with {type(memory).__name__}"
-        self.add(name, dense_attention(trace), occupancy, int((trace.displaced >= 0).sum()), recent)
+        self.add(name, dense_attention(trace), occupancy, int((trace.displaced >= 0).sum()))
 
 
 def dense_attention(trace: Trace) -> Tensor:

@@ -146,15 +146,20 @@ class MutualInformation(ProbeResult):
         fitted = f"; {law.verdict}" if law else ""
         return f"mutual information above the noise up to lag {reach} of {self.lags.max()}{fitted}"
 
-    def figures(self) -> list[Figure]:
-        """Information against lag, both logarithmic, with interval, noise floor and fitted law."""
+    def figures(self, law: InformationLaw | None = None) -> list[Figure]:
+        """Information against lag, both logarithmic, with interval, noise floor and fitted law.
+
+        Args:
+            law: to draw; None for the one that :meth:`fit` finds.
+        """
         colour = looks(["estimate"])["estimate"]
         estimate = Curve("estimate", self.lags, self.values, "both", colour)
         floor = Curve("noise floor", self.lags, self.floor, look=dataclasses.replace(colour, dash="dot"), faint=True)
         parts: list[Curve | Band] = [estimate, floor]
         if np.isfinite(self.low).all():
             parts.append(Band(("2.5 %", "97.5 %"), self.lags, self.low, self.high, colour))
-        if (law := self.fit()) is not None:
+        law = law or self.fit()
+        if law is not None:
             parts.append(
                 Curve(f"{law.law} fit", self.lags, law.at(self.lags), look=dataclasses.replace(colour, dash="dash"))
             )

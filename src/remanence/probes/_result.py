@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 import torch
 
 from remanence.figures import Figure, to_plotly
+
+from ._decode import decode_dataclass
 
 
 class ProbeResult:
@@ -31,6 +34,18 @@ class ProbeResult:
         """All fields as plain numbers, lists and strings, and the verdict."""
         fields = {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {**fields, "verdict": self.verdict}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The result that :meth:`to_dict` gave.
+
+        Args:
+            values: as read from JSON; the verdict is found anew.
+
+        Raises:
+            ValueError: If a field is missing or is not of its type.
+        """
+        return decode_dataclass(cls, values)
 
     def figures(self) -> list[Figure]:
         """What its pictures show: what :meth:`plot`, the report and the documentation draw."""

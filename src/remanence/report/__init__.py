@@ -1,5 +1,43 @@
-"""Results as one self-contained HTML page: runs, comparisons, probes, information curves, claims."""
+"""Results as one self-contained HTML page: runs, comparisons, probes, information curves, claims, experiments.
 
-from remanence.report._page import write_report
+:func:`write_report` reads result files. Whoever has values in hand makes a :class:`Page` of sections: each
+:class:`Section` is a list of blocks (:class:`Text`, :class:`Table`, :class:`Figures`, :class:`Facts`, ...) without any
+HTML, and every text in them is shown as text.
+"""
 
-__all__ = ["write_report"]
+from remanence.report._blocks import (
+    Block,
+    Code,
+    Column,
+    Details,
+    Entry,
+    Facts,
+    Figures,
+    Finding,
+    Heading,
+    Section,
+    Switches,
+    Table,
+    Text,
+)
+from remanence.report._page import Page, Problem
+from remanence.report._report import write_report
+
+__all__ = [
+    "write_report",
+    "Page",
+    "Section",
+    "Finding",
+    "Problem",
+    "Block",
+    "Text",
+    "Heading",
+    "Table",
+    "Column",
+    "Entry",
+    "Figures",
+    "Switches",
+    "Facts",
+    "Code",
+    "Details",
+]

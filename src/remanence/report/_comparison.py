@@ -11,8 +11,9 @@ from typing import Any
 
 from remanence.experiments import Printed, printed_accuracy
 from remanence.report._labels import model_labels
-from remanence.report._runs import RunRecord
-from remanence.report._words import as_number, number_of, shortened
+from remanence.report._measured_weights import MeasuredWeights
+from remanence.report._numbers import as_number, number_of, shortened
+from remanence.report._run_record import RunRecord
 
 LONGEST = 60
 """Letters of a model in a sentence; tables show all."""
@@ -153,34 +154,18 @@ class Cell:
     @property
     def probed(self) -> RunRecord | None:
         """The run whose weights were measured: the best of those that were."""
-        return best_of([run for run in self.runs if run.probes])
+        return best_of([run for run in self.runs if run.weights is not None])
 
     @property
-    def probes(self) -> dict[str, Any]:
-        """What was measured on the weights of :attr:`probed`."""
+    def weights(self) -> MeasuredWeights:
+        """What was measured on the weights of :attr:`probed`; empty if nothing was."""
         run = self.probed
-        return (run.probes or {}) if run else {}
-
-    def probe(self, name: str) -> dict[str, Any] | None:
-        """The result of one probe on the weights, None if there is none."""
-        found = self.probes.get(name)
-        return found if isinstance(found, dict) else None
-
-    @property
-    def parameters(self) -> float | None:
-        """Numbers that were trained."""
-        return as_number(self.probes.get("parameters"))
-
-    @property
-    def state_bytes(self) -> float | None:
-        """What is carried from step to step for one sequence, at the shortest measured length."""
-        sizes = (self.probe("cost") or {}).get("state_bytes")
-        return as_number(sizes[0]) if isinstance(sizes, list) and sizes else None
+        return run.weights if run is not None and run.weights is not None else MeasuredWeights()
 
     @property
     def steps_per_second(self) -> float | None:
         """Steps of sequences that the training worked through in a second, over all rows; None with a curriculum."""
-        steps = as_number(self.probes.get("steps"))
+        steps = self.weights.steps
         rates = [
             run.updates_per_second * run.batch_size * steps
             for run in self.runs
@@ -247,7 +232,7 @@ class Comparison:
     @property
     def chance(self) -> float | None:
         """Accuracy of a predictor that sees nothing, where every measured model says the same."""
-        found = {as_number(cell.probes.get("chance")) for cell in self.cells if cell.probes}
+        found = {cell.weights.chance for cell in self.cells if cell.probed is not None}
         return found.pop() if len(found) == 1 else None
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from remanence.report._runs import RunRecord
+from remanence.report._run_record import RunRecord
 
 
 def model_labels(runs: Sequence[RunRecord]) -> dict[Path, str]:

@@ -1,159 +1,172 @@
-"""The page: first screen, sections, problems; one file with style, script and data in it."""
+"""A page from sections: one HTML file with style, script and data in it."""
 
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 import remanence
-from remanence.report._comparison import Comparison, compare
-from remanence.report._drawing import Figure, looks
-from remanence.report._inputs import Findings, find_results
-from remanence.report._measure import measure_missing
-from remanence.report._parts import Page, Section
-from remanence.report._records import record_comparisons, record_curves
-from remanence.report._runs import Problem
-from remanence.report._sections import sections
-from remanence.report._tables import dot, escape
-from remanence.report._words import enumerated, number_of
+from remanence.figures import Figure, compact, plotly_dict
+from remanence.report._blocks import Section
+from remanence.report._files import write_plainly
+from remanence.report._numbers import enumerated, number_of
 
-HERE = Path(__file__).parent
 FIRST_SCREEN = 6
 """Sentences of a section that the first screen shows."""
 
 
-def write_report(
-    paths: Sequence[str | Path],
-    out: str | Path,
-    *,
-    measure: bool = True,
-    say: Callable[[str], None] = lambda text: None,
-) -> Path:
-    """Writes one self-contained HTML page about results.
-
-    Weights are measured first, where that was not done: the results go into ``probes.json`` in the folders of the runs.
-    The page itself is a function of the files alone: the same files give the same bytes.
+@dataclass(frozen=True)
+class Problem:
+    """Something that could not be read.
 
     Args:
-        paths: run folders, folders that hold runs or JSON files, and JSON files of ``remanence probe``, ``mi``,
-            ``verify`` or stored experiments.
-        out: the file to write.
-        measure: whether to measure weights that have not been measured; without it only files are read.
-        say: is told what is measured.
+        place: the file.
+        text: what is wrong with it.
 
-    Returns:
-        The file.
+    Example:
+        >>> Problem("a.json", "is no JSON").place
+        'a.json'
+    """
 
-    Raises:
-        ValueError: If a path does not exist or holds no results.
-        ImportError: If plotly, whose script the page carries, is missing.
+    place: str
+    text: str
+
+
+@dataclass
+class Page:
+    """A self-contained HTML page in the making.
+
+    Args:
+        sections: from top to bottom.
+        problems: what could not be read; named at the end and counted at the top.
+        title: of the page; made of the sections' headings if empty.
 
     Example:
         >>> import tempfile
+        >>> from remanence.figures import Axis, Curve, Figure
+        >>> from remanence.report import Column, Entry, Facts, Figures, Table, Text
+        >>> rows = [[Entry("LSTM"), Entry("82 %", 0.82), Entry("20.5 %", 0.205)]]
+        >>> table = Table((Column("model", numeric=False), Column("printed"), Column("measured")), rows, "Table 2")
+        >>> loss = Figure("Loss", "It falls.", (Curve("LSTM", [1, 2], [2.0, 1.0]),), Axis("updates"), Axis("loss"))
+        >>> blocks = [Text("Denoise, 3 seeds."), table, Figures([loss]), Facts([("updates", "10,000")])]
+        >>> page = Page([Section("table-2", "Table 2", blocks, headline="LSTM falls short of its printed number")])
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     claims = Path(folder) / "verify.json"
-        ...     _ = claims.write_text('[{"id": "notes/1.1", "paper": "notes", "verdict": "holds", "agrees": true}]')
-        ...     write_report([claims], Path(folder) / "report.html").name
-        'report.html'
+        ...     page.write(Path(folder) / "page.html").name  # doctest: +SKIP
+        'page.html'
     """
-    out = Path(out)
-    found = find_results(paths)
-    if measure and measure_missing(paths, say):
-        found = find_results(paths)
-    text = make_page(found, out.parent)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(text, encoding="utf-8")
-    return out
+
+    sections: Sequence[Section] = ()
+    problems: Sequence[Problem] = ()
+    title: str = ""
+    _figures: list[Figure] = field(default_factory=list, repr=False)
+
+    def write(self, path: str | Path) -> Path:
+        """Writes the page; an existing symbolic link is replaced and not followed.
+
+        Args:
+            path: the file; its folder is made if it is missing.
+
+        Raises:
+            ImportError: If plotly, whose script the page carries, is missing.
+        """
+        path = Path(path)
+        text = self.render()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_plainly(path, text)
+        return path
+
+    def render(self) -> str:
+        """The whole page as text: the same sections give the same bytes."""
+        self._figures.clear()
+        environment = _environment()
+        macros = environment.get_template("blocks.html").make_module(
+            {"place_figure": self._place_figure, "render": lambda block: getattr(macros, block.macro)(block)}
+        )
+        scripts = [_harmless(plotly_script()), _harmless(_source("page.js"))]
+        return environment.get_template("page.html").render(
+            page=self,
+            blocks=macros,
+            render=lambda block: getattr(macros, block.macro)(block),
+            title=self.title or enumerated([part.heading for part in self.sections]) or "Nothing could be read",
+            first_screen=FIRST_SCREEN,
+            figures_json=self._figures_json,
+            number_of=number_of,
+            scripts=[Markup(script) for script in scripts],
+            digests=[_digest(script) for script in scripts],
+            style=Markup(_source("page.css")),
+            version=remanence.__version__,
+        )  # fmt: skip
+
+    def _place_figure(self, figure: Figure) -> int:
+        """Keeps a figure for the script, and gives its number."""
+        self._figures.append(figure)
+        return len(self._figures) - 1
+
+    def _figures_json(self) -> Markup:
+        """All figures as JSON in which no tag begins or ends; the same values."""
+        drawn = [plotly_dict(compact(figure)) for figure in self._figures]
+        text = json.dumps(drawn, separators=(",", ":"), allow_nan=False)
+        return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
-def make_page(found: Findings, folder: Path) -> str:
-    """The whole page as text.
+def link_from(folder: Path, target: str | Path) -> str:
+    """A link from a page in a folder to a file or folder; empty if that is not there.
 
     Args:
-        found: what to show.
-        folder: that the page will lie in; links are relative to it.
+        folder: that the page lies in; links are relative, so that page and files can be moved together.
+        target: what it leads to.
+
+    Example:
+        >>> link_from(Path("."), "no such file")
+        ''
     """
-    comparisons = compare(found.runs, found.comparisons)
-    comparisons += [made for place, record in found.records for made in record_comparisons(place, record)]
-    page = Page(folder, looks(_names(found, comparisons)))
-    parts = sections(page, found, comparisons)
-    problems = [*found.problems, *page.problems]
-    title = enumerated([part.heading for part in parts]) or "Nothing could be read"
-    body = "".join((_first_screen(title, parts, problems), *map(_section, parts), _problems(problems), _footer()))
-    return _document(title, body, page.figures)
+    return relative_link(os.path.relpath(target, folder)) if Path(target).exists() else ""
 
 
-def _names(found: Findings, comparisons: Sequence[Comparison]) -> list[str]:
-    """Everything that has a colour: models, then the files and records that curves belong to."""
-    models = sorted({label for comparison in comparisons for label in comparison.labels})
-    stored = [curve.place for _, record in found.records for curve in record_curves(record.get("results"))]
-    return [*models, *(curve.place for curve in found.curves), *stored]
+def relative_link(path: str) -> str:
+    """A path as a link; special characters do not lead elsewhere.
+
+    Example:
+        >>> relative_link("runs/a b#c")
+        'runs/a%20b%23c'
+    """
+    quoted = quote(path.replace("\\", "/"))
+    if ":" in path and not quoted.startswith(("/", ".")):
+        return f"./{quoted}"
+    return quoted
 
 
-def _first_screen(title: str, parts: Sequence[Section], problems: Sequence[Problem]) -> str:
-    links = "".join(f'<a href="#{part.name}"><bdi>{escape(part.heading)}</bdi></a>' for part in parts)
-    warning = ""
-    if problems:
-        amount = number_of(len(problems), "part")
-        warning = f'<p class="note"><a href="#problems">{amount} could not be read</a>; the rest is shown.</p>'
-    switch = '<button type="button" id="theme" aria-label="Switch between light and dark">◐</button>'
-    return (
-        '<header><div class="bar"><span class="brand">remanence</span>'
-        f'<nav aria-label="Sections">{links}</nav>{switch}</div>'
-        f"<h1><bdi>{escape(parts[0].headline if parts else title)}</bdi></h1>{warning}"
-        f"{''.join(_findings(part, place) for place, part in enumerate(parts))}</header>"
+@functools.cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("remanence.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
 
 
-def _findings(part: Section, place: int) -> str:
-    items = "".join(f"<li>{dot(colour)}<bdi>{escape(text)}</bdi></li>" for text, colour in part.findings[:FIRST_SCREEN])
-    more = len(part.findings) - FIRST_SCREEN
-    link = f'<li><a href="#{part.name}">and {number_of(more, "more finding")}</a></li>' if more > 0 else ""
-    heading = f'<p class="headline"><bdi>{escape(part.headline)}</bdi></p>' if place else ""
-    return f'{heading}<ul class="findings">{items}{link}</ul>'
+def _source(name: str) -> str:
+    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
 
 
-def _section(part: Section) -> str:
-    return f'<section id="{part.name}"><h2><bdi>{escape(part.heading)}</bdi></h2>{part.body}</section>'
+def plotly_script() -> str:
+    """plotly.js, which the page carries.
 
-
-def _problems(problems: Sequence[Problem]) -> str:
-    if not problems:
-        return ""
-    items = "".join(f"<li><code>{escape(p.place)}</code> <bdi>{escape(p.text)}</bdi></li>" for p in problems)
-    return f'<section id="problems"><h2>What could not be read</h2><ul>{items}</ul></section>'
-
-
-def _footer() -> str:
-    return f"<footer>Written by remanence {escape(remanence.__version__)} from result files alone.</footer>"
-
-
-def _document(title: str, body: str, figures: Sequence[Figure]) -> str:
-    scripts = [_harmless(_plotly()), _harmless((HERE / "page.js").read_text(encoding="utf-8"))]
-    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
-    # Nothing may be fetched, and no script may run but these two, whatever the result files hold.
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; script-src {hashes}"
-    style = (HERE / "page.css").read_text(encoding="utf-8")
-    data = json.dumps([_drawn(figure) for figure in figures], separators=(",", ":"), allow_nan=False)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)} – remanence</title><style>{style}</style></head><body>{body}"
-        f'<script type="application/json" id="figures">{_harmless_json(data)}</script>'
-        f"{''.join(f'<script>{script}</script>' for script in scripts)}</body></html>\n"
-    )
-
-
-def _drawn(figure: Figure) -> dict[str, object]:
-    return {name: value for name, value in asdict(figure).items() if name in ("data", "layout")}
-
-
-def _plotly() -> str:
+    Raises:
+        ImportError: If plotly is missing.
+    """
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
@@ -164,11 +177,6 @@ def _plotly() -> str:
 def _harmless(script: str) -> str:
     """A script that does not end its own tag."""
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-
-
-def _harmless_json(text: str) -> str:
-    """JSON in which no tag begins or ends; the same values."""
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _digest(script: str) -> str:

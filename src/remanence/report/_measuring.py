@@ -12,8 +12,9 @@ import torch
 
 from remanence import probes
 from remanence.report._comparison import best_of, compare
-from remanence.report._inputs import run_folders
-from remanence.report._runs import PROBES, RunRecord, read_run
+from remanence.report._files import write_plainly
+from remanence.report._reading import folders_with
+from remanence.report._run_record import PROBES, RunRecord, read_run
 from remanence.tasks import Task
 from remanence.train import Run
 
@@ -41,16 +42,19 @@ def measure_missing(paths: Sequence[str | Path], say: Callable[[str], None] = la
         >>> measure_missing([])
         []
     """
-    records = [read_run(folder)[0] for folder in run_folders(paths)]
+    records = [read_run(folder, []) for folder in folders_with("config.toml", paths)]
     written = []
     for cell in (cell for comparison in compare(records) for cell in comparison.cells):
         best = best_of([run for run in cell.runs if run.best is not None])
-        if best is None or (best.probes is not None and not best.probes_are_stale):
+        if best is None or best.is_measured:
+            continue
+        if best.config.get("imports"):
+            say(f"{best.folder} is not measured: it names code of its own, which a report does not run")
             continue
         say(f"measuring {cell.name} in {best.folder}")
         try:
             table = measure_run(best)
-            (best.folder / PROBES).write_text(json.dumps(table), encoding="utf-8")
+            write_plainly(best.folder / PROBES, json.dumps(table))
         except Exception as error:  # whatever is wrong with one run, the page shows the others
             say(f"{best.folder} could not be measured: {error}")
             continue
@@ -77,7 +81,7 @@ def measure_run(record: RunRecord) -> dict[str, Any]:
         "cost": lambda: probes.cost(model, COST_LENGTHS, one, repeats=REPEATS).to_dict(),
     }
     if steps <= LONGEST_MAP:
-        measured["attention_map"] = lambda: _attention(model, one)
+        measured["attention_map"] = lambda: probes.attention_map(model, one).to_dict()
     table: dict[str, Any] = {
         "update": None if record.best is None else record.best.get("update"),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -104,14 +108,6 @@ def _threads(record: RunRecord) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _attention(model: torch.nn.Module, inputs: torch.Tensor) -> dict[str, Any]:
-    """The map of one sequence, where everything older than the recent buffer is the relevant set, and that buffer."""
-    found = probes.attention_map(model, inputs).to_dict()
-    memories = (getattr(getattr(part, "spec", None), "memory", None) for part in model.modules())
-    recent = [getattr(memory, "recent", None) for memory in memories if getattr(memory, "relevant", 0)]
-    return {**found, "recent": recent[0] if recent else None}
 
 
 def _chance(task: Task) -> float | None:

@@ -21,6 +21,23 @@ def as_number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
+def sortable(value: float | str) -> str:
+    """A value as the page's script compares it.
+
+    Example:
+        >>> sortable(0.5), sortable(math.inf), sortable("LSTM")
+        ('0.5', 'Infinity', 'LSTM')
+    """
+    number = as_number(value)
+    if number is None:
+        return str(value)
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    return repr(value)
+
+
 def plain(value: float | None, digits: int = 3) -> str:
     """A number with a few digits; what is not finite as a word.
 
@@ -124,10 +141,13 @@ def number_of(amount: int, thing: str) -> str:
     """An amount and its noun.
 
     Example:
-        >>> number_of(1, "seed"), number_of(3, "seed")
-        ('1 seed', '3 seeds')
+        >>> number_of(1, "seed"), number_of(3, "seed"), number_of(2, "entry")
+        ('1 seed', '3 seeds', '2 entries')
     """
-    return f"{amount:,} {thing}{'' if amount == 1 else 's'}"
+    if amount == 1:
+        return f"1 {thing}"
+    plural = f"{thing[:-1]}ies" if thing.endswith("ry") else f"{thing}s"
+    return f"{amount:,} {plural}"
 
 
 def shortened(text: str, longest: int = 48) -> str:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from remanence.report._comparison import Cell, Comparison, Spread, Transfer
-from remanence.report._inputs import Probed
-from remanence.report._runs import SOLVED
-from remanence.report._words import SPACE, at_length, count, enumerated, number_of, percent, plain, size
+from remanence.report._numbers import SPACE, at_length, count, enumerated, number_of, percent, plain, size
+from remanence.report._run_record import SOLVED
 
 KEPT = 0.95
 """Accuracy from which on a model is said to keep what it learnt."""
@@ -185,7 +183,7 @@ def _before_first_loss(points: Sequence[Transfer]) -> list[Transfer]:
 
 
 def _state(cell: Cell) -> str:
-    if cell.state_bytes is None:
+    if cell.weights.state_bytes is None:
         return ""
     return f" It carries {state_words(cell)} from step to step."
 
@@ -197,41 +195,8 @@ def state_words(cell: Cell) -> str:
         >>> state_words(Cell("LSTM", 5, ()))
         '–'
     """
-    cost = cell.probe("cost") or {}
-    growth = (cost.get("growth") or {}).get("state_bytes") or {}
-    order = growth.get("order", "constant")
-    lengths = cost.get("lengths") or [None]
-    grows = "" if order == "constant" else f" at T = {plain(lengths[0])}, growing"
-    return size(cell.state_bytes) + grows
-
-
-def claim_findings(claims: Sequence[dict[str, Any]]) -> str:
-    """How many claims were measured, with what verdicts.
-
-    Example:
-        >>> claim_findings([{"verdict": "holds", "agrees": True}])
-        '1 claim was measured: 1 holds. Every verdict is the expected one.'
-    """
-    verdicts = Counter(str(claim.get("verdict")) for claim in claims)
-    wrong = [str(claim.get("id")) for claim in claims if claim.get("agrees") is not True]
-    parts = enumerated([f"{amount} {_plural(verdict, amount)}" for verdict, amount in verdicts.most_common()])
-    ending = f"Not as expected: {enumerated(wrong)}." if wrong else "Every verdict is the expected one."
-    return f"{number_of(len(claims), 'claim')} {'was' if len(claims) == 1 else 'were'} measured: {parts}. {ending}"
-
-
-def _plural(verdict: str, amount: int) -> str:
-    """The verdict of several claims: "3 hold"."""
-    verb, _, rest = verdict.partition(" ")
-    if amount != 1 and verb in ("holds", "fails"):
-        return f"{verb[:-1]} {rest}".strip()
-    return verdict
-
-
-def curve_findings(curves: Iterable[Probed]) -> list[str]:
-    """One sentence per mutual-information curve.
-
-    Example:
-        >>> curve_findings([Probed("book.txt", "mutual_information", {"verdict": "power law"})])
-        ['book.txt: power law.']
-    """
-    return [f"{curve.place}: {curve.verdict}." for curve in curves]
+    cost = cell.weights.cost
+    shown = size(cell.weights.state_bytes)
+    if cost is None or cost.growth["state_bytes"].order == "constant":
+        return shown
+    return f"{shown} at T = {plain(cost.lengths[0])}, growing"

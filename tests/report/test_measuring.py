@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from remanence.report._measure import measure_missing
-from remanence.report._runs import read_run
+from remanence.report._measuring import measure_missing
+from remanence.report._run_record import read_run
 from remanence.train import recipe, train, with_settings
 
 TINY = ["task.options.length=3", "model.options.hidden_size=4", "evaluation.every=2", "evaluation.batches=1"]
@@ -28,7 +28,7 @@ def written(runs):
 
 
 def test_the_best_run_of_every_model_is_measured(runs, written):
-    losses = {seed: read_run(runs / f"rel-{seed}")[0].loss for seed in (0, 1)}
+    losses = {seed: read_run(runs / f"rel-{seed}", []).loss for seed in (0, 1)}
     best = min(losses, key=losses.__getitem__)
     assert sorted(path.parent.name for path in written) == ["lstm", f"rel-{best}"]
 
@@ -54,9 +54,9 @@ def test_weights_that_changed_are_measured_again(runs, written):
     path = runs / "lstm" / "probes.json"
     table = json.loads(path.read_text())
     path.write_text(json.dumps({**table, "update": -1}))
-    assert read_run(runs / "lstm")[0].probes_are_stale
+    assert not read_run(runs / "lstm", []).is_measured
     assert measure_missing([runs]) == [path]
-    assert not read_run(runs / "lstm")[0].probes_are_stale
+    assert read_run(runs / "lstm", []).is_measured
 
 
 def test_a_run_without_weights_is_said_and_passed_over(make_run):

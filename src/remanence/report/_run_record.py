@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from remanence.report._words import as_number
-from remanence.train import Run
+from remanence.report._measured_weights import MeasuredWeights
+from remanence.report._numbers import as_number
+from remanence.report._page import Problem
+from remanence.runs import Run
 
 SOLVED = 0.99
 """Accuracy from which on a task counts as solved."""
@@ -19,23 +20,6 @@ PROBES = "probes.json"
 """Name of the file in a run's folder that holds what was measured on its best weights."""
 
 Line = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Something that could not be read.
-
-    Args:
-        place: the file.
-        text: what is wrong with it.
-
-    Example:
-        >>> Problem("a.json", "is no JSON").place
-        'a.json'
-    """
-
-    place: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -51,7 +35,9 @@ class RunRecord:
         manifest: versions, machine, command.
         training: lines of ``metrics.jsonl`` about training.
         validation: lines of ``metrics.jsonl`` about validation.
-        probes: what was measured on the weights; None if nothing was.
+        clock: updates, and the seconds of training that they took.
+        updates_per_second: of the whole training so far.
+        weights: what was measured on the best weights; None if nothing was.
 
     Example:
         >>> run = RunRecord(Path("mine"), {"task": {"name": "copy", "options": {"length": 9}}, "seed": 3})
@@ -67,7 +53,9 @@ class RunRecord:
     manifest: dict[str, Any] = field(default_factory=dict)
     training: tuple[Line, ...] = ()
     validation: tuple[Line, ...] = ()
-    probes: dict[str, Any] | None = None
+    clock: tuple[tuple[int, float], ...] = ()
+    updates_per_second: float | None = None
+    weights: MeasuredWeights | None = None
 
     def _table(self, name: str) -> dict[str, Any]:
         table = self.config.get(name)
@@ -145,14 +133,9 @@ class RunRecord:
         """Update, and seconds of training, at which a validation first reached 99 %; None if none did."""
         for line in self.validation:
             if (as_number(line.get("accuracy")) or 0.0) >= SOLVED:
-                before = [t for t in self.training if t["update"] <= line["update"]]
-                return int(line["update"]), as_number(before[-1].get("seconds")) if before else None
+                before = [seconds for update, seconds in self.clock if update <= line["update"]]
+                return int(line["update"]), before[-1] if before else None
         return None
-
-    @property
-    def updates_per_second(self) -> float | None:
-        """Of the whole training so far."""
-        return as_number(self.training[-1].get("updates_per_second")) if self.training else None
 
     @property
     def batch_size(self) -> int | None:
@@ -166,50 +149,90 @@ class RunRecord:
         return as_number(self._table("curriculum").get("start")) is not None
 
     @property
-    def probes_are_stale(self) -> bool:
-        """Whether the best weights have changed since they were measured."""
-        return self.probes is not None and self.probes.get("update") != (self.best or {}).get("update")
+    def is_measured(self) -> bool:
+        """Whether the best weights were measured, and have not changed since."""
+        return self.weights is not None and self.weights.update == (self.best or {}).get("update")
 
 
-def read_run(folder: Path) -> tuple[RunRecord, list[Problem]]:
-    """Reads a run's folder.
+def read_run(folder: Path, problems: list[Problem]) -> RunRecord:
+    """Reads a run's folder. No code that a run names is imported.
 
     Args:
         folder: with a ``config.toml``.
-
-    Returns:
-        What it says, and what could not be read.
+        problems: gets what could not be read.
 
     Example:
-        >>> run, problems = read_run(Path("no such folder"))
-        >>> run.status, [problem.place for problem in problems]
+        >>> problems = []
+        >>> read_run(Path("no such folder"), problems).status, [problem.place for problem in problems]
         ('new', ['no such folder/config.toml'])
     """
-    problems: list[Problem] = []
-
-    def attempt(name: str, read: Callable[[Path], Any], otherwise: Any) -> Any:
-        try:
-            return read(folder / name)
-        except (OSError, ValueError) as error:
-            problems.append(Problem(str(folder / name), _words_of(error)))
-            return otherwise
-
-    settings = attempt("config.toml", lambda path: path.read_text(encoding="utf-8"), "")
-    config = attempt("config.toml", lambda path: tomllib.loads(settings), {})
-    lines = attempt("metrics.jsonl", lambda path: _read_lines(path, problems), [])
-    state = attempt("status.json", lambda path: _status(folder, path), {"status": "unknown"})
-    record = RunRecord(
+    settings, config = read_settings(folder / "config.toml", problems)
+    lines = read_lines(folder / "metrics.jsonl", problems)
+    training = tuple(line for line in lines if line["kind"] == "train")
+    state = read_status(folder, problems)
+    return RunRecord(
         folder=folder,
         config=config,
         settings=settings,
         status=str(state.get("status", "unknown")),
         state=state,
-        manifest=attempt("manifest.json", _read_table, {}),
-        training=tuple(line for line in lines if line["kind"] == "train"),
+        manifest=read_table(folder / "manifest.json", problems),
+        training=training,
         validation=tuple(line for line in lines if line["kind"] == "validation"),
-        probes=attempt(PROBES, _read_table, {}) or None,
+        clock=tuple((line["update"], seconds) for line in training if (seconds := as_number(line.get("seconds")))),
+        updates_per_second=as_number(training[-1].get("updates_per_second")) if training else None,
+        weights=_measured(folder / PROBES, problems),
     )
-    return record, problems
+
+
+def _measured(path: Path, problems: list[Problem]) -> MeasuredWeights | None:
+    table = read_table(path, problems)
+    if not table:
+        return None
+    weights, damaged = MeasuredWeights.read(table)
+    problems += [Problem(str(path), text) for text in damaged]
+    return weights
+
+
+def read_settings(path: Path, problems: list[Problem]) -> tuple[str, dict[str, Any]]:
+    """The text of a TOML file, and what it says.
+
+    Args:
+        path: the file.
+        problems: gets why it could not be read.
+
+    Example:
+        >>> read_settings(Path("no such file"), [])
+        ('', {})
+    """
+    text = ""
+    try:
+        text = path.read_text(encoding="utf-8")
+        return text, tomllib.loads(text)
+    except (OSError, ValueError) as error:
+        problems.append(Problem(str(path), _words_of(error)))
+        return text, {}
+
+
+def read_table(path: Path, problems: list[Problem]) -> dict[str, Any]:
+    """A JSON object; empty if the file is missing or cannot be read.
+
+    Args:
+        path: the file.
+        problems: gets why it could not be read.
+
+    Example:
+        >>> read_table(Path("no such file"), [])
+        {}
+    """
+    try:
+        table = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        if isinstance(table, dict):
+            return table
+        problems.append(Problem(str(path), "cannot be read: a JSON object was expected"))
+    except (OSError, ValueError) as error:
+        problems.append(Problem(str(path), _words_of(error)))
+    return {}
 
 
 def _words_of(error: Exception) -> str:
@@ -220,23 +243,37 @@ def _words_of(error: Exception) -> str:
     return f"cannot be read: {error}"
 
 
-def _read_table(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
-    table = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(table, dict):
-        raise ValueError("a JSON object was expected")
-    return table
+def read_status(folder: Path, problems: list[Problem]) -> dict[str, Any]:
+    """The status; a run that says that it is running and holds no lock was killed.
+
+    Args:
+        folder: of the run.
+        problems: gets why it could not be read.
+
+    Example:
+        >>> read_status(Path("no such folder"), [])["status"]
+        'new'
+    """
+    before = len(problems)
+    table = read_table(folder / "status.json", problems)
+    if len(problems) > before:
+        return {"status": "unknown"}
+    if table and "status" not in table:
+        return table
+    return {**table, "status": Run(folder).status.get("status", "unknown")}
 
 
-def _status(folder: Path, path: Path) -> dict[str, Any]:
-    """The status; a run that says that it is running and holds no lock was killed."""
-    table = _read_table(path)
-    return {**table, "status": Run(folder).status.get("status", "unknown")} if "status" in table or not table else table
+def read_lines(path: Path, problems: list[Problem]) -> list[Line]:
+    """All whole measurements. A torn last line is what a kill leaves; any other that cannot be read is named.
 
+    Args:
+        path: of a ``metrics.jsonl``.
+        problems: gets the lines that could not be read.
 
-def _read_lines(path: Path, problems: list[Problem]) -> list[Line]:
-    """All whole measurements. A torn last line is what a kill leaves; any other that cannot be read is named."""
+    Example:
+        >>> read_lines(Path("no such file"), [])
+        []
+    """
     if not path.exists():
         return []
     found: list[Line] = []

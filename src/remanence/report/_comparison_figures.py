@@ -1,0 +1,171 @@
+"""Pictures of a comparison: learning curves, other lengths, and the figures of its probes laid over each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from remanence.figures import Axis, Curve, Figure, Look, length_axis, log_axis, overlay, share_axis
+from remanence.report._comparison import Cell, Comparison
+from remanence.report._numbers import number_of
+from remanence.report._run_record import Line, RunRecord
+
+POINTS = 120
+"""Points that a learning curve is thinned to."""
+DASHES = ("solid", "dash", "dot", "dashdot")
+"""Of the lengths of a model, where several share a picture."""
+
+
+def comparison_figures(found: Comparison, styles: Mapping[str, Look]) -> dict[str, list[Figure]]:
+    """All pictures of a comparison that there are numbers for, by the heading they stand under.
+
+    Args:
+        found: what was compared.
+        styles: how each model looks.
+
+    Example:
+        >>> comparison_figures(Comparison("copy", {}, ()), {})
+        {}
+    """
+    parts = {
+        "Learning": list(_learning(found, styles)),
+        "Other lengths": list(_transfer(found, styles)),
+        "Gradient reach": list(_reach(found, styles)),
+        "Cost": list(_costs(found, styles)),
+        "Attention": list(_attention(found)),
+    }
+    return {heading: figures for heading, figures in parts.items() if figures}
+
+
+def _learning(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
+    """Accuracy and loss against updates, a thin curve for each seed."""
+    for length in found.lengths:
+        cells = [cell for cell in found.cells if cell.length == length]
+        at = "" if length is None else f" at T = {length:,}"
+        for metric in ("accuracy", "loss"):
+            curves = [_curve(cell, run, metric, styles[cell.label]) for cell in cells for run in cell.runs]
+            values = [value for curve in curves for value in curve.y]
+            y = share_axis("validation accuracy") if metric == "accuracy" else log_axis("validation loss", values)
+            words = f"Validation {metric} against updates{at}; one curve per run, the seeds of a model in one colour."
+            figure = Figure(f"{metric.capitalize()}{at}", words, tuple(curves), Axis("updates"), y)
+            if not figure.is_empty:
+                yield figure
+
+
+def _curve(cell: Cell, run: RunRecord, metric: str, look: Look) -> Curve:
+    lines = thinned(run.validation or run.training)
+    state = "" if run.status == "done" else f", {run.status}"
+    name = f"{cell.label}, seed {run.seed}{state}"
+    values = [line.get(metric) for line in lines]
+    return Curve(name, [line["update"] for line in lines], values, look=look, group=cell.label)
+
+
+def thinned(lines: tuple[Line, ...], most: int = POINTS) -> list[Line]:
+    """Evenly chosen lines, the first and the last among them.
+
+    Example:
+        >>> [line["update"] for line in thinned(tuple({"update": n} for n in range(10)), 4)]
+        [0, 3, 6, 9]
+    """
+    if len(lines) <= most:
+        return list(lines)
+    return [lines[round(place * (len(lines) - 1) / (most - 1))] for place in range(most)]
+
+
+def _transfer(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
+    """Accuracy at other lengths, without more training, and what a paper prints for them."""
+    measured = {cell.name: _transfer_figure(cell) for cell in found.cells if cell.transfer}
+    if not measured:
+        return
+    words = (
+        "Accuracy of the best run by validation of each model at lengths that it was not trained at, and its "
+        "validation accuracy at the length of its training."
+    )
+    whole = overlay("Accuracy without more training", measured, _cell_looks(found, styles))
+    if any(isinstance(part, Curve) and part.hollow for part in whole.parts):
+        words += " Open marks: as printed in the paper."
+    lengths = [length for part in whole.parts if isinstance(part, Curve) for length in part.x]
+    yield replace(_grouped(whole, found), caption=words, x=length_axis("T of the evaluation", lengths), wide=True)
+
+
+def _transfer_figure(cell: Cell) -> Figure:
+    points = {**_trained_at(cell), **{point.length: point.accuracy for point in cell.transfer}}
+    shown = dict(sorted(points.items()))
+    curves = [Curve(cell.name, list(shown), list(shown.values()), "both")]
+    printed = {length: told.accuracy for length in shown if (told := cell.printed(length)) is not None}
+    if printed:
+        curves.append(Curve("printed", list(printed), list(printed.values()), "marks", hollow=True))
+    return Figure("", "", tuple(curves), length_axis("T of the evaluation", list(shown)), share_axis("accuracy"))
+
+
+def _trained_at(cell: Cell) -> dict[int, float | None]:
+    """The length of training, and what the run that was measured at other lengths reached there."""
+    accuracies = [run.accuracy for run in cell.runs if str(run.folder) == cell.transfer[0].run]
+    return {} if cell.length is None or not accuracies else {cell.length: accuracies[0]}
+
+
+def _reach(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
+    """Gradient against distance, for every measured model on one axis."""
+    measured = {
+        cell.name: cell.weights.gradient_reach.figures()[0]
+        for cell in found.cells
+        if cell.weights.gradient_reach is not None
+    }
+    if measured:
+        title = "How far back the gradient of the loss reaches"
+        yield _grouped(overlay(title, measured, _cell_looks(found, styles)), found)
+
+
+def _costs(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
+    """Time, memory, state and operations against T for one sequence, with the fitted growth."""
+    by_title: dict[str, dict[str, Figure]] = {}
+    for cell in found.cells:
+        for figure in cell.weights.cost.figures() if cell.weights.cost is not None else ():
+            by_title.setdefault(figure.title, {})[cell.name] = figure
+    for title, measured in by_title.items():
+        whole = _grouped(overlay(title, measured, _cell_looks(found, styles)), found)
+        orders = folded({name: figure.caption for name, figure in measured.items()})
+        words = f"For one sequence: marks are measured, lines are a + b T + c T².\n{orders}."
+        yield replace(whole, caption=words)
+
+
+def folded(told: Mapping[str, str]) -> str:
+    """Names with what is said of them; what is said of all alike is said once.
+
+    Example:
+        >>> folded({"LSTM": "linear", "GRU": "linear"}), folded({"LSTM": "linear", "MemRNN": "quadratic"})
+        ('All 2 models: linear', 'LSTM: linear; MemRNN: quadratic')
+    """
+    if len(told) > 1 and len(set(told.values())) == 1:
+        return f"All {number_of(len(told), 'model')}: {next(iter(told.values()))}"
+    return "; ".join(f"{name}: {words}" for name, words in told.items())
+
+
+def _attention(found: Comparison) -> Iterator[Figure]:
+    """What each measured model attends to in one test sequence."""
+    for cell in found.cells:
+        for figure in cell.weights.attention_map.figures() if cell.weights.attention_map is not None else ():
+            several = len(cell.weights.attention_map.maps) > 1 if cell.weights.attention_map is not None else False
+            words = f"{figure.title}. {figure.caption}" if several else figure.caption
+            yield replace(figure, title=cell.name, caption=words)
+
+
+def _cell_looks(found: Comparison, styles: Mapping[str, Look]) -> dict[str, Look]:
+    """The look of each model and length: colour and mark of the model, a dash for each of its lengths."""
+    chosen = {}
+    for label in found.labels:
+        cells = [cell for cell in found.cells if cell.label == label]
+        for place, cell in enumerate(cells):
+            dash = DASHES[place % len(DASHES)] if len(cells) > 1 else styles[label].dash
+            chosen[cell.name] = replace(styles[label], dash=dash)
+    return chosen
+
+
+def _grouped(whole: Figure, found: Comparison) -> Figure:
+    """The same, with curves that belong to the switches of their models, and a legend if lengths share a model."""
+    models = {cell.name: cell.label for cell in found.cells}
+    parts = [
+        replace(part, group=models[part.group]) if isinstance(part, Curve) and part.group in models else part
+        for part in whole.parts
+    ]
+    return replace(whole, parts=tuple(parts), legend=len(models) > len(found.labels))

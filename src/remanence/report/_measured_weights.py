@@ -1,0 +1,67 @@
+"""What was measured on a run's best weights, as ``probes.json`` in its folder keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from remanence.probes import AttentionMap, Cost, GradientReach
+from remanence.report._numbers import as_number
+from remanence.report._probe_results import read_result
+
+PROBES = ("gradient_reach", "cost", "attention_map")
+"""The probes whose results are kept."""
+
+
+@dataclass(frozen=True)
+class MeasuredWeights:
+    """Measurements of one run's best weights.
+
+    Args:
+        update: at which these weights were reached.
+        parameters: numbers that were trained.
+        steps: of a test sequence.
+        chance: accuracy of a predictor that sees nothing.
+        gradient_reach: of the task's loss.
+        cost: of one sequence.
+        attention_map: of one sequence.
+        errors: by probe, why it refused.
+
+    Example:
+        >>> MeasuredWeights.read({"update": 100, "parameters": 12, "chance": 0.125})[0].parameters
+        12.0
+    """
+
+    update: int | None = None
+    parameters: float | None = None
+    steps: float | None = None
+    chance: float | None = None
+    gradient_reach: GradientReach | None = None
+    cost: Cost | None = None
+    attention_map: AttentionMap | None = None
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, table: Mapping[str, Any]) -> tuple[MeasuredWeights, list[str]]:
+        """What a file says, and what of it could not be read.
+
+        Args:
+            table: its contents.
+        """
+        problems: list[str] = []
+        results: dict[str, Any] = {}
+        for name in (name for name in PROBES if name in table):
+            try:
+                results[name] = read_result(name, table[name])
+            except ValueError as error:
+                problems.append(f"its {name} cannot be read: {error}")
+        errors = table.get("errors")
+        told = {str(name): str(text) for name, text in errors.items()} if isinstance(errors, Mapping) else {}
+        numbers = {name: as_number(table.get(name)) for name in ("parameters", "steps", "chance")}
+        return cls(table.get("update"), **numbers, **results, errors=told), problems
+
+    @property
+    def state_bytes(self) -> float | None:
+        """What is carried from step to step for one sequence, at the shortest measured length."""
+        return self.cost.state_bytes[0] if self.cost is not None and self.cost.state_bytes else None
