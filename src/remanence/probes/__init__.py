@@ -15,6 +15,7 @@ from ._laws import InformationLaw, Regime
 from ._paths import GradientPaths, gradient_paths
 from ._quality import TextQuality, text_quality
 from ._reach import GradientReach, gradient_reach
+from ._result import ProbeResult
 from ._stability import Stability, stability
 from ._symbols import Symbols, read_symbols
 from ._tradeoff import Tradeoff, tradeoff
@@ -53,6 +54,7 @@ __all__ = [
     "sample_texts",
     "text_quality",
     "TextQuality",
+    "ProbeResult",
     "Decay",
     "Growth",
 ]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+
+from ._decode import decode_dataclass
 
 Law: TypeAlias = Literal["exponential", "power", "constant"]
 LAWS: tuple[Law, ...] = ("exponential", "power", "constant")
@@ -48,6 +51,15 @@ class InformationLaw:
     """Akaike's criterion of each law, less the least."""
     bic: dict[str, float]
     """Schwarz's criterion of each law, less the least."""
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> InformationLaw:
+        """The law whose fields a dictionary holds, as read from JSON.
+
+        Args:
+            values: as ``remanence mi --json`` writes them.
+        """
+        return decode_dataclass(cls, values)
 
     @property
     def correlation_length(self) -> float | None:

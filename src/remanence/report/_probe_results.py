@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from remanence import probes
-from remanence.probes._result import ProbeResult
 
-KINDS: dict[str, type[ProbeResult]] = {
+KINDS: dict[str, type[probes.ProbeResult]] = {
     "gradient_reach": probes.GradientReach,
     "attention_map": probes.AttentionMap,
     "dependency_depth": probes.DependencyDepth,
@@ -21,7 +20,7 @@ KINDS: dict[str, type[ProbeResult]] = {
 }
 
 
-def read_result(kind: str, values: Any) -> ProbeResult:
+def read_result(kind: str, values: Any) -> probes.ProbeResult:
     """The result of a probe, tried out: its verdict can be said and its figures drawn.
 
     Args:

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from remanence._validate import message
-from remanence.probes import InformationLaw, MutualInformation
-from remanence.probes._decode import decode_dataclass
-from remanence.probes._result import ProbeResult
+from remanence.probes import InformationLaw, MutualInformation, ProbeResult
 from remanence.report._page import Problem
 from remanence.report._policy_record import POLICY, PolicyRecord, read_policy
 from remanence.report._probe_results import read_result
@@ -217,7 +215,7 @@ def _curve(place: str, values: Mapping[str, Any]) -> InformationCurve:
     """A curve of ``remanence mi --json``, with the law that was fitted as its caller wished."""
     curve = MutualInformation.from_dict(values)
     fit = values.get("fit")
-    law = decode_dataclass(InformationLaw, fit) if isinstance(fit, Mapping) else None
+    law = InformationLaw.from_dict(fit) if isinstance(fit, Mapping) else None
     return InformationCurve(place, curve, law)
 
 
