@@ -179,8 +179,9 @@ with floor and intervals take 2 s as bytes, 3 s as characters and 38 s as 213,00
 (`python -m benchmarks.information`). Beside the mapped file, bytes need 130 MB for the tables, whatever the size of the
 file, and characters one byte each.
 
-`floor` is what pairs with the same marginals and no dependence reach, `low` and `high` are a 95 % interval from a
-bootstrap over groups of whole sequences, or of stretches of a single long one. `result.fit()` chooses an exponential
+`floor` is what pairs with the same marginals and no dependence reach, `low` and `high` are a 95 % interval: the
+estimate and Student's t times its standard error, from leaving out one group after the other (jackknife), groups being
+whole sequences or stretches of a single long one. `result.fit()` chooses an exponential
 (`correlation_length`), a power law (`exponent`) or a constant by Akaike's criterion, from the lags above the floor,
 weighted by their errors and the scatter about the law; `result.regimes()` finds ranges that follow different laws.
 What the curve does not tell: two symbols far apart may depend on each other through others and not in pairs.

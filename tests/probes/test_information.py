@@ -51,6 +51,40 @@ def test_intervals_cover_about_as_often_as_they_say():
     assert_frequency(covered.sum(), covered.size, 0.95)
 
 
+def chains(transition, count, length, seed=0):
+    """Chains of states: uint8 ``(count, length)``."""
+    generator = np.random.default_rng(seed)
+    ends = transition.cumsum(axis=1)
+    state = generator.integers(0, len(transition), count)
+    states = np.empty((length, count), np.uint8)
+    for step, drawn in enumerate(generator.random((length, count))):
+        state = (drawn[:, None] > ends[state, :-1]).sum(axis=1)
+        states[step] = state
+    return states.T.copy()
+
+
+def exact_information(transition, lag):
+    """Between two states of a stationary chain."""
+    stationary = np.linalg.matrix_power(transition, 10_000)[0]
+    pairs = stationary[:, None] * np.linalg.matrix_power(transition, lag)
+    return float((pairs * np.log(pairs / np.outer(stationary, stationary))).sum())
+
+
+def test_intervals_cover_about_as_often_as_they_say_in_one_sequence_with_a_memory():
+    """Stretches of one sequence stand for independent ones; six of them give a rough standard error."""
+    lags = [2, 4, 8]
+    transition = 0.5 * np.eye(3) + 0.5 * np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.3, 0.2, 0.5]])
+    exact = np.array([exact_information(transition, lag) for lag in lags])
+    runs = [quiet(chain, lags, draws=2, groups=6) for chain in chains(transition, 200, 5000)]
+    covered = np.array([(run.low <= exact) & (exact <= run.high) for run in runs])
+    assert_frequency(covered.sum(), covered.size, 0.95)
+
+
+def test_the_bootstrap_of_before_is_told_to_be_gone():
+    with pytest.warns(DeprecationWarning, match="say `intervals`"):
+        assert np.isnan(probes.mutual_information(b"01" * 50, [1], resamples=0).low).all()
+
+
 @pytest.mark.parametrize("alphabet", [2, 4, 27])
 def test_noise_stays_near_its_floor(alphabet):
     noise = np.random.default_rng(1).integers(0, alphabet, (50, 400))
@@ -148,13 +182,16 @@ def test_without_a_group_the_jackknife_is_what_the_other_groups_say():
     )
 
 
-def test_a_jackknife_is_about_as_wide_as_a_bootstrap():
+def test_both_ways_of_counting_have_about_the_same_error():
     chain = np.cumsum(np.random.default_rng(0).integers(-1, 2, (400, 100)), axis=1) % 12
-    dense = quiet(chain, [1, 5], resamples=400)
-    giant = quiet(probes.Symbols(chain.ravel() * 100, np.arange(401) * 100, 1200), [1, 5])
+    dense = quiet(chain, [1, 5])
+    symbols = probes.Symbols(chain.ravel() * 100, np.arange(401) * 100, 1200)
+    giant = quiet(symbols, [1, 5])
     assert (np.abs(np.log(giant.error / dense.error)) < math.log(1.5)).all()
     assert ((giant.low < giant.values) & (giant.values < giant.high)).all()
-    assert np.isnan(quiet(probes.Symbols(chain.ravel() * 100, np.arange(401) * 100, 1200), [1], resamples=0).low).all()
+    assert np.isnan(
+        quiet(probes.Symbols(chain.ravel() * 100, np.arange(401) * 100, 1200), [1], intervals=False).low
+    ).all()
 
 
 def test_fewer_pairs_have_a_greater_bias_of_their_own():
@@ -191,7 +228,7 @@ def test_the_large_alphabet_path_never_joins_sequences(alphabet):
 def test_33_thousand_words_need_no_table():
     ranks = np.arange(1, 33_001)
     words = np.random.default_rng(0).choice(33_000, 50_000, p=1 / ranks / (1 / ranks).sum())
-    found = quiet(words, [1, 100], resamples=5, draws=2)
+    found = quiet(words, [1, 100], draws=2)
     assert any("alphabet is too large for the sample" in remark for remark in found.warnings)
     assert found.alphabet > 5000
     assert_estimates(found.values, found.bias)
@@ -204,7 +241,7 @@ def test_sequences_are_pooled_and_never_joined():
 
 
 def test_marginals_are_those_of_the_lag():
-    found = quiet(np.array([0] * 50 + [1] * 50), [50], estimator="plug-in", resamples=0)
+    found = quiet(np.array([0] * 50 + [1] * 50), [50], estimator="plug-in", intervals=False)
     assert found.values[0] == 0  # first members are all 0, second members all 1
     assert np.isnan(found.low).all()
 
@@ -269,7 +306,9 @@ def test_bad_input_is_named(sequence, lags, words):
 def test_options_and_types_are_checked():
     with pytest.raises(TypeError, match="`sequence` must be bytes, text, integers"):
         probes.mutual_information(3, [1])
-    for option in ({"estimator": "naive"}, {"unit": "lines"}, {"groups": 1}, {"resamples": -1}, {"draws": 1}):
+    with pytest.raises(TypeError, match="`intervals` must be a bool"):
+        probes.mutual_information(b"abcabc", [1], intervals=1)
+    for option in ({"estimator": "naive"}, {"unit": "lines"}, {"groups": 1}, {"draws": 1}):
         with pytest.raises(ValueError, match=f"`{next(iter(option))}` must"):
             probes.mutual_information(b"abcabc", [1], **option)
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remanence import probes
-from remanence.probes._laws import _student, best_law, find_regimes
+from remanence.probes._laws import best_law, find_regimes, student
 from remanence.tasks import BinaryPowerLaw, Ising, Repetitive
 from remanence.testing import assert_agrees, assert_estimates, assert_frequency, assert_sampled
 
@@ -56,9 +56,9 @@ def test_intervals_cover_the_true_slope():
     assert_frequency(covered, 200, 0.95)
 
 
-def test_students_point():
+def teststudents_point():
     known = {4: 2.7764451, 10: 2.2281389, 30: 2.0422725}
-    assert_estimates([_student(v) for v in known], list(known.values()))
+    assert_estimates([student(v) for v in known], list(known.values()))
 
 
 def test_three_points_are_too_few():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from remanence._validate import message, one_of, positive_int
+from remanence._validate import boolean, message, one_of, positive_int
 from remanence.figures import Band, Curve, Figure, log_axis, looks
 
 from ._entropy import ESTIMATORS, Estimator
-from ._laws import _NORMAL, LAWS, InformationLaw, Law, Regime, best_law, find_regimes
+from ._laws import LAWS, InformationLaw, Law, Regime, best_law, find_regimes, student
 from ._many_symbols import Places, SortedPairs, shuffled_value, sorted_pairs
 from ._pair_counts import LARGEST_TABLE, group_edges, pairs_by_lag
 from ._result import ProbeResult
@@ -45,12 +46,12 @@ class MutualInformation(ProbeResult):
     values: np.ndarray
     """``(K,)``, nats; a little below zero is possible, as the estimate scatters."""
     low: np.ndarray
-    """``(K,)``: lower end of the 95 % interval, from a bootstrap over groups of places; NaN without one.
-    Of more than 512 symbols, where that is slow, from a standard error by leaving out group after group."""
+    """``(K,)``: lower end of the 95 % interval: the estimate less ``error`` times Student's t of so many groups; NaN
+    without one."""
     high: np.ndarray
     """``(K,)``: upper end."""
     error: np.ndarray
-    """``(K,)``: standard error, found with the interval."""
+    """``(K,)``: standard error, from leaving out one group of places after the other (jackknife)."""
     bias: np.ndarray
     """``(K,)``: mean estimate from pairs without any dependence; grows as symbols grow many and pairs few."""
     floor: np.ndarray
@@ -176,9 +177,10 @@ def mutual_information(
     estimator: Estimator = "grassberger",
     unit: Unit = "characters",
     groups: int = 20,
-    resamples: int = 100,
+    intervals: bool = True,
     draws: int = 20,
     seed: int = 0,
+    resamples: int | None = None,
 ) -> MutualInformation:
     """Estimates the mutual information of two symbols at a distance, over all places and sequences together.
 
@@ -191,11 +193,14 @@ def mutual_information(
         estimator: of entropy: ``"grassberger"`` is the document's, ``"grassberger-g"`` his better one, ``"plug-in"``
             the naive one, ``"miller-madow"`` corrects it to first order.
         unit: whether a text is characters or words.
-        groups: groups of whole sequences, or of stretches of a long one, that the bootstrap draws from.
-        resamples: draws of the bootstrap; 0 for no intervals.
+        groups: groups of whole sequences, or of stretches of a long one, from which the standard errors follow. Each
+            should be long beside the memory of the sequence: errors take groups for independent.
+        intervals: whether standard errors and intervals are wanted. Intervals covered the truth in 93 to 99 % of 250
+            three-state chains of 40,000 symbols, at lags of 1 to 64.
         draws: draws without dependence, for the floor. They are independent pairs: in a sequence with a long memory
             the scatter is greater, which the intervals show.
-        seed: of bootstrap and floor.
+        seed: of the floor.
+        resamples: of no use any more; ``intervals`` says whether there are any.
 
     Warns:
         UserWarning: where estimates lie below the floor, or the alphabet is too large for the sample.
@@ -210,12 +215,15 @@ def mutual_information(
     """
     one_of("estimator", estimator, ESTIMATORS)
     positive_int("groups", groups, 2)
-    positive_int("resamples", resamples, 0)
+    if resamples is not None:
+        warnings.warn("`resamples` is of no use any more; say `intervals`", DeprecationWarning, stacklevel=2)
+        intervals = positive_int("resamples", resamples, 0) > 0
+    boolean("intervals", intervals)
     positive_int("draws", draws, 2)
     positive_int("seed", seed, 0)
     symbols = as_symbols(sequence, unit)
     distances = _checked_lags(lags, symbols)
-    how = _How(estimator, groups, resamples, draws, seed)
+    how = _How(estimator, groups, intervals, draws, seed)
     rows = list((_by_tables if symbols.alphabet <= LARGEST_TABLE else _by_sorting)(symbols, distances, how))
     value, low, high, error, bias, floor = (np.array([getattr(row, name) for row in rows]) for name in _Row._fields[:6])
     pairs = np.array([row.pairs for row in rows], np.int64)
@@ -231,7 +239,7 @@ def mutual_information(
 class _How(NamedTuple):
     estimator: Estimator
     groups: int
-    resamples: int
+    intervals: bool
     draws: int
     seed: int
 
@@ -251,21 +259,19 @@ class _Row(NamedTuple):
 
 
 def _by_tables(symbols: Symbols, lags: np.ndarray, how: _How) -> Iterator[_Row]:
-    """Small alphabets: bootstrap, and a floor for each lag."""
+    """Small alphabets: a floor for each lag."""
     for lag, counts in zip(lags, pairs_by_lag(symbols, lags, how.groups), strict=True):
         generator = np.random.default_rng([how.seed, lag])
         value = counts.value(how.estimator)
-        spread = counts.resampled(how.estimator, how.resamples, generator)
-        low, high = np.percentile(spread, [2.5, 97.5])
+        error = counts.error(how.estimator) if how.intervals else math.nan
         noise = counts.independent(how.estimator, how.draws, generator)
         seen = max(len(np.unique(counts.first)), len(np.unique(counts.second)))
-        ends = (value + low, value + high, float(spread.std()))
-        yield _Row(value, *ends, *_floor(noise), counts.total, len(counts.first), seen)
+        yield _Row(*_interval(value, error, counts.groups), *_floor(noise), counts.total, len(counts.first), seen)
 
 
 def _by_sorting(symbols: Symbols, lags: np.ndarray, how: _How) -> Iterator[_Row]:
-    """Large alphabets, threads over lags: jackknife; lags share a floor while they have about as many pairs."""
-    edges = group_edges(symbols, min(how.groups, len(symbols.values)) if how.resamples else 1)
+    """Large alphabets, threads over lags: lags share a floor while they have about as many pairs."""
+    edges = group_edges(symbols, min(how.groups, len(symbols.values)) if how.intervals else 1)
     places = Places.of(symbols, edges)
     floor, pairs = (0.0, 0.0), 0
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
@@ -274,8 +280,8 @@ def _by_sorting(symbols: Symbols, lags: np.ndarray, how: _How) -> Iterator[_Row]
                 shuffle = partial(_shuffle, found, how)
                 floor, pairs = _floor(np.array(list(_side_by_side(pool, shuffle, range(how.draws))))), found.total
             seen = int(max(np.count_nonzero(found.first), np.count_nonzero(found.second)))
-            ends = (found.value - _NORMAL * found.error, found.value + _NORMAL * found.error, found.error)
-            yield _Row(found.value, *ends, *floor, found.total, found.different, seen)
+            ends = _interval(found.value, found.error, len(edges) - 1)
+            yield _Row(*ends, *floor, found.total, found.different, seen)
 
 
 def _side_by_side(pool: ThreadPoolExecutor, work: Callable[[Any], Any], items: Sequence[Any] | np.ndarray) -> Iterator:
@@ -286,6 +292,14 @@ def _side_by_side(pool: ThreadPoolExecutor, work: Callable[[Any], Any], items: S
 
 def _shuffle(found: SortedPairs, how: _How, draw: int) -> float:
     return shuffled_value(found, how.estimator, np.random.default_rng([how.seed, found.total, draw]))
+
+
+def _interval(value: float, error: float, groups: int) -> tuple[float, float, float, float]:
+    """Value, lower end, upper end and standard error."""
+    if math.isnan(error):
+        return value, math.nan, math.nan, math.nan
+    reach = student(groups - 1) * error
+    return value, value - reach, value + reach, error
 
 
 def _floor(noise: np.ndarray) -> tuple[float, float]:

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -135,7 +136,7 @@ def fit_one(law: Law, lags: np.ndarray, logs: np.ndarray, errors: np.ndarray) ->
     coefficients, inverse = _weighted(design, logs, variance)
     if law == "constant":
         return np.array([coefficients[0], 0.0]), np.zeros(2), scatter
-    half = _student(len(lags) - 2) * math.sqrt(inverse[1, 1])
+    half = student(len(lags) - 2) * math.sqrt(inverse[1, 1])
     return coefficients, coefficients[1] + np.array([-half, half]), scatter
 
 
@@ -162,12 +163,20 @@ def _scatter(design: np.ndarray, logs: np.ndarray, errors: np.ndarray) -> float:
     return high
 
 
-def _student(freedom: int) -> float:
-    """The 97.5 % point of Student's t, by its expansion about the normal one."""
-    z, v = _NORMAL, float(freedom)
-    terms = [z, (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96]
-    terms.append((3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)
-    return sum(term / v**power for power, term in enumerate(terms))
+@cache
+def student(freedom: int) -> float:
+    """The 97.5 % point of Student's t: how many standard errors an interval reaches if few values gave the error.
+
+    With t = sqrt(freedom) tan(angle) the density is cos(angle)^(freedom - 1), which is summed here.
+
+    Example:
+        >>> round(student(1), 3), round(student(19), 3)
+        (12.706, 2.093)
+    """
+    angles = np.linspace(0, math.pi / 2, 100_001)
+    density = np.cos(angles) ** (freedom - 1)
+    chance = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
+    return math.sqrt(freedom) * math.tan(float(np.interp(0.95 * chance[-1], chance, angles)))
 
 
 def _deviance(law: Law, coefficients: np.ndarray, scatter: float, points: tuple[np.ndarray, ...]) -> float:

@@ -1,9 +1,10 @@
-"""Tables of the pairs at each lag, apart by groups of places, from which bootstrap and floor follow."""
+"""Tables of the pairs at each lag, apart by groups of places, from which standard error and floor follow."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import warnings
 from collections.abc import Iterator
 
@@ -16,7 +17,6 @@ from ._entropy import Estimator, information
 from ._symbols import Symbols
 
 _TABLE_CELLS = 1 << 23  # numbers in the tables that are held at a time
-_DENSE_CELLS = 1 << 22
 _BLOCK = 1 << 22  # places that are looked at at a time
 LARGEST_TABLE = 512
 """Alphabet from which on the table of all pairs gives way to sorting."""
@@ -42,19 +42,21 @@ class PairCounts:
         """The estimate from all groups together."""
         return float(information(self.counts.sum(0), self.first, self.second, estimator))
 
-    def resampled(self, estimator: Estimator, resamples: int, generator: np.random.Generator) -> np.ndarray:
-        """Estimates from groups drawn with replacement, their spread made that of independent groups: ``(R,)``.
+    @property
+    def groups(self) -> int:
+        """Number of groups that have a pair."""
+        return int(np.count_nonzero(self.counts.sum(1)))
 
-        Only the spread is kept: values drawn twice look like information, so the centre is put back to zero.
+    def error(self, estimator: Estimator) -> float:
+        """Standard error, from leaving out one group after the other (jackknife); NaN of a single group.
+
+        Neighbouring pairs are alike; stretches that are long beside the memory of the sequence are independent.
         """
-        groups = self.counts[self.counts.sum(1) > 0]
-        if len(groups) < 2 or resamples < 2:
-            return np.full(max(resamples, 1), np.nan)
-        weights = generator.multinomial(len(groups), np.full(len(groups), 1 / len(groups)), size=resamples)
-        step = max(1, _DENSE_CELLS // groups.shape[1])
-        parts = [weights[at : at + step] @ groups for at in range(0, resamples, step)]
-        values = np.concatenate([information(part, self.first, self.second, estimator) for part in parts])
-        return (values - values.mean()) * np.sqrt(len(groups) / (len(groups) - 1))
+        if self.groups < 2:
+            return math.nan
+        held = self.counts[self.counts.sum(1) > 0]
+        values = information(held.sum(0) - held, self.first, self.second, estimator)
+        return math.sqrt((len(values) - 1) * values.var())
 
     def independent(self, estimator: Estimator, draws: int, generator: np.random.Generator) -> np.ndarray:
         """Estimates from as many pairs with the same marginals and nothing in common, as after a shuffle: ``(D,)``."""

@@ -100,7 +100,7 @@ def uniformity(
 def _values(symbols: Symbols, lags: Any) -> tuple[np.ndarray, np.ndarray]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        curve = mutual_information(symbols, lags, resamples=0, draws=2)
+        curve = mutual_information(symbols, lags, intervals=False, draws=2)
     return curve.lags, curve.values
 
 
