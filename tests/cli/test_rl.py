@@ -61,7 +61,7 @@ def test_mistakes_are_one_line_and_exit_code_2(here, arguments, words):
 
 
 def test_a_missing_package_is_one_line_too(here, monkeypatch):
-    def missing(name):
+    def missing(name, options=None):
         raise ImportError("`environment` needs minigrid: pip install 'remanence[rl]'")
 
     monkeypatch.setattr("remanence.rl._run.make_environment", missing)

@@ -16,7 +16,7 @@ from rich.progress import Progress
 from remanence.cli._errors import exit_codes
 from remanence.cli._evaluate import show_rows
 from remanence.cli._progress import watch
-from remanence.rl import PolicyConfig, PolicyOutcome, evaluate_policy, load_policy, train_policy
+from remanence.rl import PolicyConfig, PolicyOutcome, evaluate_policy, film_policy, load_policy, train_policy
 from remanence.runs import settings_table, with_table
 
 
@@ -26,7 +26,8 @@ def start_policy(
     """Does what ``remanence rl train`` says."""
     with exit_codes():
         config = with_table(with_table(PolicyConfig(), given), settings_table(settings))
-        place = folder or Path("runs") / f"{config.environment}-{config.model.name}-s{config.seed}-{config.digest}"
+        where = config.environment.replace("/", "-").replace(":", "-")
+        place = folder or Path("runs") / f"{where}-{config.model.name}-s{config.seed}-{config.digest}"
         with watch(place, quiet or as_json) as observer:
             outcome = train_policy(config, place, observer)
     typer.echo(json.dumps(_facts(outcome), indent=2) if as_json else _words(outcome))
@@ -47,15 +48,29 @@ def _words(outcome: PolicyOutcome) -> str:
 
 
 def play_episodes(
-    run: Path, environment: str | None, episodes: int, seed: int, *, likeliest: bool, as_json: bool
+    run: Path,
+    environment: str | None,
+    options: list[str],
+    episodes: int,
+    seed: int,
+    *,
+    likeliest: bool,
+    video: Path | None,
+    as_json: bool,
 ) -> None:
     """Does what ``remanence rl play`` says."""
     with exit_codes(), Progress(console=Console(stderr=True), transient=True) as progress:
-        policy, config = load_policy(run, environment)
+        given = settings_table(options) if options else None
+        policy, config = load_policy(run, environment, given)
         torch.set_num_threads(config.threads)
         where = environment or config.environment
+        there = given or ({} if environment else config.environment_options)
         job = progress.add_task(where, total=episodes)
         tell = lambda ended: progress.update(job, completed=ended)  # noqa: E731
-        score = evaluate_policy(policy, where, episodes, seed=seed, likeliest=likeliest, tell=tell)
+        score = evaluate_policy(policy, where, episodes, seed=seed, likeliest=likeliest, options=there, tell=tell)
+        if video is not None:
+            film_policy(policy, where, video, options=there, seed=seed, likeliest=likeliest)
     row = {"environment": where, "episodes": episodes, "mean_return": score.mean, "standard_error": score.error}
     show_rows([{**row, "mean_length": fmean(score.lengths)}], as_json)
+    if video is not None and not as_json:
+        typer.echo(f"film of one episode: {video}")

@@ -37,12 +37,14 @@ def train(
 def play(
     run: Annotated[Path, typer.Argument(help="Folder of a policy's run.", metavar="RUN")],
     environment: Annotated[str | None, typer.Option(help="Play here instead of where it has learnt.")] = None,
+    option: Annotated[list[str] | None, typer.Option(help="Of the environment there, such as length=500.")] = None,
     episodes: Annotated[int, typer.Option(min=1, help="How many; none was seen in training.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Of episodes and actions.")] = 0,
     likeliest: Annotated[bool, typer.Option("--likeliest", help="Take the likeliest action, do not draw.")] = False,
+    video: Annotated[Path | None, typer.Option(help="Write a film (GIF) of one episode and its memory.")] = None,
     json: Json = False,
 ) -> None:
     """Let a trained policy play fresh episodes, also in an environment that it has never seen."""
     from remanence.cli._policies import play_episodes
 
-    play_episodes(run, environment, episodes, seed, likeliest=likeliest, as_json=json)
+    play_episodes(run, environment, option or [], episodes, seed, likeliest=likeliest, video=video, as_json=json)

@@ -3,6 +3,7 @@
 from remanence.rl._actions import Actions, Choice, Choices, Gaussian, actions_of
 from remanence.rl._config import PolicyConfig, PPOConfig
 from remanence.rl._copies import EpisodeCopies, Happened, VectorCopies
+from remanence.rl._film import film_policy
 from remanence.rl._observations import Field, fields_of
 from remanence.rl._play import Score, evaluate_policy
 from remanence.rl._policy import Judgement, MemoryPolicy
@@ -22,6 +23,7 @@ __all__ = [
     "PPOConfig",
     "evaluate_policy",
     "Score",
+    "film_policy",
     "Player",
     "Rollout",
     "advantages",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from typing import Any
 
 from remanence._validate import boolean, message, positive_int, probability, real
 from remanence.runs import digest_of
@@ -85,6 +86,8 @@ class PolicyConfig:
         threads: of torch.
         save_every: updates between two checkpoints.
         imports: modules, or paths of Python files, that are imported first; they register environments.
+        environment_options: of the environment, such as ``{"length": 100}`` of a T-maze.
+        forgets: whether the core starts afresh at every step: the same network without a memory, to compare with.
 
     Example:
         >>> PolicyConfig(frames=100_000).updates
@@ -103,6 +106,8 @@ class PolicyConfig:
     threads: int = 1
     save_every: int = 20
     imports: tuple[str, ...] = ()
+    environment_options: dict[str, Any] = field(default_factory=dict)
+    forgets: bool = False
 
     def __post_init__(self) -> None:
         for name in ("frames", "copies", "threads", "save_every"):
@@ -110,6 +115,7 @@ class PolicyConfig:
         positive_int("seed", self.seed, minimum=0)
         boolean("words", self.words)
         boolean("squash", self.squash)
+        boolean("forgets", self.forgets)
 
     @property
     def updates(self) -> int:

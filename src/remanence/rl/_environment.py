@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -16,11 +16,12 @@ from remanence.tasks import Split, stream
 MINIGRID = "MiniGrid-"
 
 
-def make_environment(name: str) -> Any:
-    """Makes a gymnasium environment by its id; those of MiniGrid are registered on the way.
+def make_environment(name: str, options: Mapping[str, Any] | None = None) -> Any:
+    """Makes a gymnasium environment by its id; those of MiniGrid and POPGym, and our T-maze, are registered on the way.
 
     Args:
-        name: such as ``"MiniGrid-MemoryS7-v0"``.
+        name: such as ``"MiniGrid-MemoryS7-v0"``, ``"popgym-RepeatFirstEasy-v0"`` or ``"remanence/TMaze-v0"``.
+        options: of the environment, such as the ``length`` of a T-maze.
 
     Raises:
         ImportError: gymnasium or minigrid is missing.
@@ -35,10 +36,16 @@ def make_environment(name: str) -> Any:
 
         if name.startswith(MINIGRID):
             import minigrid  # noqa: F401 - importing it registers its environments
+        if name.startswith("popgym-"):
+            import popgym  # type: ignore[import-not-found] # noqa: F401
+        if name.startswith("remanence/"):
+            from remanence.rl._tmaze import register_tmaze
+
+            register_tmaze()
     except ImportError as error:
-        raise ImportError(f"`environment` {name!r} needs {error.name}: pip install 'remanence[rl]'") from error
+        raise ImportError(f"`environment` {name!r} needs {error.name}: pip install {_package(error.name)}") from error
     try:
-        environment = gymnasium.make(name)
+        environment = gymnasium.make(name, **(options or {}))
     except gymnasium.error.Error as error:
         raise ValueError(
             message("environment", "be the id of a gymnasium environment", repr(name), str(error))
@@ -48,6 +55,10 @@ def make_environment(name: str) -> Any:
     if name.startswith(MINIGRID):
         see_quickly(environment)
     return environment
+
+
+def _package(missing: str | None) -> str:
+    return "popgym" if missing == "popgym" else "'remanence[rl]'"
 
 
 def observed(environment: Any, words: bool = False, only: Sequence[str] = ()) -> tuple[Field, ...]:
@@ -76,7 +87,9 @@ def longest_episode(environment: Any) -> int | None:
         245
     """
     stated = environment.spec.max_episode_steps if environment.spec else None
-    return stated or getattr(environment.unwrapped, "max_steps", None)
+    return (
+        stated or getattr(environment, "_max_episode_steps", None) or getattr(environment.unwrapped, "max_steps", None)
+    )
 
 
 class Episode:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import fmean, stdev
+from typing import Any
 
 import torch
 from torch.utils._pytree import tree_map
@@ -53,6 +54,7 @@ def evaluate_policy(
     *,
     seed: int = 0,
     likeliest: bool = False,
+    options: Mapping[str, Any] | None = None,
     tell: Callable[[int], None] | None = None,
 ) -> Score:
     """Plays each episode in a copy of its own, all side by side, until the last has ended.
@@ -63,6 +65,7 @@ def evaluate_policy(
         episodes: how many; their seeds never occur in training.
         seed: of episodes and actions.
         likeliest: take the likeliest action instead of drawing.
+        options: of the environment, such as the ``length`` of a T-maze.
         tell: is told how many have ended, after every step.
 
     Example:
@@ -75,7 +78,7 @@ def evaluate_policy(
     names = tuple(field.name for field in policy.fields if field.name)
     copies = []
     for copy in range(count):
-        there = make_environment(environment)
+        there = make_environment(environment, options)
         copies.append(Episode(there, seed, copy, "test", observed(there, policy.words, names)))
     returns = [0.0] * count
     lengths = [0] * count

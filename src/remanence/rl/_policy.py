@@ -51,6 +51,7 @@ class MemoryPolicy(nn.Module):
         core: one of the recurrent layers in :mod:`remanence.nn`, by name or made for the encoder's width.
         words: whether texts are read. With a shape, the policy is told a ``"mission"`` beside an ``"image"``.
         squash: whether ``tanh`` brings continuous actions into their box; otherwise they are clipped.
+        forgets: whether the core starts afresh at every step: the same network without a memory.
         core_options: of a core made by name (default ``hidden_size``: 64).
 
     Example:
@@ -70,10 +71,12 @@ class MemoryPolicy(nn.Module):
         *,
         words: bool = False,
         squash: bool = False,
+        forgets: bool = False,
         **core_options: Any,
     ) -> None:
         super().__init__()
         self.words = boolean("words", words)
+        self.forgets = boolean("forgets", forgets)
         self.fields = _fields(observation, words)
         if isinstance(actions, int):
             positive_int("actions", actions)
@@ -99,6 +102,8 @@ class MemoryPolicy(nn.Module):
         self._check(observations)
         steps = tree_leaves(observations)[0].shape[:2]
         features = self.encoder(tree_map(lambda part: part.flatten(0, 1), observations)).unflatten(0, steps)
+        if self.forgets:
+            reset = torch.ones(steps, dtype=torch.bool, device=features.device)
         output, after = self.core(features, state, reset=reset)
         return Judgement(self.actor(output), self.critic(output).squeeze(-1), after)
 

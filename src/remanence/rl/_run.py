@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -163,12 +163,15 @@ def resume_policy(
     return train_policy(config or PolicyRun.open(folder).config, folder, observer)
 
 
-def load_policy(folder: str | Path, environment: str | None = None) -> tuple[MemoryPolicy, PolicyConfig]:
+def load_policy(
+    folder: str | Path, environment: str | None = None, options: Mapping[str, Any] | None = None
+) -> tuple[MemoryPolicy, PolicyConfig]:
     """The policy that a run has come to, ready to play.
 
     Args:
         folder: Of the run.
         environment: Where it shall play, if elsewhere: full memories are made as long as its episodes.
+        options: Of that environment, if others than in training.
 
     Returns:
         The policy in evaluation mode, and the configuration of its run.
@@ -191,30 +194,35 @@ def load_policy(folder: str | Path, environment: str | None = None) -> tuple[Mem
     if checkpoint is None:
         raise CheckpointError(f"{folder} has no weights yet; let it learn first")
     with torch.random.fork_rng(devices=[]):
-        policy = build_policy(config, environment)
+        policy = build_policy(config, environment, options)
     policy.load_state_dict(checkpoint.weights)
     return policy.eval(), config
 
 
-def build_policy(config: PolicyConfig, environment: str | None = None) -> MemoryPolicy:
+def build_policy(
+    config: PolicyConfig, environment: str | None = None, there_options: Mapping[str, Any] | None = None
+) -> MemoryPolicy:
     """Makes the policy of a configuration; its weights come from torch's global generator.
 
     Args:
         config: Of the run.
         environment: Where it shall play, if elsewhere.
+        there_options: Of that environment, if others than in training.
 
     Example:
         >>> build_policy(PolicyConfig()).core.hidden_size
         64
     """
-    home = make_environment(config.environment)
-    there = make_environment(environment) if environment else home
+    home = make_environment(config.environment, config.environment_options)
+    there = home
+    if environment is not None or there_options is not None:
+        there = make_environment(environment or config.environment, there_options)
     spaces = _spaces(home, config)
     if _spaces(there, config) != spaces:
         expected = f"show and allow what {config.environment} does"
         raise ValueError(message("environment", expected, f"{_spaces(there, config)} in {environment}, not {spaces}"))
     name, options = config.model.name, dict(config.model.options)
-    choices: dict[str, Any] = {"words": config.words, "squash": config.squash}
+    choices: dict[str, Any] = {"words": config.words, "squash": config.squash, "forgets": config.forgets}
     policy = MemoryPolicy(*spaces, name, **choices, **options)
     memory = policy.core.spec.memory
     if not isinstance(memory, Full) or memory.limit is not None:
@@ -252,7 +260,7 @@ class _Learning:
         self._restore()
 
     def _episode(self, copy: int) -> Episode:
-        there = make_environment(self.config.environment)
+        there = make_environment(self.config.environment, self.config.environment_options)
         fields = observed(there, self.config.words, self.config.observe)
         return Episode(there, self.config.seed, copy, fields=fields)
 

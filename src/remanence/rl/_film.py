@@ -1,0 +1,157 @@
+"""A policy at play, to look at: the environment, and beside it what the memory holds and attends to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+
+from remanence._validate import positive_int
+from remanence.nn import State, Trace
+from remanence.rl._environment import Episode, make_environment, observed
+from remanence.rl._policy import MemoryPolicy
+from remanence.rl._rollout import acting
+from remanence.tasks import stream
+
+WIDTH = 360
+HEIGHT = 240
+MARGIN = 24
+INK = (40, 40, 40)
+PAPER = (255, 255, 255)
+RECENT = (86, 140, 200)
+RELEVANT = (214, 96, 64)
+
+
+@torch.no_grad()
+def film_policy(
+    policy: MemoryPolicy,
+    environment: str,
+    path: str | Path,
+    *,
+    options: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    steps: int = 200,
+    likeliest: bool = False,
+    milliseconds: int = 150,
+) -> int:
+    """Plays one episode and writes it as an animated GIF.
+
+    Beside the environment's own picture stands a time line: a bar at every step that the memory holds, as high as the
+    attention that it gets now; recent states are blue, relevant ones red.
+
+    Args:
+        policy: who plays.
+        environment: id of where it plays.
+        path: of the GIF.
+        options: of the environment.
+        seed: of the episode and the actions.
+        steps: longest film.
+        likeliest: take the likeliest action instead of drawing.
+        milliseconds: of each frame.
+
+    Returns:
+        Frames that were written.
+
+    Raises:
+        ImportError: Pillow is missing.
+
+    Example:
+        >>> import tempfile
+        >>> policy = MemoryPolicy((7, 7, 3), 7, hidden_size=8)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     film_policy(policy, "MiniGrid-MemoryS7-v0", Path(folder) / "play.gif", steps=3)
+        4
+    """
+    image = _pillow()
+    positive_int("steps", steps)
+    there = _visible(environment, options)
+    names = tuple(field.name for field in policy.fields if field.name)
+    episode = Episode(there, seed, split="test", fields=observed(there, policy.words, names))
+    generator = stream("test", seed, salt="film")
+    state = policy.core.initial_state(1)
+    begins = torch.ones(1, 1, dtype=torch.bool)
+    frames = []
+    with acting(policy):
+        for step in range(steps + 1):
+            seen = tree_map(lambda part: part[None, None], episode.observation)
+            traces = _attended(policy, seen, state, begins)
+            frames.append(_frame(image, _picture(there), traces, step))
+            given, _, state = policy(seen, state, reset=begins)
+            action = policy.actions.likeliest(given[0]) if likeliest else policy.actions.draw(given[0], generator)
+            if step == steps or episode.act(policy.actions.for_environment(action[0]))[1]:
+                break
+            begins = torch.zeros(1, 1, dtype=torch.bool)
+    first, *others = frames
+    first.save(path, save_all=True, append_images=others, duration=milliseconds, loop=0)
+    return len(frames)
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("a film needs Pillow: pip install 'remanence[rl]'") from error
+    return Image
+
+
+def _visible(environment: str, options: Mapping[str, Any] | None) -> Any:
+    """The environment with its own pictures, if it has any."""
+    try:
+        return make_environment(environment, {**(options or {}), "render_mode": "rgb_array"})
+    except (TypeError, ValueError):
+        return make_environment(environment, options)
+
+
+def _picture(environment: Any) -> Any:
+    return environment.render() if environment.render_mode == "rgb_array" else None
+
+
+def _attended(policy: MemoryPolicy, seen: Any, state: State, begins: Tensor) -> tuple[Trace, ...]:
+    features = policy.encoder(tree_map(lambda part: part.flatten(0, 1), seen)).unflatten(0, (1, 1))
+    return policy.core.trace(features, state, reset=begins)
+
+
+def _frame(image: Any, picture: Any, traces: tuple[Trace, ...], step: int) -> Any:
+    memory = _memory_panel(image, traces[-1], step)
+    if picture is None:
+        return memory
+    shown = image.fromarray(picture).resize((HEIGHT, HEIGHT))
+    frame = image.new("RGB", (HEIGHT + WIDTH, HEIGHT), PAPER)
+    frame.paste(shown, (0, 0))
+    frame.paste(memory, (HEIGHT, 0))
+    return frame
+
+
+def _memory_panel(image: Any, trace: Trace, step: int) -> Any:
+    from PIL import ImageDraw
+
+    panel = image.new("RGB", (WIDTH, HEIGHT), PAPER)
+    draw = ImageDraw.Draw(panel)
+    bottom = HEIGHT - MARGIN
+    draw.line((MARGIN, bottom, WIDTH - MARGIN, bottom), fill=INK)
+    weights = trace.weights[0, 0].tolist()
+    held = trace.steps[0, 0].tolist()
+    last = max([step, *held, 1])
+    bar = max(2, (WIDTH - 2 * MARGIN) // (last + 1))
+    present = [place for place in held if place >= 0]
+    for place, weight in zip(held, weights, strict=True):
+        if place < 0:
+            continue
+        left = MARGIN + round((WIDTH - 2 * MARGIN - bar) * place / last)
+        top = bottom - 2 - round((bottom - 2 * MARGIN) * max(0.0, min(1.0, weight)))
+        colour = RECENT if _is_recent(place, present) else RELEVANT
+        draw.rectangle((left, top, left + bar - 1, bottom - 1), fill=colour)
+    draw.text((MARGIN, 6), f"step {step}: memory holds {len(present)} of the past", fill=INK)
+    draw.text((MARGIN, bottom + 4), "0", fill=INK)
+    draw.text((WIDTH - 2 * MARGIN, bottom + 4), str(last), fill=INK)
+    return panel
+
+
+def _is_recent(place: int, present: list[int]) -> bool:
+    """Whether all steps after it are held too: then it stands in the buffer of the newest states."""
+    held = set(present)
+    return all(later in held for later in range(place, max(present) + 1))

@@ -1,0 +1,77 @@
+"""The T-maze: a sign at the start, a corridor of any length, and a junction where the sign decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy
+
+from remanence._validate import positive_int
+
+ID = "remanence/TMaze-v0"
+
+
+class TMaze(gymnasium.Env):
+    """A corridor with a junction at its end; which way is right was shown at its start, and nowhere else.
+
+    Bakker 2002, "Reinforcement learning with long short-term memory", with the walk along the corridor made plain: the
+    actions are ahead, left and right. Ahead moves one step. At the junction a turn ends the episode and pays 1 if it is
+    the right one; before it a turn does nothing and costs 0.01. Guessing earns 1/2, whatever the length.
+
+    Args:
+        length: steps from the sign to the junction.
+
+    Example:
+        >>> maze = TMaze(length=3)
+        >>> maze.reset(seed=0)[0].tolist()
+        [0.0, 1.0, 0.0]
+    """
+
+    observation_space = gymnasium.spaces.Box(0.0, 1.0, (3,), numpy.float32)
+    """Sign for left, sign for right, junction."""
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def __init__(self, length: int = 10) -> None:
+        self.length = positive_int("length", length)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode: at the start, in front of the sign."""
+        super().reset(seed=seed)
+        self.right_turn = int(self.np_random.integers(2))
+        self.place = 0
+        return self._seen(), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Goes ahead (0), or turns left (1) or right (2)."""
+        at_junction = self.place == self.length
+        if action == 0:
+            self.place = min(self.place + 1, self.length)
+            return self._seen(), 0.0, False, False, {}
+        if not at_junction:
+            return self._seen(), -0.01, False, False, {}
+        return self._seen(), float(action - 1 == self.right_turn), True, False, {}
+
+    def _seen(self) -> Any:
+        seen = numpy.zeros(3, dtype=numpy.float32)
+        if self.place == 0:
+            seen[self.right_turn] = 1.0
+        if self.place == self.length:
+            seen[2] = 1.0
+        return seen
+
+
+def register_tmaze() -> None:
+    """Makes it known to gymnasium; an episode may take twice the steps that it needs, and four more."""
+    if ID not in gymnasium.registry:
+        gymnasium.register(ID, entry_point=make_tmaze, disable_env_checker=True)
+
+
+def make_tmaze(length: int = 10, **options: Any) -> gymnasium.Env:
+    """A maze with its limit of steps.
+
+    Args:
+        length: steps from the sign to the junction.
+        options: of gymnasium, such as ``render_mode``; a maze has nothing to show.
+    """
+    return gymnasium.wrappers.TimeLimit(TMaze(length), max_episode_steps=2 * length + 4)
