@@ -375,7 +375,7 @@ MUTATIONS = {
     "kerg2020/figure10-11": (NN, "RelRNN", lambda o: lambda *a, recent, relevant: o(*a, recent=recent, relevant=5)),
     "ke2017/figure3": (*STORED, stored_with(looking_evenly)),
     "ke2017/receivers": (NN, "SABRNN", with_options(keep="k")),
-    "ke2017/windows": ("remanence.nn:SABRNN", "_cut_masks", always((None, None))),
+    "ke2017/windows": ("remanence.nn:SABRNN", "cut_masks", always((None, None))),
     "ke2017/query": (NN, "SABRNN", reading_with_the_query),
     "ke2017/zero-gradient": (NN, "SABRNN", with_options(score="mlp")),
     "ke2017/constant-read": (NN, "SABRNN", with_options(score="mlp")),

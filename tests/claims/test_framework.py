@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from remanence import claims, experiments
+from remanence import claims, experiments, runs
 from remanence.claims import Budget, Claim, Evidence, StoredRun, TrainedRun, _framework
 from remanence.claims._framework import claim, measure, stored_claim
 
@@ -131,6 +131,26 @@ def test_a_result_goes_into_json():
     assert read["paper"] == "notes"
     assert read["agrees"] is True
     assert "check" not in read
+    assert (read["kind"], read["version"]) == ("verdict", 1)
+
+
+@pytest.mark.parametrize("id", ["notes/2.1", "kerg2020/table2-recurrent", "kerg2020/overflow"])
+def test_a_verdict_is_read_back_as_it_was(id):
+    (result,) = claims.verify(only=id, quick=True)
+    read = runs.result_from(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
+    assert isinstance(read, claims.Result)
+    assert read.to_dict() == result.to_dict()
+    assert (read.claim.needs, read.source, read.agrees) == (result.claim.needs, result.source, result.agrees)
+    with pytest.raises(ValueError, match="read from a file"):
+        measure(read.claim)
+
+
+def test_a_verdict_of_a_newer_version_is_refused():
+    (result,) = claims.verify(only="notes/2.1", quick=True)
+    with pytest.raises(runs.NewerVersionError, match="the verdict is of version 2"):
+        claims.Result.from_dict(result.to_dict() | {"version": 2})
+    with pytest.raises(runs.ResultError, match="the verdict has no `seconds`"):
+        claims.Result.from_dict({name: value for name, value in result.to_dict().items() if name != "seconds"})
 
 
 @pytest.mark.parametrize(("old", "id"), [("000.table2", "kerg2020/table2"), ("004.4.3a", "notes/4.3a")])

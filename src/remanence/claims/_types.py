@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
+from remanence import runs
 from remanence.claims._rule import STORED_VERDICTS, Budget, Judgement, StoredVerdict, TrainedRun, judge
 
 Verdict: TypeAlias = Literal["holds", "holds with correction", "fails as printed"] | StoredVerdict
@@ -83,6 +84,10 @@ class Evidence:
         return "" if self.source is None else self.judgement.reason
 
 
+def _read_from_a_file(quick: bool) -> Evidence:
+    raise ValueError("a claim that was read from a file cannot be measured; `claims.verify(only=ID)` measures it anew")
+
+
 @dataclass(frozen=True)
 class Claim:
     """A statement, how it is measured, and the verdict that we expect.
@@ -96,7 +101,7 @@ class Claim:
         measures: what is measured.
         tolerance: how far off is still right, and why.
         expected: the verdict that we expect.
-        check: measures; ``True`` asks for a quick run.
+        check: measures; ``True`` asks for a quick run. A claim that was read from a file has none.
         stored: the stored result that it reads; empty if it measures by itself.
         needs: the budget of the paper's runs, for claims on stored runs.
         cells: of printed tables that it speaks about, such as ``"Table 5, SABLSTM"``.
@@ -113,12 +118,17 @@ class Claim:
     measures: str
     tolerance: str
     expected: Verdict
-    check: Callable[[bool], Evidence]
+    check: Callable[[bool], Evidence] = _read_from_a_file
     corrected: str = ""
     assumptions: str = ""
     stored: str = ""
     needs: Budget | None = None
     cells: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the function, ready for JSON."""
+        described = {name: value for name, value in asdict(self).items() if name != "check"}
+        return {**described, "cells": list(self.cells)}
 
     @property
     def paper(self) -> str:
@@ -133,14 +143,17 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(runs.Result):
     """A claim, measured.
 
     Example:
         >>> from remanence import claims
-        >>> claims.verify(only="notes/4.1", quick=True)[0].agrees
-        True
+        >>> result = claims.verify(only="notes/4.1", quick=True)[0]
+        >>> result.agrees, claims.Result.from_dict(result.to_dict()).verdict
+        (True, 'holds')
     """
+
+    kind: ClassVar[str] = "verdict"
 
     claim: Claim
     verdict: Verdict
@@ -155,13 +168,21 @@ class Result:
         return self.verdict == self.claim.expected
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the function, ready for JSON."""
-        fields = {name: value for name, value in asdict(self.claim).items() if name != "check"}
-        measured = {
-            "verdict": self.verdict,
-            "reason": self.reason,
-            "numbers": dict(self.numbers),
-            "seconds": self.seconds,
-        }
-        source = None if self.source is None else asdict(self.source)
-        return {**fields, "paper": self.claim.paper, **measured, "source": source, "agrees": self.agrees}
+        """Kind, version, and the claim's fields beside what was measured; everything but the function."""
+        measured = super().to_dict()
+        claim = measured.pop("claim")
+        derived = {"paper": self.claim.paper, "agrees": self.agrees}
+        return {**runs.tag(self.kind, self.version), **claim, **measured, **derived}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Makes the result that :meth:`to_dict` described; a claim out of a file is measured again by its id alone.
+
+        Args:
+            values: With ``kind`` and ``version``, and the claim's fields beside those of the result.
+
+        Raises:
+            NewerVersionError: If a newer version of the package wrote it.
+            ResultError: If it is no verdict, or a field is missing or of the wrong type.
+        """
+        return super().from_dict({**values, "claim": dict(values)})

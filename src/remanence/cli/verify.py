@@ -31,7 +31,7 @@ def run_verify(paper: str | None, only: str | None, quick: bool, as_json: bool, 
         >>> run_verify(None, "notes/4.1", quick=True, as_json=True, page=None)
         [
           {
-            "id": "notes/4.1",
+            "kind": "verdict",
         ...
         True
     """
@@ -49,7 +49,7 @@ def run_verify(paper: str | None, only: str | None, quick: bool, as_json: bool, 
     if page is not None:
         page.write_text(markdown(results), encoding="utf-8")
     if as_json:
-        print(json.dumps([result.to_dict() for result in results], indent=2, default=str))
+        print(json.dumps([result.to_dict() for result in results], indent=2, allow_nan=False))
     else:
         _show_end(results, console)
     return all(result.agrees for result in results)

@@ -30,7 +30,7 @@ def _layer(**options: object) -> nn.SABRNN:
 def _gradient_by_step(layer: nn.SABRNN, x: Tensor) -> Tensor:
     """Norm of the gradient that each state gets from the last output: ``(T,)``."""
     offset = torch.zeros(len(x), 1, N, dtype=torch.float64, requires_grad=True)
-    cut_h, cut_c = layer._cut_masks(x, None, None)
+    cut_h, cut_c = layer.cut_masks(x, None, None)
     output, *_ = scan(x, layer.weights(), None, spec=layer.spec, cut_h=cut_h, cut_c=cut_c, h_offset=offset)
     (gradient,) = torch.autograd.grad(output[-1].sum(), offset)
     return gradient[:, 0].norm(dim=1)
