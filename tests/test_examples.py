@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import runpy
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 import torch
+
+from remanence.testing import check_names
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -25,6 +28,7 @@ def test_no_example_is_left_out():
         "recurrent_reset",
         "look_at_memory",
         "memory_policy",
+        "own_cell",
     }
 
 
@@ -60,3 +64,28 @@ def test_an_example_runs_as_a_script(name):
 def test_memory_policy_plays(capsys):
     assert 0 <= main_of("memory_policy")(model="LSTM", frames=704) <= 1
     assert "of 100 fresh episodes won" in capsys.readouterr().out
+
+
+@pytest.fixture
+def own_cell(monkeypatch):
+    """The example as a module: pickle must find its classes by name."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    yield importlib.import_module("own_cell")
+    del sys.modules["own_cell"]
+
+
+def test_own_cell_passes_the_quick_checks_with_and_without_a_memory(own_cell):
+    names = set(check_names(slow=False))
+    assert sorted(own_cell.main(names)) == sorted([*names, *names])
+
+
+@pytest.mark.slow
+def test_own_cell_passes_the_slow_checks_too(own_cell):
+    names = set(check_names(slow=True))
+    assert sorted(own_cell.main(names)) == sorted([*names, *names])
+
+
+def test_own_cell_runs_on_the_reference_and_says_why(own_cell):
+    layer = own_cell.MGU(3, 8, backend="fused")
+    with pytest.raises(ValueError, match="the cell mgu is not in the fused kernel"):
+        layer(torch.randn(4, 2, 3))

@@ -191,3 +191,15 @@ def test_chunks_of_a_growing_memory() -> None:
     layer, x = _layer(score="mlp"), torch.randn(23, 2, 2, dtype=DOUBLE)
     assert_matches(collect(layer, x, chunks=[1, 2, 9, 11]), collect(layer, x))
     assert layer(x)[1].relevant.shape[2] == 11
+
+
+@pytest.mark.parametrize("backend", ["reference", "auto"])
+@pytest.mark.parametrize("score", ["affine", "tanh"])
+@pytest.mark.parametrize("options", [{}, {"sparse": "backward", "normalise": True}], ids=["forward", "backward"])
+def test_a_query_that_cancels_has_a_gradient_of_zeros(backend, score, options):
+    layer = nn.SABLSTM(3, 4, top_k=2, score=score, backend=backend, **options)
+    layer(torch.randn(9, 2, 3))[0].sum().backward()
+    gradients = [layer.weight_query_l0.grad]
+    if score == "affine":
+        gradients.append(layer.weight_score_l0.grad)
+    assert all(gradient is not None and not gradient.any() for gradient in gradients)

@@ -86,3 +86,31 @@ def test_h_detach_changes_gradients_only_and_is_off_in_evaluation() -> None:
     first, second = collect(layer, x), collect(layer, x)
     assert not torch.equal(first["grad.input"], second["grad.input"])
     assert_matches(collect(layer.eval(), x), collect(plain, x))
+
+
+@pytest.mark.parametrize("make", [nn.RelLSTM, nn.MemGRU, nn.SABRNN], ids=lambda make: make.__name__)
+def test_cutting_the_reads_is_detaching_the_state(make: type) -> None:
+    """A cut that also cuts the reads is what ``state.detach()`` does between calls, in empty slots too."""
+    torch.manual_seed(0)
+    plain = make(2, 3, backend="reference", dtype=DOUBLE)
+    cut = make(2, 3, backend="reference", cuts=nn.TruncatedBPTT(4, reads="cut"), dtype=DOUBLE)
+    cut.load_state_dict(plain.state_dict())
+    x = torch.randn(7, 2, 2, dtype=DOUBLE)
+
+    def gradients(run) -> dict[str, torch.Tensor]:
+        start = plain.initial_state(2)
+        start = start._replace(relevant=start.relevant.clone().requires_grad_())
+        leaf = x.clone().requires_grad_()
+        output, final = run(leaf, start)
+        loss = output[4:].square().sum() + final.relevant.sum() + final.recent.square().sum()
+        found = torch.autograd.grad(loss, [leaf, start.relevant], allow_unused=True, materialize_grads=True)
+        return dict(zip(("input", "relevant"), found, strict=True))
+
+    def in_two_calls(leaf, start):
+        _, between = plain(leaf[:4], start)
+        output, final = plain(leaf[4:], between.detach())
+        return torch.cat([leaf.new_zeros(4, *output.shape[1:]), output]), final
+
+    actual = gradients(cut)
+    assert not actual["relevant"].any()
+    assert_matches(actual, gradients(in_two_calls))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
+import threading
+
 import pytest
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence
@@ -89,3 +92,33 @@ def test_lean_gradients_have_the_bits_of_the_others(layer, batch, steps, packed)
         return [w.grad.clone() for w in recurrent.parameters() if w.grad is not None]
 
     assert all(map(torch.equal, gradients(lean=True), gradients()))
+
+
+def test_the_choice_is_that_of_one_thread():
+    from remanence.ops._saving import Saving, present
+
+    seen = []
+    with saving(lean=True):
+        thread = threading.Thread(target=lambda: seen.append(present()))
+        thread.start()
+        thread.join()
+    assert seen == [Saving()]
+
+
+def test_a_backward_pass_in_a_thread_of_autograd_sees_the_block():
+    from remanence.ops._saving import Saving, present
+
+    seen = []
+    done = threading.Event()
+    x = torch.ones(1, requires_grad=True)
+    x.register_hook(lambda gradient: seen.append(present()))
+
+    def go_back() -> None:
+        seen.append(present())  # not yet in a backward pass
+        (2 * x).backward()
+        done.set()
+
+    with saving(segment=5):
+        _thread.start_new_thread(go_back, ())  # one that Python's threading did not start, as autograd's are
+        assert done.wait(30)
+    assert seen == [Saving(), Saving(segment=5)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
 from remanence import ops
 from remanence._validate import boolean, message, one_of, positive_int, probability
@@ -16,20 +17,20 @@ from remanence.ops.reference import empty_state
 
 from ._call import call_layer, trace_layer
 from ._options import (
+    Bias,
     check_cuts,
     check_forget_bias,
     make_spec,
     options_of_other_cells,
     refuse_unknown,
-    spell_out_options,
 )
 from ._sequence import SequenceInput
+from ._signatures import show_options
 from ._single_step import step_at_once
 from ._state_entry import StateLike, enter_state
 from .cuts import Cuts
 from .init import RECURRENT_INITS, RecurrentInit, fill_recurrent_
 
-Bias = bool | Literal["single"]
 OPTIONAL_WEIGHTS = ("bias_ih", "bias_hh", "weight_query", "weight_key", "weight_score", "bias_modrelu")
 """Parameters that some layers lack, in the order of :class:`Weights`."""
 
@@ -60,6 +61,8 @@ class RecurrentLayer(nn.Module):
         cuts: gradient cuts: ``None``, :class:`TruncatedBPTT` or :class:`HDetach`.
         max_steps: longest row, for ``output="weights"`` only.
         backend: ``"auto"``, ``"reference"`` or ``"fused"``.
+        device: of the parameters.
+        dtype: of the parameters.
     """
 
     cell: ClassVar[Cell | str]
@@ -70,7 +73,7 @@ class RecurrentLayer(nn.Module):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        spell_out_options(cls)
+        show_options(cls)
 
     def __init__(
         self,
@@ -212,6 +215,20 @@ class RecurrentLayer(nn.Module):
     def _replaced(self, name: str) -> Tensor | None:
         """What stands in for a parameter that this layer lacks: pruning and parametrisations do that."""
         return getattr(self, name) if name in self.__dict__ or hasattr(type(self), name) else None
+
+    if TYPE_CHECKING:  # what calling the layer gives; `nn.Module` says nothing of it
+
+        @overload
+        def __call__(
+            self, input: Tensor, state: StateLike = None, *, reset: Tensor | None = None
+        ) -> tuple[Tensor, State]: ...
+        @overload
+        def __call__(
+            self, input: PackedSequence, state: StateLike = None, *, reset: Tensor | None = None
+        ) -> tuple[PackedSequence, State]: ...
+        def __call__(
+            self, input: SequenceInput, state: StateLike = None, *, reset: Tensor | None = None
+        ) -> tuple[Any, State]: ...
 
     # ---- running ----------------------------------------------------------------------------------------------------
 

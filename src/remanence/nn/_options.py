@@ -1,10 +1,9 @@
-"""The options of recurrent layers: their types, what contradicts what, and how a preset shows them."""
+"""The options of recurrent layers: their types, and what contradicts what."""
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import replace
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 import torch
 
@@ -15,8 +14,19 @@ from remanence.ops import Backend, Cell, Memory, MemoryRule, RNNCell, ScanSpec, 
 from .cuts import Cuts, HDetach, TruncatedBPTT
 from .init import RecurrentInit
 
+Bias: TypeAlias = bool | Literal["single"]
 
-class CommonOptions(TypedDict, total=False):
+
+class ShapeOptions(TypedDict, total=False):
+    """Torch's options of every recurrent layer beside its sizes, which may be given by position too."""
+
+    bias: Bias
+    batch_first: bool
+    dropout: float
+    bidirectional: bool
+
+
+class CommonOptions(ShapeOptions, total=False):
     """Options that every recurrent layer takes; :class:`RecurrentLayer` explains them."""
 
     combine: ops.Combine | None
@@ -32,6 +42,12 @@ class MemoryOptions(CommonOptions, total=False):
 
     recurrent_init: RecurrentInit
     cuts: Cuts
+
+
+class RNNOptions(MemoryOptions, total=False):
+    """Those of an RNN; by position the nonlinearity comes before the bias, as in torch."""
+
+    nonlinearity: ops.Nonlinearity
 
 
 class LSTMOptions(MemoryOptions, total=False):
@@ -106,19 +122,3 @@ def make_spec(
     if combine == "concat" and not spec.has_memory:
         raise ValueError(message("combine", "not be 'concat' without a memory", "'concat'", "Give `recent` at least 1"))
     return spec
-
-
-def spell_out_options(cls: Any) -> None:
-    """Give a preset that takes ``*shape`` and ``**options`` a signature that names them, for ``help`` and editors."""
-    own = [item for item in inspect.signature(cls.__init__).parameters.values() if item.name != "self"]
-    if own[-1].name != "options":
-        return
-    inherited = inspect.signature(cls.__mro__[1]).parameters.values()
-    others = options_of_other_cells(find_cell(cls.cell))
-    hidden = {mine.name for mine in own} | set(cls.fixed) | {"unknown"} | others
-    missing = [item for item in inherited if item.name not in hidden]
-    positional = [item for item in missing if item.kind == item.POSITIONAL_OR_KEYWORD]
-    keywords = [item for item in missing if item.kind == item.KEYWORD_ONLY]
-    first = [item for item in own if item.kind == item.POSITIONAL_OR_KEYWORD]
-    named = [item for item in own if item.kind == item.KEYWORD_ONLY]
-    cls.__signature__ = inspect.Signature([*first, *positional, *named, *keywords])  # type: ignore[attr-defined]

@@ -1,13 +1,15 @@
 """Recurrent layers that attend to their own past: all of it (Mem), or what was screened as relevant (Rel)."""
 
+# Torch's arguments may come by position (`*shape`) or by name, which pyright cannot tell apart in a call of `super`.
+# pyright: reportCallIssue=false
+
 from __future__ import annotations
 
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack
 
-from remanence.ops import Full, Nonlinearity, Screened
+from remanence.ops import Full, Screen, Screened
 
-from ._layer import Bias
-from ._options import LSTMOptions, MemoryOptions
+from ._options import LSTMOptions, MemoryOptions, RNNOptions
 from .recurrent import GRU, LSTM, RNN
 
 
@@ -32,18 +34,12 @@ class MemRNN(RNN):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        nonlinearity: Nonlinearity = "tanh",
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         limit: int | None = None,
         score: Literal["additive", "dot"] = "additive",
-        **options: Unpack[MemoryOptions],
+        **options: Unpack[RNNOptions],
     ) -> None:
-        shape = (input_size, hidden_size, num_layers, nonlinearity, bias, batch_first, dropout, bidirectional)
-        super().__init__(*shape, memory=Full(limit, score), **options)
+        super().__init__(input_size, hidden_size, num_layers, *shape, memory=Full(limit, score), **options)
 
 
 class MemLSTM(LSTM):
@@ -67,17 +63,12 @@ class MemLSTM(LSTM):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         limit: int | None = None,
         score: Literal["additive", "dot"] = "additive",
         **options: Unpack[LSTMOptions],
     ) -> None:
-        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
-        super().__init__(*shape, memory=Full(limit, score), **options)
+        super().__init__(input_size, hidden_size, num_layers, *shape, memory=Full(limit, score), **options)
 
 
 class MemGRU(GRU):
@@ -100,17 +91,12 @@ class MemGRU(GRU):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         limit: int | None = None,
         score: Literal["additive", "dot"] = "additive",
         **options: Unpack[MemoryOptions],
     ) -> None:
-        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
-        super().__init__(*shape, memory=Full(limit, score), **options)
+        super().__init__(input_size, hidden_size, num_layers, *shape, memory=Full(limit, score), **options)
 
 
 class RelRNN(RNN):
@@ -139,21 +125,15 @@ class RelRNN(RNN):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        nonlinearity: Nonlinearity = "tanh",
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         recent: int = 10,
         relevant: int = 10,
-        screen: Literal["attention"] = "attention",
+        screen: str | Screen = "attention",
         score: Literal["additive", "dot"] = "additive",
-        **options: Unpack[MemoryOptions],
+        **options: Unpack[RNNOptions],
     ) -> None:
         memory = Screened(recent, relevant, screen, score)
-        shape = (input_size, hidden_size, num_layers, nonlinearity, bias, batch_first, dropout, bidirectional)
-        super().__init__(*shape, memory=memory, **options)
+        super().__init__(input_size, hidden_size, num_layers, *shape, memory=memory, **options)
 
 
 class RelLSTM(LSTM):
@@ -184,20 +164,15 @@ class RelLSTM(LSTM):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         recent: int = 10,
         relevant: int = 10,
-        screen: Literal["attention"] = "attention",
+        screen: str | Screen = "attention",
         score: Literal["additive", "dot"] = "additive",
         **options: Unpack[LSTMOptions],
     ) -> None:
         memory = Screened(recent, relevant, screen, score)
-        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
-        super().__init__(*shape, memory=memory, **options)
+        super().__init__(input_size, hidden_size, num_layers, *shape, memory=memory, **options)
 
 
 class RelGRU(GRU):
@@ -222,17 +197,12 @@ class RelGRU(GRU):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         recent: int = 10,
         relevant: int = 10,
-        screen: Literal["attention"] = "attention",
+        screen: str | Screen = "attention",
         score: Literal["additive", "dot"] = "additive",
         **options: Unpack[MemoryOptions],
     ) -> None:
         memory = Screened(recent, relevant, screen, score)
-        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
-        super().__init__(*shape, memory=memory, **options)
+        super().__init__(input_size, hidden_size, num_layers, *shape, memory=memory, **options)

@@ -1,14 +1,16 @@
 """Sparse Attentive Backtracking: recurrent layers that read, and send gradient to, a few states of their past."""
 
+# Torch's arguments may come by position (`*shape`) or by name, which pyright cannot tell apart in a call of `super`.
+# pyright: reportCallIssue=false
+
 from __future__ import annotations
 
-import inspect
 from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
-from remanence.ops import Nonlinearity, Strided
+from remanence.ops import Strided
 
-from ._layer import Bias
-from ._options import MemoryOptions
+from ._options import MemoryOptions, RNNOptions
+from ._signatures import add_options
 from .cuts import TruncatedBPTT
 from .recurrent import GRU, LSTM, RNN
 
@@ -41,15 +43,15 @@ def _split(top_k: int, every: int, truncate: int | None, options: Any) -> dict[s
     return {"memory": Strided(top_k, every, **reading), **options}
 
 
+class SABRNNOptions(SABOptions, RNNOptions, total=False):
+    """Those of the RNN."""
+
+
 Layer = TypeVar("Layer", bound=type)
 
 
 def _show_read_options(cls: Layer) -> Layer:
-    """Name the options of the read in the signature, for ``help`` and editors."""
-    signature = inspect.signature(cls)
-    reads = inspect.signature(Strided).parameters
-    named = [reads[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in ReadOptions.__annotations__]
-    cls.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *named])  # type: ignore[attr-defined]
+    add_options(cls, Strided, list(ReadOptions.__annotations__))
     return cls
 
 
@@ -61,8 +63,6 @@ class SABRNN(RNN):
         top_k: rank of the score that serves as threshold (k_top).
         every: stride at which states are stored (k_att).
         truncate: cut the recurrent gradient every ``truncate`` steps (k_trunc); reads stay open.
-        options: how the memory is read (``keep``, ``score``, ``normalise``, ``underfull``, ``sparse``, ``hops``,
-            ``start``, see :class:`remanence.ops.Strided`) and all options of :class:`RecurrentLayer`.
 
     Example:
         >>> import torch
@@ -78,19 +78,13 @@ class SABRNN(RNN):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        nonlinearity: Nonlinearity = "tanh",
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         top_k: int = 5,
         every: int = 2,
         truncate: int | None = None,
-        **options: Unpack[SABOptions],
+        **options: Unpack[SABRNNOptions],
     ) -> None:
-        shape = (input_size, hidden_size, num_layers, nonlinearity, bias, batch_first, dropout, bidirectional)
-        super().__init__(*shape, **_split(top_k, every, truncate, options))
+        super().__init__(input_size, hidden_size, num_layers, *shape, **_split(top_k, every, truncate, options))
 
 
 @_show_read_options
@@ -104,8 +98,6 @@ class SABLSTM(LSTM):
         top_k: rank of the score that serves as threshold (k_top).
         every: stride at which states are stored (k_att).
         truncate: cut the recurrent gradient every ``truncate`` steps (k_trunc); reads stay open.
-        options: how the memory is read (``keep``, ``score``, ``normalise``, ``underfull``, ``sparse``, ``hops``,
-            ``start``, see :class:`remanence.ops.Strided`) and all options of :class:`RecurrentLayer`.
 
     Example:
         >>> import torch
@@ -121,18 +113,13 @@ class SABLSTM(LSTM):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         top_k: int = 5,
         every: int = 2,
         truncate: int | None = None,
         **options: Unpack[SABOptions],
     ) -> None:
-        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
-        super().__init__(*shape, **_split(top_k, every, truncate, options))
+        super().__init__(input_size, hidden_size, num_layers, *shape, **_split(top_k, every, truncate, options))
 
 
 @_show_read_options
@@ -143,8 +130,6 @@ class SABGRU(GRU):
         top_k: rank of the score that serves as threshold (k_top).
         every: stride at which states are stored (k_att).
         truncate: cut the recurrent gradient every ``truncate`` steps (k_trunc); reads stay open.
-        options: how the memory is read (``keep``, ``score``, ``normalise``, ``underfull``, ``sparse``, ``hops``,
-            ``start``, see :class:`remanence.ops.Strided`) and all options of :class:`RecurrentLayer`.
 
     Example:
         >>> import torch
@@ -159,15 +144,10 @@ class SABGRU(GRU):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         top_k: int = 5,
         every: int = 2,
         truncate: int | None = None,
         **options: Unpack[SABOptions],
     ) -> None:
-        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
-        super().__init__(*shape, **_split(top_k, every, truncate, options))
+        super().__init__(input_size, hidden_size, num_layers, *shape, **_split(top_k, every, truncate, options))

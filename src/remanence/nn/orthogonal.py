@@ -1,5 +1,8 @@
 """Recurrent layers whose recurrent matrix starts, or stays, orthogonal."""
 
+# Torch's arguments may come by position (`*shape`) or by name, which pyright cannot tell apart in a call of `super`.
+# pyright: reportCallIssue=false
+
 from __future__ import annotations
 
 import math
@@ -12,7 +15,7 @@ from torch import Tensor, nn
 from remanence._validate import message, one_of, positive_int
 from remanence.ops import GORUCell, Memory, Nonlinearity, Weights
 
-from ._layer import Bias, RecurrentLayer
+from ._layer import RecurrentLayer
 from ._options import CommonOptions
 from .cuts import Cuts
 from .init import initial_skew
@@ -41,18 +44,14 @@ class OrthRNN(RNN):
         hidden_size: int,
         num_layers: int = 1,
         nonlinearity: Nonlinearity = "modrelu",
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         recurrent_init: Literal["henaff", "cayley", "random"] = "henaff",
         memory: Memory = None,
         cuts: Cuts = None,
         **options: Unpack[CommonOptions],
     ) -> None:
         one_of("recurrent_init", recurrent_init, ORTHOGONAL_INITS)
-        shape = (input_size, hidden_size, num_layers, nonlinearity, bias, batch_first, dropout, bidirectional)
+        shape = (input_size, hidden_size, num_layers, nonlinearity, *shape)
         super().__init__(*shape, recurrent_init=recurrent_init, memory=memory, cuts=cuts, **options)
 
 
@@ -82,11 +81,7 @@ class ExpRNN(RNN):
         hidden_size: int,
         num_layers: int = 1,
         nonlinearity: Nonlinearity = "modrelu",
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         recurrent_init: Literal["henaff", "cayley", "random"] = "henaff",
         base_every: int | None = None,
         memory: Memory = None,
@@ -96,7 +91,7 @@ class ExpRNN(RNN):
         one_of("recurrent_init", recurrent_init, ORTHOGONAL_INITS)
         self.base_every = None if base_every is None else positive_int("base_every", base_every)
         self._kept: dict[str, tuple[tuple[int, int, int], Tensor]] = {}
-        shape = (input_size, hidden_size, num_layers, nonlinearity, bias, batch_first, dropout, bidirectional)
+        shape = (input_size, hidden_size, num_layers, nonlinearity, *shape)
         super().__init__(*shape, recurrent_init=recurrent_init, memory=memory, cuts=cuts, **options)
 
     def parameter_shapes(self, layer: int) -> dict[str, tuple[int, ...]]:
@@ -213,11 +208,7 @@ class GORU(RecurrentLayer):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         rotations: Literal["fft", "tunable"] = "fft",
         capacity: int = 4,
         memory: Memory = None,
@@ -233,8 +224,7 @@ class GORU(RecurrentLayer):
         if rotations == "tunable" and (capacity % 2 or size % 2):
             expected = "be even with rotations='tunable', as must `hidden_size`"
             raise ValueError(message("capacity", expected, f"{capacity}, hidden_size {size}"))
-        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
-        super().__init__(*shape, memory=memory, cuts=cuts, **options)
+        super().__init__(input_size, hidden_size, num_layers, *shape, memory=memory, cuts=cuts, **options)
 
     def parameter_shapes(self, layer: int) -> dict[str, tuple[int, ...]]:
         """Input matrix for both gates and the candidate, recurrent matrix and bias for the gates, angles."""

@@ -1,13 +1,16 @@
 """The three cells as layers. Without a memory they equal torch's; with one they are the presets of this package."""
 
+# Torch's arguments may come by position (`*shape`) or by name, which pyright cannot tell apart in a call of `super`.
+# pyright: reportCallIssue=false
+
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
 from remanence import ops
 from remanence.ops import GRUCell, LSTMCell, Memory, RNNCell
 
-from ._layer import Bias, RecurrentLayer
+from ._layer import RecurrentLayer
 from ._options import CommonOptions, LSTMOptions, MemoryOptions
 from .cuts import HDetach
 from .init import RecurrentInit
@@ -18,7 +21,7 @@ class RNN(RecurrentLayer):
 
     Args:
         nonlinearity: ``"tanh"``, ``"relu"``, ``"modrelu"`` (``sign(z) relu(abs(z) + b)``) or ``"identity"``.
-        memory: which past states may be attended; see :class:`RecurrentLayer` for this and all other options.
+        memory: which past states may be attended: ``None``, :class:`Full`, :class:`Screened` or :class:`Strided`.
 
     Example:
         >>> import torch
@@ -36,15 +39,11 @@ class RNN(RecurrentLayer):
         hidden_size: int,
         num_layers: int = 1,
         nonlinearity: ops.Nonlinearity = "tanh",
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         memory: Memory = None,
         **options: Unpack[MemoryOptions],
     ) -> None:
-        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        shape = (input_size, hidden_size, num_layers, *shape)
         super().__init__(*shape, memory=memory, nonlinearity=nonlinearity, **options)
 
     @property
@@ -57,7 +56,7 @@ class LSTM(RecurrentLayer):
     """Long short-term memory with any memory beside its cell; torch's ``nn.LSTM`` without one.
 
     Args:
-        memory: which past states may be attended; see :class:`RecurrentLayer` for this and all other options.
+        memory: which past states may be attended: ``None``, :class:`Full`, :class:`Screened` or :class:`Strided`.
 
     Example:
         >>> import torch
@@ -75,16 +74,11 @@ class LSTM(RecurrentLayer):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         memory: Memory = None,
         **options: Unpack[LSTMOptions],
     ) -> None:
-        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
-        super().__init__(*shape, memory=memory, **options)
+        super().__init__(input_size, hidden_size, num_layers, *shape, memory=memory, **options)
 
 
 class GRU(RecurrentLayer):
@@ -93,7 +87,7 @@ class GRU(RecurrentLayer):
     Gates and candidate see the macro-state ``s``; the leak carries ``h``: a leak of ``s = h + r`` overflows.
 
     Args:
-        memory: which past states may be attended; see :class:`RecurrentLayer` for this and all other options.
+        memory: which past states may be attended: ``None``, :class:`Full`, :class:`Screened` or :class:`Strided`.
 
     Example:
         >>> import torch
@@ -109,16 +103,11 @@ class GRU(RecurrentLayer):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         memory: Memory = None,
         **options: Unpack[MemoryOptions],
     ) -> None:
-        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
-        super().__init__(*shape, memory=memory, **options)
+        super().__init__(input_size, hidden_size, num_layers, *shape, memory=memory, **options)
 
 
 class HDetachLSTM(LSTM):
@@ -142,16 +131,12 @@ class HDetachLSTM(LSTM):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         p: float = 0.25,
         recurrent_init: RecurrentInit = None,
         forget_bias: float = 0.0,
         **options: Unpack[CommonOptions],
     ) -> None:
-        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        shape = (input_size, hidden_size, num_layers, *shape)
         cuts = HDetach(p)
         super().__init__(*shape, cuts=cuts, recurrent_init=recurrent_init, forget_bias=forget_bias, **options)

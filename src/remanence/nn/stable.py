@@ -4,10 +4,13 @@ After Miller and Hardt, "When recurrent models don't need to be recurrent", 2018
 optimiser step; ``certificate()`` then proves, from the weights alone, how fast the layer forgets.
 """
 
+# Torch's arguments may come by position (`*shape`) or by name, which pyright cannot tell apart in a call of `super`.
+# pyright: reportCallIssue=false
+
 from __future__ import annotations
 
 import math
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
@@ -16,8 +19,8 @@ from remanence._validate import message, real
 from remanence.ops import Backend, LSTMCell, Nonlinearity
 
 from ._certificate import Bound, LayerCertificate, NotCertifiedError, StabilityCertificate, certify
-from ._layer import Bias, RecurrentLayer
-from ._options import refuse_unknown
+from ._layer import RecurrentLayer
+from ._options import ShapeOptions, refuse_unknown
 from ._projection import project_rows_, project_spectral_, row_sums, spectral_norm
 from .cuts import Cuts
 from .init import RecurrentInit
@@ -30,7 +33,7 @@ _GATES = LSTMCell.gates
 _NO_MEMORY = ("memory", "combine", "output", "max_steps")
 
 
-class StableOptions(TypedDict, total=False):
+class StableOptions(ShapeOptions, total=False):
     """Options of the stable layers: those of every recurrent layer, without the ones about a memory."""
 
     recurrent_init: RecurrentInit
@@ -38,6 +41,12 @@ class StableOptions(TypedDict, total=False):
     backend: Backend
     device: torch.device | str | None
     dtype: torch.dtype | None
+
+
+class StableRNNOptions(StableOptions, total=False):
+    """Those of the RNN."""
+
+    nonlinearity: Nonlinearity
 
 
 class StableRNN(RNN):
@@ -67,19 +76,13 @@ class StableRNN(RNN):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        nonlinearity: Nonlinearity = "tanh",
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         contraction: float = 0.99,
-        **options: Unpack[StableOptions],
+        **options: Unpack[StableRNNOptions],
     ) -> None:
         _refuse_memory(self, options)
         self.contraction = real("contraction", contraction, above=0, below=1)
-        shape = (input_size, hidden_size, num_layers, nonlinearity, bias, batch_first, dropout, bidirectional)
-        super().__init__(*shape, **options)
+        super().__init__(input_size, hidden_size, num_layers, *shape, **options)
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew, then project."""
@@ -161,11 +164,7 @@ class StableLSTM(LSTM):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        bias: Bias = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
+        *shape: Any,
         contraction: float = 0.99,
         forget: float = 0.6,
         input_bound: float = 1.0,
@@ -176,8 +175,7 @@ class StableLSTM(LSTM):
         self.contraction = real("contraction", contraction, least=self.forget + 1e-6, below=1)
         self.input_bound = real("input_bound", input_bound, above=0)
         self.limits = _row_limits(self.contraction - _ROUNDING, self.forget - _ROUNDING)
-        shape = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
-        super().__init__(*shape, **options)
+        super().__init__(input_size, hidden_size, num_layers, *shape, **options)
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew, then project."""

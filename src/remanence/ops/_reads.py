@@ -190,6 +190,20 @@ class ThresholdRead(Read):
         summary = torch.bmm(shares[:, None], values)[:, 0]
         return Reading(summary, shares, absolute.masked_fill(empty, -math.inf))
 
+    def touch(self, weights: Weights, keys: Tensor) -> Tensor:
+        """``keys`` with the same bits, so that a query that cancels gets a gradient of zeros and not none at all.
+
+        Optimisers and processes that share gradients expect one for every parameter.
+        """
+        if not self.is_static:
+            return keys
+        assert weights.query is not None
+        unused = weights.query.sum()
+        if weights.score is not None:
+            unused = unused + weights.score.sum()
+        never = torch.zeros((), dtype=torch.bool, device=keys.device)
+        return torch.where(never, unused, keys)
+
     def _score(self, weights: Weights, state: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
         """What the present state adds to all scores alike, ``(B, 1)``, and the rest, ``(B, slots)``.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import torch
@@ -26,20 +28,38 @@ class Saving:
     segment: int | None = None
 
 
-_present = Saving()
+_NOTHING = Saving()
+_here: ContextVar[Saving | None] = ContextVar("what scans save", default=None)
+_open: list[Saving] = []
+"""The choices of all blocks that threads are in, the latest last."""
 
 
 def present() -> Saving:
-    """The choice that holds now."""
-    return _present
+    """The choice that holds now, in this thread.
+
+    What ``torch.utils.checkpoint`` runs again in a backward pass may run in a thread of autograd's own, which is in no
+    block: there the latest block that anybody is in decides, as it did in the forward pass.
+    """
+    if torch.compiler.is_compiling():  # it cannot read context variables
+        return _open[-1] if _open else _NOTHING
+    chosen = _here.get()
+    if chosen is not None:
+        return chosen
+    return _open[-1] if _open and _in_thread_of_autograd() else _NOTHING
+
+
+def _in_thread_of_autograd() -> bool:
+    """Whether a backward pass runs here, in a thread that Python did not start."""
+    foreign = isinstance(threading.current_thread(), threading._DummyThread)
+    return foreign and torch._C._current_graph_task_id() >= 0
 
 
 @contextmanager
 def saving(*, lean: bool = False, segment: int | None = None) -> Iterator[None]:
     """Let the scans inside save less for the backward pass; outputs and gradients stay the same.
 
-    The choice is made when the forward pass runs and holds for the whole process, not for one thread. Inside
-    ``torch.utils.checkpoint`` the backward pass must be inside the block too.
+    The choice is made when the forward pass runs, for the scans of this thread. Inside ``torch.utils.checkpoint`` the
+    backward pass must be inside the block too.
 
     Args:
         lean: the fused kernel saves neither gates nor queries nor the keys of a bounded memory and computes them again:
@@ -55,14 +75,16 @@ def saving(*, lean: bool = False, segment: int | None = None) -> Iterator[None]:
         ...     output, _ = layer(torch.randn(200, 2, 3))
         >>> output.sum().backward()
     """
-    global _present
     if segment is not None:
         positive_int("segment", segment)
-    before, _present = _present, Saving(lean, segment)
+    chosen = Saving(lean, segment)
+    token = _here.set(chosen)
+    _open.append(chosen)
     try:
         yield
     finally:
-        _present = before
+        _open.remove(chosen)
+        _here.reset(token)
 
 
 def scan_in_segments(
@@ -87,7 +109,8 @@ def scan_in_segments(
         by_time: arguments of the scan that are ``(T, ...)``, or ``None``.
         forced_log: choices to take.
     """
-    outputs, logs = [], []
+    outputs: list[Tensor] = []
+    logs: list[Log] = []
     for start in range(0, len(x), segment):
         here = slice(start, start + segment)
         options = {name: None if tensor is None else tensor[here] for name, tensor in by_time.items()}

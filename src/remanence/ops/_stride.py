@@ -140,7 +140,7 @@ class Stride(MemoryRun):
             room = length // memory.every + 1
             self.values = F.pad(self.values, (0, 0, 0, room))
             self.steps = F.pad(self.steps, (0, room), value=EMPTY)
-        self.keys = self.read.keys(weights, self.values)
+        self.keys = self.read.touch(weights, self.read.keys(weights, self.values))
         self.slot = self.displaced = torch.full_like(state.step, EMPTY)
 
     def forget(self, rows: Tensor) -> None:

@@ -15,7 +15,20 @@ from remanence.nn import TruncatedBPTT
 from remanence.ops import State
 
 from ._running import collect, is_screened, replacements
-from ._subject import BATCH, HIDDEN, INPUT, LENGTH, REPLACEMENTS, SHORT, Subject, assert_equal, clause, named, same
+from ._subject import (
+    BATCH,
+    HIDDEN,
+    INPUT,
+    LENGTH,
+    PAIR,
+    REPLACEMENTS,
+    SHORT,
+    Subject,
+    assert_equal,
+    clause,
+    named,
+    same,
+)
 from ._tolerance import assert_matches
 
 
@@ -114,15 +127,15 @@ class _Detached(nn.Module):
 @clause(slow=True)
 def gradcheck(subject: Subject) -> None:
     """Analytic gradients equal finite differences in float64: input, state and every parameter."""
-    layer, x = subject.layer(), subject.data(batch=2)
+    layer, x = subject.layer(), subject.data(batch=PAIR)
     if is_screened(layer):
         same(int(replacements(layer, x).min()) >= REPLACEMENTS, True, "enough replacements")
-    _, state = layer(subject.data(length=9, batch=2, seed=3))
+    _, state = layer(subject.data(length=9, batch=PAIR, seed=3))
     floats = [name for name, field in state._asdict().items() if field.is_floating_point() and field.numel()]
     floats = [name for name in floats if not name.endswith("score")]
     names = [name for name, _ in layer.named_parameters()]
     cotangent = torch.randn(
-        LENGTH, 2, layer.output_size, dtype=torch.float64, generator=torch.Generator().manual_seed(4)
+        LENGTH, PAIR, layer.output_size, dtype=torch.float64, generator=torch.Generator().manual_seed(4)
     )
 
     def loss(x: Tensor, *values: Tensor) -> Tensor:
