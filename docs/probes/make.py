@@ -1,17 +1,16 @@
 """Writes the pages of this folder: runs the code of each and puts its verdict and picture beside it.
 
-``python docs/probes/make.py`` (needs plotly). The pictures are drawn from the figures that ``plot()`` gives, as SVG.
+``python docs/probes/make.py``. The pictures are the figures that ``plot()`` draws, as SVG.
 """
 
-import math
 from pathlib import Path
 
 import torch
 from maps import section
 
+from remanence.figures import to_svg
+
 HERE = Path(__file__).parent
-WIDTH, HEIGHT, MARGIN = 640, 320, 50
-COLOURS = ("#1f5f8b", "#c8553d", "#588157", "#7b5ea7", "#b08900")
 
 PAGES = {
     "gradient_reach": (
@@ -190,99 +189,13 @@ What the curve does not tell: two symbols far apart may depend on each other thr
 }
 
 
-def ticks(low, high):
-    step = 10 ** math.floor(math.log10((high - low) or 1))
-    step *= next(f for f in (0.2, 0.5, 1, 2, 5) if (high - low) / (step * f) <= 8)
-    first = math.ceil(low / step)
-    return [round(step * i, 10) for i in range(first, math.floor(high / step) + 1)]
-
-
-def scaled(values, log):
-    return [math.log10(max(v, 1e-18)) if log else float(v) for v in values]
-
-
-def draw_lines(figure):
-    logs = figure.layout.xaxis.type == "log", figure.layout.yaxis.type == "log"
-    names = list(figure.data[0].x) if isinstance(figure.data[0].x[0], str) else None
-    curves = []
-    for trace in figure.data:
-        x = list(range(len(trace.x))) if names else scaled(trace.x, logs[0])
-        pairs = [(a, b) for a, b in zip(x, scaled(trace.y, logs[1]), strict=True) if math.isfinite(b)]
-        curves.append((trace.name, pairs))
-    spans = []
-    for axis in (0, 1):
-        values = [pair[axis] for _, pairs in curves for pair in pairs]
-        low, high = min(values), max(values)
-        spans.append((low, high if high > low else low + 1))
-
-    def place(pair):
-        (x0, x1), (y0, y1) = spans
-        x = MARGIN + (pair[0] - x0) / (x1 - x0) * (WIDTH - 2 * MARGIN)
-        return x, HEIGHT - MARGIN - (pair[1] - y0) / (y1 - y0) * (HEIGHT - 2 * MARGIN)
-
-    parts = []
-    for value in ticks(*spans[0]):
-        x, _ = place((value, spans[1][0]))
-        shown = names[int(value)] if names and value == int(value) else ("" if names else label(value, logs[0]))
-        parts.append(text(x, HEIGHT - MARGIN + 16, shown, "middle"))
-    for value in ticks(*spans[1]):
-        _, y = place((spans[0][0], value))
-        parts.append(f'<line x1="{MARGIN}" x2="{WIDTH - MARGIN}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>')
-        parts.append(text(MARGIN - 6, y + 4, label(value, logs[1]), "end"))
-    for (name, pairs), colour in zip(curves, COLOURS, strict=False):
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in map(place, pairs))
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.8"/>')
-        if len(pairs) < 20:
-            parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in map(place, pairs)]
-        if len(curves) > 1:
-            row = sum("polyline" in part for part in parts)
-            parts.append(text(WIDTH - MARGIN - 4, MARGIN + 16 * row, name, "end", colour))
-    parts.append(text(WIDTH / 2, HEIGHT - 8, figure.layout.xaxis.title.text or "", "middle"))
-    parts.append(text(MARGIN, MARGIN - 14, figure.layout.yaxis.title.text or "", "start"))
-    return svg(parts, WIDTH, HEIGHT)
-
-
-def draw_map(figure):
-    values = figure.data[0].z
-    rows, columns = len(values), len(values[0])
-    side, top = 6, max(max(row) for row in values)
-    parts = []
-    for i, row in enumerate(values):
-        for j, value in enumerate(row):
-            if value > 0:
-                shade = 245 - int(225 * (value / top) ** 0.5)
-                box = f'x="{MARGIN + j * side}" y="{MARGIN + i * side}" width="{side}" height="{side}"'
-                parts.append(f'<rect {box} fill="rgb({shade},{shade},245)"/>')
-    frame = f'x="{MARGIN}" y="{MARGIN}" width="{columns * side}" height="{rows * side}"'
-    parts.append(f'<rect {frame} fill="none" stroke="#888"/>')
-    parts.append(text(MARGIN, MARGIN - 10, "step read (right), reader (down)", "start"))
-    return svg(parts, 2 * MARGIN + columns * side, 2 * MARGIN + rows * side)
-
-
-def label(value, log):
-    return f"1e{value:g}" if log else f"{value:g}"
-
-
-def text(x, y, words, anchor, colour="#333"):
-    words = str(words).replace("&", "&amp;").replace("<", "&lt;")
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{words}</text>'
-
-
-def svg(parts, width, height):
-    look = f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {look}>'
-    return head + '<rect width="100%" height="100%" fill="white"/>' + "".join(parts) + "</svg>\n"
-
-
 def main():
     for name, (question, code, words) in PAGES.items():
         torch.manual_seed(0)
         scope = {}
         code = f"import torch\nfrom remanence import probes\n{code.rstrip()}"
         exec(code, scope)
-        figure = scope["result"].plot()
-        draw = draw_map if figure.data[0].type == "heatmap" else draw_lines
-        (HERE / f"{name}.svg").write_text(draw(figure), encoding="utf-8")
+        (HERE / f"{name}.svg").write_text(to_svg(*scope["result"].figures()), encoding="utf-8")
         shown = f"{code}\nprint(result.verdict)\n# {scope['result'].verdict}"
         page = f"# {name}\n\n{question}\n\n```python\n{shown}\n```\n\n![{question}]({name}.svg)\n\n{words.strip()}\n"
         page += f"\n{section()}\n" if name == "attention_map" else ""

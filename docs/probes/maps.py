@@ -5,10 +5,14 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from remanence.experiments import load_stored
+from remanence.figures import Axis, Figure, HeatMap, to_svg
 
 HERE = Path(__file__).parent
-SIDE, GAP, TOP, SHADES = 6, 24, 22, 8
+READ = Axis("step read")
+READER = Axis("reader", downwards=True)
 
 FIGURES = {
     "figure_1": ("Figure 1 of Kerg et al. 2020: full attention on Copy and Denoise", ("copy-MemRNN", "denoise-MemRNN")),
@@ -27,46 +31,10 @@ FIGURES = {
 }
 
 
-def shaded(weights):
-    """Shade of every block, 0 to 8: the square root of its weight, relative to the greatest."""
-    top = max(max(row) for row in weights) or 1.0
-    return [[round(SHADES * (value / top) ** 0.5) for value in row] for row in weights]
-
-
-def stretches(row):
-    """Stretches of one shade in a row: where they start, how long they are, and the shade."""
-    start = 0
-    for place in range(1, len(row) + 1):
-        if place == len(row) or row[place] != row[start]:
-            yield start, place - start, row[start]
-            start = place
-
-
-def panel(weights, left, title):
-    """One map, its title above it."""
-    size = SIDE * len(weights)
-    parts = [f'<text x="{left}" y="{TOP - 7}">{title}</text>']
-    for number, row in enumerate(shaded(weights)):
-        for start, length, shade in stretches(row):
-            if shade:
-                grey = 245 - 225 * shade // SHADES
-                box = f'x="{left + SIDE * start}" y="{TOP + SIDE * number}" width="{SIDE * length}" height="{SIDE}"'
-                parts.append(f'<rect {box} fill="rgb({grey},{grey},245)"/>')
-    parts.append(f'<rect x="{left}" y="{TOP}" width="{size}" height="{size}" fill="none" stroke="#888"/>')
-    return "".join(parts), size
-
-
 def picture(runs, names):
     """Several maps side by side."""
-    left, parts = GAP // 2, []
-    for name in names:
-        drawn, size = panel(runs[name]["map"], left, name)
-        parts.append(drawn)
-        left += size + GAP
-    width, height = left - GAP // 2, TOP + max(SIDE * len(runs[name]["map"]) for name in names) + 8
-    look = f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11" fill="#333"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {look}><rect width="100%" height="100%" fill="white"/>'
-    return f"{head}{''.join(parts)}</svg>\n"
+    figures = [Figure(name, "", (HeatMap(np.array(runs[name]["map"])),), READ, READER) for name in names]
+    return to_svg(*figures)
 
 
 def table(results):

@@ -16,10 +16,11 @@ from rich.table import Table
 
 from remanence._validate import message, one_of
 from remanence.cli._information_sources import Sampling, Source, file_sources, language_model_source
-from remanence.figures import overlay, to_plotly
+from remanence.figures import looks
 from remanence.probes import InformationLaw, MutualInformation, logarithmic_lags, mutual_information
 from remanence.probes._entropy import ESTIMATORS, Estimator
 from remanence.probes._symbols import KINDS, Kind
+from remanence.report import Figures, InformationCurve, Page, Section, information_section
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +66,7 @@ def run_information(
     sources += [language_model_source(name, sampling, download) for name in dict.fromkeys(language_models)]
     found = [(source, measure(source, asked)) for source in sources]
     if output is not None:
-        output.write_text(page(found), encoding="utf-8")
+        page(found, asked.threshold).write(output)
     if as_json:
         entries = json.dumps([_entry(source, curve, asked.threshold) for source, curve in found])
         print(json.dumps(json.loads(entries, parse_constant=lambda _: None), indent=2))  # JSON knows no NaN
@@ -82,21 +83,16 @@ def measure(source: Source, asked: Asked) -> MutualInformation:
         return mutual_information(source.symbols, lags, estimator=cast(Estimator, asked.estimator))
 
 
-def page(found: Sequence[tuple[Source, MutualInformation]]) -> str:
-    """One HTML page: all curves, and where a run is among them, its stretches and its topics."""
-    figures = [draw({source.name: curve for source, curve in found})]
-    for source, _ in found:
-        extra = [part for part in (source.uniformity, source.quality) if part is not None]
-        figures += [part.plot().update_layout(title=f"{source.name}: {part.verdict}") for part in extra]
-    parts = [figure.to_html(full_html=False, include_plotlyjs=number == 0) for number, figure in enumerate(figures)]
-    return f"<!doctype html><meta charset=utf-8><title>mutual information</title>{''.join(parts)}"
-
-
-def draw(curves: dict[str, MutualInformation]) -> Any:
-    """A single curve with its interval, floor and fit; several beside each other."""
-    if len(curves) == 1:
-        return next(iter(curves.values())).plot()
-    return to_plotly([overlay("Mutual information", {file: curve.figures()[0] for file, curve in curves.items()})])
+def page(found: Sequence[tuple[Source, MutualInformation]], threshold: float | None = None) -> Page:
+    """The report's page: all curves, and where a run is among them, its stretches and its topics."""
+    curves = [InformationCurve(source.name, curve, curve.fit(threshold=threshold)) for source, curve in found]
+    sections = [information_section(curves, looks([curve.place for curve in curves]))]
+    for number, (source, _) in enumerate(found, start=1):
+        parts = [part for part in (source.uniformity, source.quality) if part is not None]
+        figures = [figure for part in parts for figure in part.figures()]
+        if figures:
+            sections.append(Section(f"source-{number}", source.name, [Figures(figures)]))
+    return Page(sections)
 
 
 def _law(law: InformationLaw | None) -> dict[str, Any] | None:

@@ -15,22 +15,24 @@ from ._looks import COLOURS, Look
 from ._ticks import finite_numbers, linear_ticks, log_ticks, tick_label
 
 WIDTH, HEIGHT = 680, 380
-LEFT, TOP, BOTTOM = 70, 16, 48
+LEFT, TOP, BOTTOM = 70, 24, 48
 LEGEND = 190
 """Pixels to the right for the legend of several curves."""
 CELL = 6
 """Pixels of a cell of a heat map."""
+SHADES = 8
+"""Of a heat map."""
 CROWD = 20
 """Points of a curve from which on they are not marked one by one."""
 DASHES = {"solid": "", "dash": ' stroke-dasharray="6 4"', "dot": ' stroke-dasharray="2 3"'}
 DASHES["dashdot"] = ' stroke-dasharray="6 3 2 3"'
 
 
-def to_svg(figure: Figure) -> str:
-    """Draws a figure as SVG.
+def to_svg(*figures: Figure) -> str:
+    """Draws figures as SVG: heat maps side by side, others two in a row.
 
     Args:
-        figure: what to draw.
+        figures: what to draw, one at least.
 
     Returns:
         The text of a file.
@@ -39,6 +41,35 @@ def to_svg(figure: Figure) -> str:
         >>> to_svg(Figure("a", "b", (Curve("c", [0, 1], [1.0, 2.0]),))).count("<polyline")
         1
     """
+    panels = [_panel(figure, titled=len(figures) > 1) for figure in figures]
+    per_row = len(panels) if all(map(_is_map, figures)) else 2
+    rows = [panels[start : start + per_row] for start in range(0, len(panels), per_row)]
+    pieces: list[str] = []
+    top = 0
+    for row in rows:
+        left = 0
+        for panel in row:
+            box = f'x="{left}" y="{top}" width="{panel.width}" height="{panel.height}"'
+            pieces.append(f"<svg {box}>{panel.drawn}</svg>" if len(panels) > 1 else panel.drawn)
+            left += panel.width
+        top += max(panel.height for panel in row)
+    return _document(pieces, max(sum(panel.width for panel in row) for row in rows), top)
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """One drawn figure."""
+
+    drawn: str
+    width: int
+    height: int
+
+
+def _is_map(figure: Figure) -> bool:
+    return any(isinstance(part, HeatMap) for part in figure.parts)
+
+
+def _panel(figure: Figure, titled: bool) -> _Panel:
     for part in figure.parts:
         if isinstance(part, HeatMap):
             return _map(part, figure)
@@ -52,7 +83,9 @@ def to_svg(figure: Figure) -> str:
         pieces += _part(part, across, up)
     if len(named) > 1:
         pieces += _legend(named, right + 12)
-    return _document(pieces, WIDTH, HEIGHT)
+    if titled:
+        pieces.append(_text((LEFT + right) / 2, TOP - 8, figure.title, "middle"))
+    return _Panel("\n".join(pieces), WIDTH, HEIGHT)
 
 
 @dataclass(frozen=True)
@@ -181,22 +214,32 @@ def _legend(curves: Sequence[Curve], left: float) -> Iterator[str]:
         yield _text(left + 28, y + 4, curve.name, "start")
 
 
-def _map(part: HeatMap, figure: Figure) -> str:
+def _map(part: HeatMap, figure: Figure) -> _Panel:
     """Cells, darker where more; the square root shows small weights."""
     values = np.asarray(part.values, dtype=float)
     rows, columns = values.shape
-    shades = np.sqrt(np.clip(values, 0, None) / (values.max() or 1.0))
+    shades = np.rint(SHADES * np.sqrt(np.clip(values, 0, None) / (values.max() or 1.0))).astype(int)
     left, top = 16, 28
     pieces = [_text(left, top - 9, figure.title, "start")]
-    for row, column in zip(*np.nonzero(shades > 1 / 16), strict=True):
-        grey = 245 - int(225 * shades[row, column])
-        box = f'x="{left + CELL * column}" y="{top + CELL * row}" width="{CELL}" height="{CELL}"'
-        pieces.append(f'<rect {box} fill="rgb({grey},{grey},245)"/>')
+    for number, row in enumerate(shades):
+        for start, length in _stretches(row):
+            grey = 245 - 225 * int(row[start]) // SHADES
+            box = f'x="{left + CELL * start}" y="{top + CELL * number}" width="{CELL * length}" height="{CELL}"'
+            pieces.append(f'<rect {box} fill="rgb({grey},{grey},245)"/>')
     size = f'width="{CELL * columns}" height="{CELL * rows}"'
     pieces.append(f'<rect x="{left}" y="{top}" {size} fill="none" stroke="#888"/>')
     words = f"{figure.x.title} (right), {figure.y.title} (down)"
     pieces.append(_text(left, top + CELL * rows + 16, words, "start"))
-    return _document(pieces, CELL * columns + 2 * left, CELL * rows + top + 26)
+    width = max(CELL * columns, 210)
+    return _Panel("\n".join(pieces), width + 2 * left, CELL * rows + top + 26)
+
+
+def _stretches(row: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Where stretches of one shade begin in a row, and how long they are; those without any are left out."""
+    edges = np.flatnonzero(np.diff(row)) + 1
+    starts = [0, *edges.tolist()]
+    ends = [*edges.tolist(), len(row)]
+    yield from ((start, end - start) for start, end in zip(starts, ends, strict=True) if row[start])
 
 
 def _text(x: float, y: float, words: str, anchor: str, extra: str = "") -> str:

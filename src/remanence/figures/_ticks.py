@@ -8,6 +8,8 @@ from typing import Any
 
 DECADES = 30
 """Ratio of the greatest to the least value from which on powers of ten are ticks enough."""
+MOST = 8
+"""Powers of ten that an axis names."""
 FEWEST = 3
 """Ticks that an axis should have."""
 
@@ -52,7 +54,8 @@ def log_ticks(values: Sequence[Any]) -> list[float]:
     low, high = min(positive), max(positive)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     if high / low >= DECADES:
-        return _within([10.0**power for power in powers], low, high)
+        decades = _within([10.0**power for power in powers], low, high)
+        return decades[:: -(-len(decades) // MOST)]
     steps = _within([digit * 10.0**power for power in powers for digit in (1, 2, 5)], low, high)
     return steps if len(steps) >= FEWEST or high / low > 4 else linear_ticks(low, high)
 

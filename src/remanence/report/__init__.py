@@ -21,6 +21,8 @@ from remanence.report._blocks import (
     Text,
 )
 from remanence.report._page import Page, Problem
+from remanence.report._probe_sections import information_section
+from remanence.report._reading import InformationCurve
 from remanence.report._report import write_report
 
 __all__ = [
@@ -40,4 +42,6 @@ __all__ = [
     "Facts",
     "Code",
     "Details",
+    "information_section",
+    "InformationCurve",
 ]

@@ -57,6 +57,13 @@ def information_section(curves: Sequence[InformationCurve], styles: Mapping[str,
     Args:
         curves: one at least.
         styles: how each file looks.
+
+    Example:
+        >>> from remanence.figures import looks
+        >>> from remanence.probes import mutual_information
+        >>> curve = InformationCurve("bits", mutual_information(b"0011" * 500, [2, 4]), None)
+        >>> information_section([curve], looks(["bits"])).headline
+        'Mutual information in 1 sequence'
     """
     said = [Finding(f"{found.place}: {_verdict(found)}.", styles[found.place].colour) for found in curves]
     amount = number_of(len({found.place for found in curves}), "sequence")
