@@ -43,14 +43,18 @@ def attention_cost(kind: Kind, length: int, width: int, *, features: int | None 
         (160000, 12800)
     """
     one_of("kind", kind, ("softmax", "separable", "random-features"))
-    n, d = positive_int("length", length), positive_int("width", width)
+    n = positive_int("length", length)
+    d = positive_int("width", width)
     if kind == "softmax":
-        time, inner = 2 * n * n * d, n * n
+        time = 2 * n * n * d
+        inner = n * n
     elif kind == "separable":
-        time, inner = 2 * n * d * d, d * d + 2 * n * d
+        time = 2 * n * d * d
+        inner = d * d + 2 * n * d
     else:
         m = positive_int("features", features)
-        time, inner = 4 * n * m * d, 2 * n * m + m * d
+        time = 4 * n * m * d
+        inner = 2 * n * m + m * d
     if heads == 1:
         return Cost(time, inner + n * d)
     return Cost(heads * (time + n * d * d), inner + heads * n * d + n * d)
@@ -78,12 +82,15 @@ def recurrent_cost(
         >>> recurrent_cost(4, 10, 3, 8).time, recurrent_cost(4, 10, 3, 8, slots=None).time
         (3520, 5680)
     """
-    n, steps = positive_int("hidden", hidden), positive_int("length", length)
+    n = positive_int("hidden", hidden)
+    steps = positive_int("length", length)
     positive_int("gates", gates)
     cell = steps * gates * n * (positive_int("inputs", inputs) + n)
     if slots == 0:
         return Cost(cell, steps * n * gates)
-    most = steps if slots is None else min(positive_int("slots", slots), steps)
+    most = steps
+    if slots is not None:
+        most = min(positive_int("slots", slots), steps)
     touched = most * (most + 1) // 2 + (steps - most) * most
     keys = 2 * steps * n * n if keyed else 0
     return Cost(cell + keys + 2 * n * touched, steps * n * (gates + 2) + n * touched)

@@ -24,5 +24,6 @@ def random_feature_variance(query: Tensor, key: Tensor, features: int) -> Tensor
         tensor(0.)
     """
     positive_int("features", features)
-    inner, size = (query * key).sum(dim=-1), (query + key).square().sum(dim=-1)
+    inner = (query * key).sum(dim=-1)
+    size = (query + key).square().sum(dim=-1)
     return (2 * inner).exp() * torch.expm1(size) / features

@@ -112,7 +112,9 @@ class LinearGaussianRNN:
         Returns:
             ``(steps + 1, d, d)``.
         """
-        start, m, extra = self._start(start), self.states, int(printed)
+        start = self._start(start)
+        m = self.states
+        extra = int(printed)
         powers = [np.eye(m)]
         for _ in range(positive_int("steps", steps) + 1):
             powers.append(self.recurrent_weight @ powers[-1])
@@ -134,7 +136,8 @@ class LinearGaussianRNN:
             start: covariance of ``(h_0, x_0)``, ``(m + d, m + d)``.
             printed: with another U_h in both terms, as printed.
         """
-        start, m = self._start(start), self.states
+        start = self._start(start)
+        m = self.states
         resolvent = self.output_weight @ np.linalg.inv(np.eye(m) - self.recurrent_weight * z)
         if printed:
             resolvent = resolvent @ self.recurrent_weight
@@ -155,7 +158,8 @@ class LinearGaussianRNN:
             ``(steps + 1, d, d)``.
         """
         points = positive_int("steps", steps) + 64
-        radius = 0.5 * min(float(np.abs(self.poles[0])), 1.0) if len(self.poles) else 0.5
+        nearest = min([1.0, *np.abs(self.poles[:1])])
+        radius = 0.5 * float(nearest)  # well inside the nearest pole, where the series converges
         circle = radius * np.exp(2j * np.pi * np.arange(points) / points)
         values = np.stack([self.generating_function(z, start, printed=printed) for z in circle])
         coefficients = np.fft.fft(values, axis=0).real / points
@@ -194,7 +198,8 @@ class LinearGaussianRNN:
             array([0.054 , 0.1881, 0.091 ])
         """
         start = self.stationary() if start is None else start
-        across, within = self.covariances(steps, start)[1:], self.variances(steps, start)
+        across = self.covariances(steps, start)[1:]
+        within = self.variances(steps, start)
         explained = np.linalg.solve(within[0], np.swapaxes(across, 1, 2)) @ np.linalg.solve(within[1:], across)
         # The eigenvalues are squared canonical correlations; log1p keeps the small ones.
         return -0.5 * np.log1p(-np.linalg.eigvals(explained).real).sum(-1)

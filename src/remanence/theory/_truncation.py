@@ -105,7 +105,10 @@ def sufficient_window(contraction: float, input_bound: float, epsilon: float) ->
     reach = input_bound / ((1 - contraction) * epsilon)
     if reach <= 1:
         return 0
-    return 1 if contraction == 0 else math.ceil(math.log(reach) / math.log(1 / contraction) - 1e-12)
+    if contraction == 0:
+        return 1
+    # Rounding must not ask for a step more where the window is exactly a whole number.
+    return math.ceil(math.log(reach) / math.log(1 / contraction) - 1e-12)
 
 
 def gradient_gap(constants: Constants, k: int) -> float:
@@ -126,10 +129,12 @@ def gradient_gap(constants: Constants, k: int) -> float:
         3.0
     """
     positive_int("k", k)
-    c, room = constants, 1 - constants.contraction
+    c = constants
+    room = 1 - constants.contraction
     through_reads = c.loss * c.state * (c.weight_of_state + c.weight * c.state_curvature / room)
     gamma = c.weight * (c.loss + c.loss_curvature * c.state) / room
-    gamma += through_reads / c.contraction if c.contraction else 0.0
+    if c.contraction:
+        gamma += through_reads / c.contraction
     return gamma * k * c.contraction**k
 
 
@@ -144,7 +149,8 @@ def gradient_smoothness(constants: Constants) -> float:
         >>> gradient_smoothness(Constants(0.5, 2.0, 1.0))
         4.0
     """
-    c, room = constants, 1 - constants.contraction
+    c = constants
+    room = 1 - constants.contraction
     once = c.loss_curvature * c.drift * c.weight + c.loss * (c.weight_of_state * c.drift + c.weight_curvature)
     twice = c.loss * c.weight * (c.state_curvature * c.drift + c.state_of_weight)
     return once / room + twice / room**2
@@ -192,8 +198,10 @@ def training_window(constants: Constants, steps: int, epsilon: float, output: fl
         True
     """
     real("epsilon", epsilon, above=0)
-    # k lambda^k falls from k = 1 / ln(1 / lambda) on.
-    k = 1 if not constants.contraction else max(1, math.ceil(1 / math.log(1 / constants.contraction)))
+    k = 1
+    if constants.contraction:
+        # k lambda^k falls from k = 1 / ln(1 / lambda) on.
+        k = max(1, math.ceil(1 / math.log(1 / constants.contraction)))
     while output_gap(constants, k, steps, output, rate) > epsilon:
         k += 1
     return k

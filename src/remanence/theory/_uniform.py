@@ -37,7 +37,8 @@ def uniform_transfer(eigenvalue: complex, t: int, k: int) -> NDArray[np.complex1
     positive_int("t", t)
     positive_int("k", k, minimum=0)
     value = 1 + 1 / t + 0j
-    total, values = value, [value]
+    total = value
+    values = [value]
     for place in range(t + 1, t + k + 1):
         value = (1 + eigenvalue * total) / place + eigenvalue * value
         total += value

@@ -14,7 +14,8 @@ from remanence.ops.reference import scan
 
 ROUNDING = 1e-10
 _BY_ROUNDING = f"{ROUNDING:g}: two float64 computations of the same sums in another order"
-T, N = 40, 6
+T = 40
+N = 6
 
 
 def _layer(**options: object) -> nn.SABRNN:
@@ -39,7 +40,8 @@ def _gradient_by_step(layer: nn.SABRNN, x: Tensor) -> Tensor:
 def _last_read(layer: nn.SABRNN, x: Tensor) -> tuple[set[int], set[int]]:
     """Steps that the last step holds, and those of them with a positive weight."""
     trace = layer.trace(x)[0]
-    steps, weights = trace.steps[-1, 0], trace.weights[-1, 0]
+    steps = trace.steps[-1, 0]
+    weights = trace.weights[-1, 0]
     return {int(s) for s in steps if s >= 0}, {int(s) for s, w in zip(steps, weights, strict=True) if w > 0}
 
 
@@ -55,7 +57,8 @@ def _last_read(layer: nn.SABRNN, x: Tensor) -> tuple[set[int], set[int]]:
     expected="holds with correction",
 )
 def exactly_k_states_get_gradient(quick: bool) -> Evidence:
-    layer, x = _layer(truncate=1, hops="one"), torch.randn(T, 1, 3).double()
+    layer = _layer(truncate=1, hops="one")
+    x = torch.randn(T, 1, 3).double()
     receivers = {int(i) for i in _gradient_by_step(layer, x).nonzero()[:, 0]} - {T - 1}
     held, weighted = _last_read(layer, x)
     numbers = {"with gradient": len(receivers), "with weight": len(weighted)}
@@ -72,7 +75,8 @@ def exactly_k_states_get_gradient(quick: bool) -> Evidence:
     assumptions="one hop (section 7.2); windows end before the steps with (t + 1) mod k_trunc = 0",
 )
 def gradient_stays_in_windows(quick: bool) -> Evidence:
-    k, x = 5, torch.randn(T, 1, 3).double()
+    k = 5
+    x = torch.randn(T, 1, 3).double()
     layer = _layer(truncate=k, hops="one", every=3)
     found = {int(i) for i in _gradient_by_step(layer, x).nonzero()[:, 0]}
     ends = [*_last_read(layer, x)[0], T - 1]
@@ -83,7 +87,8 @@ def gradient_stays_in_windows(quick: bool) -> Evidence:
 def _change_with_query(score: str) -> float:
     """How much the outputs change when the query's weights do."""
     torch.manual_seed(1)
-    layer, x = _layer(score=score), torch.randn(T, 1, 3).double()
+    layer = _layer(score=score)
+    x = torch.randn(T, 1, 3).double()
 
     def run() -> Tensor:  # the printed score as the paper defines it, query and all
         return quadratic_definition(layer, x, 4, 2) if score == "affine" else layer(x)[0]
@@ -146,11 +151,13 @@ def query_weights_are_never_learned(quick: bool) -> Evidence:
     expected="fails as printed",
 )
 def read_is_constant_between_writes(quick: bool) -> Evidence:
-    layer, x = _layer(every=5), torch.randn(T, 2, 3).double()
+    layer = _layer(every=5)
+    x = torch.randn(T, 2, 3).double()
     trace = layer.trace(x)[0]
     change = (trace.weights[1:] - trace.weights[:-1]).abs().amax(dim=(1, 2))
     stored = torch.tensor([t % 5 == 0 for t in range(1, T)])  # the state of step t - 1 was stored before step t
-    between, at_writes = float(change[~stored].max()), float(change[stored].max())
+    between = float(change[~stored].max())
+    at_writes = float(change[stored].max())
     return Evidence(between > ROUNDING, numbers={"between writes": between, "at writes": at_writes})
 
 
@@ -160,7 +167,9 @@ def quadratic_definition(layer: nn.SABRNN, x: Tensor, top_k: int, every: int) ->
     assert weights.query is not None
     assert weights.key is not None
     assert weights.score is not None
-    h, stored, outputs = x.new_zeros(N), [], []
+    h = x.new_zeros(N)
+    stored = []
+    outputs = []
     for t, x_t in enumerate(x[:, 0]):
         pre = weights.ih @ x_t + weights.hh @ h
         for bias in (weights.bias_ih, weights.bias_hh):
@@ -188,7 +197,8 @@ def quadratic_definition(layer: nn.SABRNN, x: Tensor, top_k: int, every: int) ->
     assumptions="a static score: a state that has left the best k_top never returns",
 )
 def keeping_the_best_is_exact(quick: bool) -> Evidence:
-    layer, x = _layer(), torch.randn(T, 1, 3).double()
+    layer = _layer()
+    x = torch.randn(T, 1, 3).double()
     names = ("weight_hh_l0", "weight_key_l0", "weight_ih_l0")
     runs = []
     for output in (layer(x)[0][:, 0], quadratic_definition(layer, x, 4, 2)):

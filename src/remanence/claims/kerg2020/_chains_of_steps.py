@@ -19,7 +19,8 @@ _BY_ROUNDING = f"{ROUNDING:g}: two float64 computations of products of a few sma
 
 def _solved(printed: bool) -> tuple[float, float]:
     """Greatest errors of Lemma 3 and of Lemma 4 on random matrices, k = 5."""
-    k, size = 5, (3, 3)
+    k = 5
+    size = (3, 3)
     factors = {(i, j): torch.randn(size).double() for i in range(1, k + 1) for j in range(i)}
     direct = [torch.randn(size).double() for _ in range(k + 1)]
     start = torch.randn(size).double()
@@ -48,7 +49,8 @@ def _solved(printed: bool) -> tuple[float, float]:
     expected="holds with correction",
 )
 def recursion_is_solved_by_chains(quick: bool) -> Evidence:
-    printed, corrected = _solved(True)[0], _solved(False)[0]
+    printed = _solved(True)[0]
+    corrected = _solved(False)[0]
     return Evidence(printed <= ROUNDING, corrected <= ROUNDING, {"error as printed": printed, "corrected": corrected})
 
 
@@ -81,7 +83,9 @@ def recursion_regrouped(quick: bool) -> Evidence:
     expected="holds with correction",
 )
 def chains_rise_strictly(quick: bool) -> Evidence:
-    recording, t, k = _recording(), 2, 4
+    recording = _recording()
+    t = 2
+    k = 4
     exact = _totals(recording, t)[0][k]
     loose = [i for s in range(1, k + 1) for i in combinations_with_replacement(range(k + 1), s)]
     undefined = [chain for chain in loose if any(a == b for a, b in pairwise((*chain, k)))]

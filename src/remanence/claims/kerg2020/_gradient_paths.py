@@ -17,7 +17,8 @@ from remanence.probes._paths import Recording
 
 ROUNDING = 1e-10
 _BY_ROUNDING = f"{ROUNDING:g}: two float64 computations of products of a few small matrices"
-T, N = 8, 4
+T = 8
+N = 4
 
 
 def _layer() -> nn.MemRNN:
@@ -50,7 +51,8 @@ def _read(recording: Recording, states: Tensor, previous: Tensor) -> Tensor:
 
 def _partials(recording: Recording, k: int) -> tuple[Tensor, Tensor]:
     """Autograd's partial derivatives of s_k by h_0 .. h_k ``(k + 1, n, n)`` and by s_{k-1} ``(n, n)``."""
-    states, previous = recording.h[: k + 1], recording.previous(k)
+    states = recording.h[: k + 1]
+    previous = recording.previous(k)
     by_states, by_macro = torch.func.jacrev(lambda h, s: _read(recording, h, s), argnums=(0, 1))(states, previous)
     return by_states.transpose(0, 1), by_macro
 
@@ -59,7 +61,9 @@ def _totals(recording: Recording, t: int) -> tuple[list[Tensor], list[Tensor]]:
     """Autograd's total derivatives of s_j and of h_j by h_t, for j = t .. T-1, from the recurrence itself."""
 
     def run(offset: Tensor) -> tuple[Tensor, Tensor]:
-        s, states, macros = recording.previous(t), [*recording.h[:t]], []
+        s = recording.previous(t)
+        states = [*recording.h[:t]]
+        macros = []
         for j in range(t, T):
             pre = recording.inputs[j] + recording.weights.hh @ s
             states.append(pre.tanh() + (offset if j == t else 0.0))
@@ -79,7 +83,9 @@ def _totals(recording: Recording, t: int) -> tuple[list[Tensor], list[Tensor]]:
     tolerance=_BY_ROUNDING,
 )
 def chain_rule_over_states(quick: bool) -> Evidence:
-    recording, t, gap = _recording(), 2, 0.0
+    recording = _recording()
+    t = 2
+    gap = 0.0
     macros, states = _totals(recording, t)
     for k in range(t + 1, T):
         right = closed.partial_by_state(recording, t, k) + closed.partial_by_macro(recording, k) @ macros[k - 1 - t]
@@ -98,7 +104,9 @@ def chain_rule_over_states(quick: bool) -> Evidence:
     expected="holds with correction",
 )
 def jacobian_is_of_state_by_macro(quick: bool) -> Evidence:
-    recording, t, k = _recording(), 2, T - 1
+    recording = _recording()
+    t = 2
+    k = T - 1
     macros, _ = _totals(recording, t)
 
     def right(jacobian: Callable[[int], Tensor]) -> Tensor:
@@ -157,7 +165,8 @@ def read_by_macro_state(quick: bool) -> Evidence:
     tolerance=_BY_ROUNDING,
 )
 def read_by_state(quick: bool) -> Evidence:
-    recording, gap = _recording(), 0.0
+    recording = _recording()
+    gap = 0.0
     for k in range(T):
         exact = _partials(recording, k)[0]
         gap = max(gap, *(_gap(closed.partial_by_state(recording, j, k), exact[j]) for j in range(k + 1)))
@@ -204,10 +213,12 @@ def _attention_part(recording: Recording, j: int, k: int) -> Tensor:
     expected="holds with correction",
 )
 def factors_as_attention_and_rest(quick: bool) -> Evidence:
-    recording, gaps = _recording(), {"as printed": 0.0, "corrected": 0.0}
+    recording = _recording()
+    gaps = {"as printed": 0.0, "corrected": 0.0}
     for k in range(3, T):
         for j in range(1, k - 1):
-            exact, weight = _exact_factor(recording, j, k), recording.attention[k, j + 1]
+            exact = _exact_factor(recording, j, k)
+            weight = recording.attention[k, j + 1]
             gaps["corrected"] = max(gaps["corrected"], _gap(weight * _attention_part(recording, j + 1, k), exact))
             gaps["as printed"] = max(gaps["as printed"], _gap(weight * _attention_part(recording, j, k), exact))
     numbers = {f"gap {name}": gap for name, gap in gaps.items()}
@@ -222,7 +233,9 @@ def factors_as_attention_and_rest(quick: bool) -> Evidence:
     tolerance=_BY_ROUNDING,
 )
 def direct_terms_of_a_sum(quick: bool) -> Evidence:
-    recording, t, gap = _recording(), 1, 0.0
+    recording = _recording()
+    t = 1
+    gap = 0.0
     eye = torch.eye(N, dtype=torch.float64)
     for k in range(T - t):
         away = recording.h[t] - recording.attention[t + k, : t + k + 1] @ recording.h[: t + k + 1]
@@ -239,12 +252,15 @@ def direct_terms_of_a_sum(quick: bool) -> Evidence:
     tolerance=_BY_ROUNDING,
 )
 def slopes_of_the_additive_score(quick: bool) -> Evidence:
-    recording, gap = _recording(), 0.0
+    recording = _recording()
+    gap = 0.0
     weights = recording.weights
     assert weights.query is not None
     assert weights.key is not None
     assert weights.score is not None
-    query, key, score = weights.query, weights.key, weights.score
+    query = weights.query
+    key = weights.key
+    score = weights.score
 
     def e(h: Tensor, s: Tensor) -> Tensor:
         return score @ (query @ s + key @ h).tanh()

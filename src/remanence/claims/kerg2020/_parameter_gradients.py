@@ -46,7 +46,8 @@ def gradient_of_the_alignment(quick: bool) -> Evidence:
     total = torch.zeros(N, dtype=torch.float64)
     by_macro = _by_macro_states(recording, by_state)
     for t in range(T):
-        alpha, h = recording.attention[t, : t + 1], recording.h[: t + 1]
+        alpha = recording.attention[t, : t + 1]
+        h = recording.h[: t + 1]
         slopes = (weights.query @ recording.previous(t) + h @ weights.key.T).tanh()
         worth = h @ by_macro[t]
         total += (alpha * worth) @ (slopes - alpha @ slopes)
@@ -111,14 +112,16 @@ def _shunned_layer(strength: float) -> nn.MemRNN:
 def shunned_states_still_act(quick: bool) -> Evidence:
     x = -torch.ones(T, 1, 3).double()
     x[1] = 1.0
-    numbers, shares = {}, []
+    numbers = {}
+    shares = []
     for strength in (3.0, 30.0):
         torch.manual_seed(0)
         recording, total = closed._record(_shunned_layer(strength), x, 0, 1, 3)
         deaf = recording.attention.clone()
         deaf[:, 1] = 0.0
         rest = closed.split_paths(dataclasses.replace(recording, attention=deaf), 1, 3).sum(dim=0)
-        weight, share = float(recording.attention[:, 1].max()), _gap(total, rest)
+        weight = float(recording.attention[:, 1].max())
+        share = _gap(total, rest)
         shares.append((weight, float(total.norm()), share))
         numbers |= {f"weight, strength {strength:g}": weight, f"total, {strength:g}": float(total.norm())}
         numbers[f"over reads, {strength:g}"] = share

@@ -34,12 +34,17 @@ _INEQUALITY = "none: an inequality, with one part in 10^9 for rounding"
     expected="holds with correction",
 )
 def sparse_lower_bound(quick: bool) -> Evidence:
-    generator, below = np.random.default_rng(0), {"as printed": 0, "corrected": 0}
+    generator = np.random.default_rng(0)
+    below = {"as printed": 0, "corrected": 0}
     patterns = 300 if quick else 3000
     for _ in range(patterns):
-        kappa, t, k = int(generator.integers(1, 5)), int(generator.integers(1, 5)), int(generator.integers(1, 9))
-        value, sets = float(generator.uniform(0.05, 0.95)), random_sets(generator, t + k, kappa)
-        size, depth = abs(theory.sparse_transfer(value, sets, t, k)), theory.read_depth(sets, t, k)
+        kappa = int(generator.integers(1, 5))
+        t = int(generator.integers(1, 5))
+        k = int(generator.integers(1, 9))
+        value = float(generator.uniform(0.05, 0.95))
+        sets = random_sets(generator, t + k, kappa)
+        size = abs(theory.sparse_transfer(value, sets, t, k))
+        depth = theory.read_depth(sets, t, k)
         below["as printed"] += size < kappa**-depth * (1 - 1e-9)
         below["corrected"] += size < theory.dependency_bound(value, depth, kappa) * (1 - 1e-9)
     numbers = {f"violations {name}": count for name, count in below.items()} | {"patterns": patterns}
@@ -100,7 +105,10 @@ def _uniform_rel(value: float, recent: int, relevant: int) -> nn.RelRNN:
     expected="holds with correction",
 )
 def screened_layer_obeys_the_bound(quick: bool) -> Evidence:
-    value, recent, relevant, length = 0.4, 3, 2, 24
+    value = 0.4
+    recent = 3
+    relevant = 2
+    length = 24
     layer = _uniform_rel(value, recent, relevant)
     x = torch.randn(length, 1, 1).double()
     trace = layer.trace(x)[0]
@@ -110,7 +118,8 @@ def screened_layer_obeys_the_bound(quick: bool) -> Evidence:
     last = run_scan(layer, x, offset)[-1, 0]
     jacobian = torch.stack([torch.autograd.grad(v, offset, retain_graph=True)[0][:, 0] for v in last])
     sizes = torch.linalg.matrix_norm(jacobian.transpose(0, 1)).tolist()
-    below, depths = {"as printed": 0, "corrected": 0}, []
+    below = {"as printed": 0, "corrected": 0}
+    depths = []
     for t in range(1, length + 1):
         depth = theory.read_depth(sets, t, length - t)
         depths.append(depth)
@@ -256,7 +265,8 @@ def training_memory_grows(quick: bool) -> Evidence:
 )
 def state_of_the_screened_layer_is_constant(quick: bool) -> Evidence:
     lengths = (20, 200) if quick else (20, 200, 2000)
-    screened, full = nn.RelLSTM(3, 8, recent=5, relevant=5), nn.MemLSTM(3, 8)
+    screened = nn.RelLSTM(3, 8, recent=5, relevant=5)
+    full = nn.MemLSTM(3, 8)
     with torch.no_grad():
         sizes = [screened(torch.randn(n, 1, 3))[1].nbytes for n in lengths]
         growing = [full(torch.randn(n, 1, 3))[1].nbytes for n in lengths[:2]]

@@ -50,7 +50,8 @@ def full_attention_is_quadratic(results: Mapping[str, Any]) -> Evidence:
     assumptions="all stored states scored at every step; the printed score ignores the query, and linear is exact",
 )
 def sparse_attention_gains_a_constant(results: Mapping[str, Any]) -> Evidence:
-    full, sparse = "MemRNN (plain)", "SABLSTM (plain)"
+    full = "MemRNN (plain)"
+    sparse = "SABLSTM (plain)"
     gain = results["models"][full]["growth"]["quadratic"] / (results["models"][sparse]["growth"]["quadratic"] or 1e-9)
     holds = order(results, sparse) == "quadratic" and 2 < gain < 20 and order(results, "SABLSTM (kernel)") == "linear"
     return Evidence(holds, numbers={**_numbers(results, full, sparse, "SABLSTM (kernel)"), "gain": gain})

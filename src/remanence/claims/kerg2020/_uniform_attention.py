@@ -33,7 +33,8 @@ def _error(have: float, want: float) -> float:
 def omega_by_recursion(quick: bool) -> Evidence:
     worst = 0.0
     for t, k in ((1, 12), (3, 40)):
-        sums, exact = theory.power_sums(t, k, 8), theory.omega(t, 0, k, 8)
+        sums = theory.power_sums(t, k, 8)
+        exact = theory.omega(t, 0, k, 8)
         delta = theory.omega_constants(sums)
         for s in range(2, 9):
             value = sums[1] ** s / math.factorial(s) + sum(delta[s - m] * exact[m] for m in range(s))
@@ -51,7 +52,8 @@ def omega_by_recursion(quick: bool) -> Evidence:
     expected="holds with correction",
 )
 def constant_of_omega_four(quick: bool) -> Evidence:
-    sums, exact = theory.power_sums(2, 10, 4), theory.omega(2, 0, 10, 4)
+    sums = theory.power_sums(2, 10, 4)
+    exact = theory.omega(2, 0, 10, 4)
     errors = []
     for printed in (True, False):
         delta = theory.omega_constants(sums, printed=printed)
@@ -85,7 +87,8 @@ def deltas_converge(quick: bool) -> Evidence:
     expected="holds with correction",
 )
 def omega_as_a_polynomial(quick: bool) -> Evidence:
-    sums, exact = theory.power_sums(2, 12, 8), theory.omega(2, 0, 12, 8)
+    sums = theory.power_sums(2, 12, 8)
+    exact = theory.omega(2, 0, 12, 8)
     errors = {}
     for printed in (True, False):
         values = [theory.omega_polynomial(sums, s, printed=printed) for s in range(1, 9)]
@@ -112,7 +115,8 @@ def _asymptotic_sums(t: int, end: float, degree: int) -> list[float]:
     assumptions="t >= 2, else ln beta_{t-1} is not defined; psi over compositions from s = 5 on",
 )
 def omega_grows_with_the_logarithm(quick: bool) -> Evidence:
-    s, ratios = 3, []
+    s = 3
+    ratios = []
     for power in (4, 16, 64):
         sums = _asymptotic_sums(2, 10.0**power, s)
         logarithm = [sums[0], power * math.log(10), *sums[2:]]
@@ -198,7 +202,8 @@ def remainder_of_chi(quick: bool) -> Evidence:
     for k in ends:
         exact = theory.chi(2, k, 4)
         left[k] = [(2 + k) * float(exact[s] - theory.chi_bounds(2, k, s)[0]) for s in range(5)]
-    near, far = left[ends[0]], left[ends[1]]
+    near = left[ends[0]]
+    far = left[ends[1]]
     numbers = {f"T x remainder, s = {s}": far[s] for s in range(5)} | {"s = 3, at the lesser T": near[3]}
     theta = [0.9 * near[s] < far[s] < 1.1 * near[s] and far[s] > 1e-6 for s in range(5)]
     shape = abs(far[0]) < 1e-9 and far[1] < near[1] / 8 and abs(far[2] / near[2] - 1) < 0.05
@@ -233,7 +238,9 @@ def bounds_do_not_meet(quick: bool) -> Evidence:
     assumptions="v_a = 0 makes attention exactly uniform and X = Y = 0, without the remark's approximation",
 )
 def uniform_gradient_on_a_real_layer(quick: bool) -> Evidence:
-    eigenvalues, t, k = [0.6, -0.8, 0.3], 3, 12
+    eigenvalues = [0.6, -0.8, 0.3]
+    t = 3
+    k = 12
     layer = nn.MemRNN(1, 3, nonlinearity="identity", combine="sum", dtype=torch.float64)
     rotation = torch.linalg.qr(torch.randn(3, 3).double())[0]
     with torch.no_grad():
@@ -297,7 +304,8 @@ def exponent_of_uniform_attention(quick: bool) -> Evidence:
     expected="holds with correction",
 )
 def lower_bound_of_uniform_attention(quick: bool) -> Evidence:
-    end, angles = (20_000 if quick else 200_000), np.arange(12) * 2 * np.pi / 12 + 0.1
+    end = 20_000 if quick else 200_000
+    angles = np.arange(12) * 2 * np.pi / 12 + 0.1
     inside = [0.5 + 0.45 * np.exp(1j * angle) for angle in angles]
     outside = [v for v in (0.5 + 0.55 * np.exp(1j * angle) for angle in angles) if abs(v) < 0.98]
     half = measured_exponent(-0.5, end)

@@ -60,7 +60,8 @@ def _rnn_step(layer: nn.StableRNN) -> Step:
     assumptions="1-Lipschitz nonlinearity: tanh and relu here",
 )
 def stable_rnn_contracts(quick: bool) -> Evidence:
-    numbers, holds = {}, True
+    numbers = {}
+    holds = True
     for nonlinearity in ("tanh", "relu"):
         layer = nn.StableRNN(3, 6, nonlinearity=nonlinearity, contraction=0.9, dtype=torch.float64)
         with torch.no_grad():
@@ -83,7 +84,8 @@ def _lstm_step(layer: nn.LSTM) -> Step:
     n = layer.hidden_size
 
     def step(joint: Tensor, x: Tensor) -> Tensor:
-        c, h = joint[None, :, :n], joint[None, :, n:]
+        c = joint[None, :, :n]
+        h = joint[None, :, n:]
         _, state = layer(x[None], (h.contiguous(), c.contiguous()))
         return torch.cat([state.c[0], state.s[0]], dim=-1)
 
@@ -172,13 +174,15 @@ def seek_wide_rows(layer: nn.LSTM, climbs: int) -> None:
     expected="holds with correction",
 )
 def authors_projection_is_not_enough(quick: bool) -> Evidence:
-    n, d = 12, 12
+    n = 12
+    d = 12
     layer = nn.LSTM(d, n, dtype=torch.float64)
     seek_wide_rows(layer, 60 if quick else 200)
     forget = layer.get_parameter("weight_hh_l0").chunk(4)[1], layer.get_parameter("weight_ih_l0").chunk(4)[1]
     reach = torch.cat(forget, dim=1).detach().abs().sum(dim=1)
     gate = float(torch.sigmoid(reach).max())
-    pairs, cell = 64, 1 / (1 - AUTHORS_FORGET)
+    pairs = 64
+    cell = 1 / (1 - AUTHORS_FORGET)
     found = worst_ratio(
         _lstm_step(layer),
         _greatest,

@@ -46,7 +46,8 @@ class Instance:
 
 def gaussian_instance(norm: float, n: int = 6, length: int = 60, size: float = 0.5) -> Instance:
     """Gaussian W scaled to a spectral norm, Gaussian inputs."""
-    weight, readout = torch.randn(n, n).double(), torch.randn(n).double()
+    weight = torch.randn(n, n).double()
+    readout = torch.randn(n).double()
     weight *= norm / torch.linalg.matrix_norm(weight, 2)
     return Instance(weight, size * torch.randn(length, n).double() / n**0.5, readout / readout.norm())
 
@@ -62,7 +63,8 @@ def gaussian_instance(norm: float, n: int = 6, length: int = 60, size: float = 0
     assumptions="phi(0, 0) = 0 and h_0 = 0; the O() hides 1 / ln(1 / lambda)",
 )
 def truncated_states_are_close(quick: bool) -> Evidence:
-    worst, epsilon = 0.0, 1e-3
+    worst = 0.0
+    epsilon = 1e-3
     for norm in (0.5, 0.8, 0.9):
         for _ in range(5 if quick else 40):
             instance = gaussian_instance(norm, length=200)
@@ -93,14 +95,16 @@ def _gradient_gaps(instance: Instance, windows: range) -> list[float]:
     expected="holds with correction",
 )
 def truncated_gradients_are_close(quick: bool) -> Evidence:
-    worst, spread = 0.0, 1.0
+    worst = 0.0
+    spread = 1.0
     for norm in (0.5, 0.8, 0.9):
         for _ in range(2 if quick else 15):
             instance = gaussian_instance(norm)
             constants = instance.constants(norm)
             gaps = _gradient_gaps(instance, range(1, 31))
             ratios = [gap / theory.gradient_gap(constants, k) for k, gap in enumerate(gaps, start=1)]
-            worst, spread = max(worst, *ratios), max(spread, max(ratios) / min(r for r in ratios if r > 0))
+            worst = max(worst, *ratios)
+            spread = max(spread, max(ratios) / min(r for r in ratios if r > 0))
     numbers = {"gap / bound, greatest": worst, "ratio's spread over k": spread}
     return Evidence(spread < 2, worst <= _SLACK, numbers)
 
@@ -127,7 +131,8 @@ def _slope(instance: Instance) -> float:
     expected="holds with correction",
 )
 def gaussian_instances_fall_faster(quick: bool) -> Evidence:
-    gaussian, orthogonal = gaussian_instance(0.9, 16, 150), gaussian_instance(0.9, 16, 150)
+    gaussian = gaussian_instance(0.9, 16, 150)
+    orthogonal = gaussian_instance(0.9, 16, 150)
     rotation = torch.linalg.qr(torch.randn(16, 16).double())[0]
     slopes = {
         "Gaussian": _slope(Instance(gaussian.weight, gaussian.inputs, gaussian.readout, linear=True)),
@@ -189,7 +194,8 @@ def _descend(instance: Instance, k: int, steps: int, rate: float, norm: float) -
     assumptions="Euclidean projection onto a convex set",
 )
 def trained_weights_are_close(quick: bool) -> Evidence:
-    worst, steps = 0.0, 20
+    worst = 0.0
+    steps = 20
     for norm in (0.5, 0.8):
         for k in (3, 8):
             for _ in range(1 if quick else 5):
@@ -211,14 +217,18 @@ def trained_weights_are_close(quick: bool) -> Evidence:
     assumptions="as Proposition 2; f is L_f-Lipschitz (the readout, L_f = 1)",
 )
 def trained_outputs_are_close(quick: bool) -> Evidence:
-    worst, largest, epsilon, norm = 0.0, 0, 0.1, 0.3
+    worst = 0.0
+    largest = 0
+    epsilon = 0.1
+    norm = 0.3
     for _ in range(2 if quick else 8):
         instance = gaussian_instance(norm, length=200, size=0.2)
         constants = instance.constants(norm)
         k = theory.training_window(constants, 10, epsilon)
         whole, truncated = _descend(instance, k, 10, 1.0, norm)
         gap = instance.readout @ (instance.states(whole) - instance.states(truncated, k))
-        worst, largest = max(worst, abs(float(gap)) / epsilon), max(largest, k)
+        worst = max(worst, abs(float(gap)) / epsilon)
+        largest = max(largest, k)
     return Evidence(worst <= _SLACK, numbers={"gap / epsilon, greatest": worst, "k, greatest": largest})
 
 
@@ -228,11 +238,13 @@ def runaway_gap(k: int, steps: int, constant: bool) -> tuple[float, float]:
     ``h_t = h_{t-1} / 2 + w``, loss ``cos(h_T - c)`` with c such that the whole model starts at the top and never moves.
     The truncated one starts ``2^-k`` off the top and runs away: its distance doubles with every step of size 1 / beta.
     """
-    contraction, length = 0.5, 200
+    contraction = 0.5
+    length = 200
     constants = theory.Constants(contraction, state=2 / (1 - contraction), weight=1.0)  # for weights in [-2, 2]
     rate = 1 / theory.gradient_smoothness(constants)
     gains = [sum(contraction**i for i in range(span)) for span in (length, k)]
-    centre, weights = gains[0], [1.0, 1.0]
+    centre = gains[0]
+    weights = [1.0, 1.0]
     for t in range(1, steps + 1):
         step = rate if constant else rate / t
         weights = [w + step * gain * math.sin(w * gain - centre) for w, gain in zip(weights, gains, strict=True)]

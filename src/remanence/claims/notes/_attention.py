@@ -42,7 +42,8 @@ def softmax_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     tolerance="none: integers",
 )
 def softmax_attention_is_quadratic(quick: bool) -> Evidence:
-    d, heads = 8, 3
+    d = 8
+    heads = 3
 
     def run(n: int) -> Tensor:
         parts = [softmax_attention(_draw(n, d), _draw(n, d), _draw(n, d)) for _ in range(heads)]
@@ -67,7 +68,9 @@ def softmax_attention_is_quadratic(quick: bool) -> Evidence:
 def heads_in_turn_share_one_matrix(quick: bool) -> Evidence:
     from remanence.probes._meter import peak_bytes
 
-    n, d, heads = 256, 4, 4
+    n = 256
+    d = 4
+    heads = 4
     inputs = [_draw(3, n, d) for _ in range(heads)]
 
     def run() -> Tensor:
@@ -89,7 +92,8 @@ def heads_in_turn_share_one_matrix(quick: bool) -> Evidence:
 def separable_rows_are_distributions(quick: bool) -> Evidence:
     n = 40
     matrix = nn.separable_attention(3 * _draw(n, 5), 3 * _draw(n, 5), torch.eye(n, dtype=torch.float64))
-    least, off = float(matrix.min()), float((matrix.sum(dim=1) - 1).abs().max())
+    least = float(matrix.min())
+    off = float((matrix.sum(dim=1) - 1).abs().max())
     return Evidence(least >= 0 and off <= ROUNDING, numbers={"least entry": least, "greatest |sum - 1|": off})
 
 
@@ -102,8 +106,11 @@ def separable_rows_are_distributions(quick: bool) -> Evidence:
     assumptions="the non-causal form: the causal one normalises every row anew and may have full rank",
 )
 def separable_attention_has_low_rank(quick: bool) -> Evidence:
-    n, d = 24, 4
-    query, key, eye = _draw(n, d), _draw(n, d), torch.eye(n, dtype=torch.float64)
+    n = 24
+    d = 4
+    query = _draw(n, d)
+    key = _draw(n, d)
+    eye = torch.eye(n, dtype=torch.float64)
     ranks = {
         "rank, separable": nn.separable_attention(query, key, eye),
         "rank, softmax": softmax_attention(2 * query, 2 * key, eye),
@@ -131,12 +138,15 @@ def separable_attention_is_linear(quick: bool) -> Evidence:
     d = 8
 
     def counted(n: int) -> tuple[int, int]:
-        query, key, value = _draw(n, d), _draw(n, d), _draw(n, d)
+        query = _draw(n, d)
+        key = _draw(n, d)
+        value = _draw(n, d)
         layer = _multiplications(lambda: nn.separable_attention(query, key, value))
         direct = _multiplications(lambda: (query.softmax(dim=1) @ key.softmax(dim=0).mT) @ value)
         return layer, direct
 
-    (layer, direct), (layer_twice, direct_twice) = counted(256), counted(512)
+    layer, direct = counted(256)
+    layer_twice, direct_twice = counted(512)
     linear = layer_twice == 2 * layer and layer == theory.attention_cost("separable", 256, d).time
     numbers = {"growth of the layer": layer_twice / layer, "growth of the other order": direct_twice / direct}
     return Evidence(direct_twice == 2 * direct, linear, numbers)
@@ -150,7 +160,9 @@ def separable_attention_is_linear(quick: bool) -> Evidence:
     tolerance=f"{ROUNDING:g}: rounding",
 )
 def attention_is_normalised_exponentials(quick: bool) -> Evidence:
-    query, key, value = _draw(20, 4), _draw(20, 4), _draw(20, 4)
+    query = _draw(20, 4)
+    key = _draw(20, 4)
+    value = _draw(20, 4)
     exponentials = (query @ key.mT).exp()
     written = exponentials @ value / exponentials.sum(dim=1, keepdim=True)
     exact = torch.nn.functional.scaled_dot_product_attention(query[None], key[None], value[None], scale=1.0)[0]
@@ -168,15 +180,20 @@ def attention_is_normalised_exponentials(quick: bool) -> Evidence:
     expected="holds with correction",
 )
 def random_features_are_linear(quick: bool) -> Evidence:
-    d, m = 4, 32
+    d = 4
+    m = 32
 
     def counted(n: int) -> tuple[int, int]:
-        query, key, value, projection = _draw(n, d), _draw(n, d), _draw(n, d), _draw(m, d)
+        query = _draw(n, d)
+        key = _draw(n, d)
+        value = _draw(n, d)
+        projection = _draw(m, d)
         layer = _multiplications(lambda: nn.random_feature_attention(query, key, value, projection))
         formed = (query @ key.mT).exp()
         return layer, _multiplications(lambda: formed @ value)
 
-    (layer, formed), (layer_twice, formed_twice) = counted(256), counted(512)
+    layer, formed = counted(256)
+    layer_twice, formed_twice = counted(512)
     cost = theory.attention_cost("random-features", 256, d, features=m).time
     printed = formed <= 256 * d * d and formed_twice <= 512 * d * d
     numbers = {"A V": formed, "n d^2": 256 * d * d, "layer": layer, "4 n m d": cost}
@@ -198,7 +215,8 @@ def _estimates(query: Tensor, key: Tensor, m: int, draws: int) -> Tensor:
     tolerance=_BY_CHANCE,
 )
 def random_features_are_unbiased(quick: bool) -> Evidence:
-    query, key = 0.3 * _draw(3), 0.3 * _draw(3)
+    query = 0.3 * _draw(3)
+    key = 0.3 * _draw(3)
     estimates = _estimates(query, key, 4, 20_000 if quick else 200_000)
     error = float(estimates.std()) / math.sqrt(len(estimates))
     sigmas = abs(float(estimates.mean()) - math.exp(float(query @ key))) / error
@@ -215,7 +233,9 @@ def random_features_are_unbiased(quick: bool) -> Evidence:
     expected="holds with correction",
 )
 def normalised_output_is_biased(quick: bool) -> Evidence:
-    query, key, value = _draw(1, 3), _draw(6, 3), _draw(6, 2)
+    query = _draw(1, 3)
+    key = _draw(6, 3)
+    value = _draw(6, 2)
     exact = softmax_attention(query, key, value)
 
     def bias(m: int, draws: int) -> tuple[float, float]:
@@ -224,7 +244,8 @@ def normalised_output_is_biased(quick: bool) -> Evidence:
         return float(off.norm()), float((off / (outputs.std(dim=0) / math.sqrt(draws))).abs().max())
 
     draws = 10_000 if quick else 60_000
-    (small, sigmas), (large, _) = bias(8, draws), bias(64, draws // 4)
+    small, sigmas = bias(8, draws)
+    large, _ = bias(64, draws // 4)
     numbers = {"bias at m = 8": small, "standard errors": sigmas, "bias at m = 64": large}
     return Evidence(sigmas <= _SIGMAS, sigmas > 4 * _SIGMAS and large < small, numbers)
 
@@ -238,7 +259,8 @@ def normalised_output_is_biased(quick: bool) -> Evidence:
     assumptions="independent features; orthogonal ones have less",
 )
 def variance_falls_with_features(quick: bool) -> Evidence:
-    query, key = torch.tensor([0.3, -0.2, 0.1]).double(), torch.tensor([0.2, 0.4, -0.3]).double()
+    query = torch.tensor([0.3, -0.2, 0.1]).double()
+    key = torch.tensor([0.2, 0.4, -0.3]).double()
     ratios = {}
     for m in (4, 16):
         estimates = _estimates(query, key, m, 20_000 if quick else 100_000)

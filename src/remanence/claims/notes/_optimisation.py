@@ -28,12 +28,15 @@ def _gap(have: Tensor, want: Tensor) -> float:
     assumptions="g_0 = sigma(h_0)",
 )
 def recurrences_are_equivalent(quick: bool) -> Evidence:
-    n, steps = 6, 50
-    layer, x = nn.RNN(3, n, dtype=torch.float64), torch.randn(steps, 1, 3).double()
+    n = 6
+    steps = 50
+    layer = nn.RNN(3, n, dtype=torch.float64)
+    x = torch.randn(steps, 1, 3).double()
     projected = x[:, 0] @ layer.get_parameter("weight_ih_l0").T + sum(
         layer.get_parameter(f"bias_{part}_l0") for part in ("ih", "hh")
     )
-    h, inside = torch.randn(n).double(), []
+    h = torch.randn(n).double()
+    inside = []
     start = h
     for u in projected:
         h = recurrence(layer.get_parameter("weight_hh_l0"), h, u, torch.tanh)
@@ -69,7 +72,9 @@ def _state_jacobian(w: Tensor, inputs: Tensor, activation: Callable[[Tensor], Te
     tolerance="none: it is an inequality, with one part in 10^9 for rounding",
 )
 def small_weights_make_gradients_vanish(quick: bool) -> Evidence:
-    worst, steps, delta = 0.0, 12, 0.9
+    worst = 0.0
+    steps = 12
+    delta = 0.9
     for _ in range(10 if quick else 100):
         w = torch.randn(5, 5).double()
         w *= delta / torch.linalg.matrix_norm(w, 2)
@@ -104,12 +109,14 @@ def great_weights_are_necessary_not_sufficient(quick: bool) -> Evidence:
 
 def running_average(gradients: Tensor, beta: float, rates: Tensor, start: float = 0.0) -> Tensor:
     """Updates of the library's optimiser: ``-rate v_t`` with ``v_t = beta v_{t-1} + (1 - beta) g_t``; ``(T,)``."""
-    weight, updates = torch.zeros(1, dtype=gradients.dtype, requires_grad=True), []
+    weight = torch.zeros(1, dtype=gradients.dtype, requires_grad=True)
+    updates = []
     optimiser = train.AveragingSGD([weight], lr=1.0, momentum=beta)
     optimiser.state[weight] = {"step": torch.zeros(()), "average": torch.full_like(weight, start)}
     for gradient, rate in zip(gradients, rates, strict=True):
         before = weight.detach().clone()
-        optimiser.param_groups[0]["lr"], weight.grad = float(rate), gradient[None]
+        optimiser.param_groups[0]["lr"] = float(rate)
+        weight.grad = gradient[None]
         optimiser.step()
         updates.append((weight.detach() - before)[0])
     return torch.stack(updates)
@@ -117,7 +124,8 @@ def running_average(gradients: Tensor, beta: float, rates: Tensor, start: float 
 
 def momentum(gradients: Tensor, alpha: float, rates: Tensor, start: float = 0.0) -> Tensor:
     """Updates ``-v_t`` with ``v_t = alpha v_{t-1} + rate g_t``: ``(T,)``."""
-    v, updates = torch.tensor(start, dtype=gradients.dtype), []
+    v = torch.tensor(start, dtype=gradients.dtype)
+    updates = []
     for gradient, rate in zip(gradients, rates, strict=True):
         v = alpha * v + rate * gradient
         updates.append(-v)
@@ -133,7 +141,8 @@ def momentum(gradients: Tensor, alpha: float, rates: Tensor, start: float = 0.0)
     assumptions="v_0 = 0 and a constant step: the two other numbers show that both are needed",
 )
 def momentum_is_a_running_average(quick: bool) -> Evidence:
-    beta, gradients = 0.9, torch.randn(100).double()
+    beta = 0.9
+    gradients = torch.randn(100).double()
     constant = torch.full((100,), 0.3, dtype=torch.float64)
     falling = torch.where(torch.arange(100) < 50, constant, constant / 10)
     gaps = {}
@@ -152,7 +161,9 @@ def momentum_is_a_running_average(quick: bool) -> Evidence:
     tolerance=_BY_ROUNDING,
 )
 def running_average_unrolled(quick: bool) -> Evidence:
-    beta, delta, gradients = 0.9, 0.3, torch.randn(100).double()
+    beta = 0.9
+    delta = 0.3
+    gradients = torch.randn(100).double()
     updates = running_average(gradients, beta, torch.full((100,), delta, dtype=torch.float64))
     age = torch.arange(100)[:, None] - torch.arange(100)
     unrolled = -delta * (1 - beta) * torch.where(age >= 0, beta ** age.clamp(min=0).double(), 0.0) @ gradients
@@ -169,11 +180,14 @@ def running_average_unrolled(quick: bool) -> Evidence:
     expected="holds with correction",
 )
 def running_average_is_biased(quick: bool) -> Evidence:
-    beta, delta, mean = 0.9, 0.1, 2.0
+    beta = 0.9
+    delta = 0.1
+    mean = 2.0
     steps = torch.arange(1, 31).double()
     expected_v = -running_average(torch.full((30,), mean).double(), beta, torch.ones(30).double())
     formula = mean * (1 - beta**steps)
-    printed, corrected = _gap(expected_v, formula + delta), _gap(expected_v, formula)
+    printed = _gap(expected_v, formula + delta)
+    corrected = _gap(expected_v, formula)
     unbiased = _gap(expected_v / (1 - beta**steps), torch.full((30,), mean).double())
     numbers = {"gap as printed": printed, "gap corrected": corrected, "bias left after rescaling": unbiased}
     return Evidence(printed <= ROUNDING, corrected <= ROUNDING and unbiased <= ROUNDING, numbers)
@@ -181,7 +195,8 @@ def running_average_is_biased(quick: bool) -> Evidence:
 
 def _train(make: Callable[[list[Tensor]], torch.optim.Optimizer], penalty: float, decay: float = 0.0) -> Tensor:
     """Weights after 50 steps on a fixed quadratic, with an L2 penalty in the loss or a decay after the step."""
-    target, scale = torch.linspace(-1, 1, 8).double(), torch.logspace(-1, 0.5, 8).double()
+    target = torch.linspace(-1, 1, 8).double()
+    scale = torch.logspace(-1, 0.5, 8).double()
     weights = torch.ones(8).double().requires_grad_()
     optimiser = make([weights])
     for _ in range(50):
@@ -203,7 +218,8 @@ def _train(make: Callable[[list[Tensor]], torch.optim.Optimizer], penalty: float
     assumptions="no momentum: with it, and for Adam, the two differ",
 )
 def penalty_is_decay_for_sgd(quick: bool) -> Evidence:
-    rate, gamma = 0.02, 0.5
+    rate = 0.02
+    gamma = 0.5
     makers: dict[str, Callable[[list[Tensor]], torch.optim.Optimizer]] = {
         "SGD": lambda w: torch.optim.SGD(w, lr=rate),
         "momentum": lambda w: torch.optim.SGD(w, lr=rate, momentum=0.9),
@@ -234,14 +250,16 @@ def regularised_loss(losses: Tensor, theta: Tensor, gamma: float) -> Tensor:
     expected="holds with correction",
 )
 def penalty_is_not_divided_by_the_batch(quick: bool) -> Evidence:
-    m, gamma = 16, 0.3
+    m = 16
+    gamma = 0.3
     theta = torch.randn(5).double().requires_grad_()
     x = torch.randn(m, 5).double()
     plain, regularised = (
         torch.autograd.grad(regularised_loss((x @ theta).square(), theta, g), theta)[0] for g in (0.0, gamma)
     )
     part = regularised - plain
-    printed, corrected = _gap(part, 2 * gamma * theta / m), _gap(part, 2 * gamma * theta)
+    printed = _gap(part, 2 * gamma * theta / m)
+    corrected = _gap(part, 2 * gamma * theta)
     return Evidence(printed <= ROUNDING, corrected <= ROUNDING, {"gap as printed": printed, "gap corrected": corrected})
 
 
@@ -295,12 +313,15 @@ def adam_with_decay_shrinks_alike(quick: bool) -> Evidence:
     expected="holds with correction",
 )
 def adam_adds_delta_outside_the_root(quick: bool) -> Evidence:
-    rate, delta, gradient = 1.0, 1e-8, 1e-8
+    rate = 1.0
+    delta = 1e-8
+    gradient = 1e-8
     weight = torch.zeros(1).double().requires_grad_()
     weight.grad = torch.full((1,), gradient, dtype=torch.float64)
     torch.optim.Adam([weight], lr=rate, eps=delta).step()
     step = -float(weight.detach())
-    printed, corrected = gradient / (gradient**2 + delta) ** 0.5, gradient / (gradient + delta)
+    printed = gradient / (gradient**2 + delta) ** 0.5
+    corrected = gradient / (gradient + delta)
     numbers = {"step of torch": step, "as printed": printed, "corrected": corrected}
     return Evidence(abs(step - printed) <= ROUNDING, abs(step - corrected) <= ROUNDING, numbers)
 
@@ -315,7 +336,8 @@ def adam_adds_delta_outside_the_root(quick: bool) -> Evidence:
     expected="fails as printed",
 )
 def l2_does_not_make_weights_sparse(quick: bool) -> Evidence:
-    target, gamma = torch.randn(1000).double(), 0.5
+    target = torch.randn(1000).double()
+    gamma = 0.5
     weights = torch.zeros(1000).double().requires_grad_()
     optimiser = torch.optim.SGD([weights], lr=0.05, weight_decay=2 * gamma)
     for _ in range(1000):

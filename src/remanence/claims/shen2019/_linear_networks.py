@@ -16,7 +16,8 @@ _STEPS = 20
 
 def random_model(radius: float = 0.8, m: int = 4, d: int = 2) -> tuple[theory.LinearGaussianRNN, np.ndarray]:
     """A closed loop of a given spectral radius, and a generic covariance to start from."""
-    loop, root = torch.randn(m + d, m + d).double().numpy(), torch.randn(m + d, m + d).double().numpy()
+    loop = torch.randn(m + d, m + d).double().numpy()
+    root = torch.randn(m + d, m + d).double().numpy()
     loop[m:, m:] = 0
     loop *= radius / np.abs(np.linalg.eigvals(loop)).max()
     return theory.LinearGaussianRNN(loop[:m, m:], loop[:m, :m], loop[m:, :m]), root @ root.T
@@ -53,7 +54,8 @@ def information_falls_exponentially(quick: bool) -> Evidence:
     assumptions="generic starts",
 )
 def weights_alone_set_the_exponent(quick: bool) -> Evidence:
-    gaps, slopes = [], []
+    gaps = []
+    slopes = []
     for _ in range(3 if quick else 20):
         model, start = random_model()
         other = random_model()[1]

@@ -62,7 +62,9 @@ def signs_of_gaussian_numbers(quick: bool) -> Evidence:
     expected="holds with correction",
 )
 def constant_of_the_covariance(quick: bool) -> Evidence:
-    amplitude, exponent, distance = 0.1, 0.4, 1e6
+    amplitude = 0.1
+    exponent = 0.4
+    distance = 1e6
     constants = {"printed": math.sqrt(amplitude / (2 * math.pi)), "corrected": math.pi * math.sqrt(amplitude / 2)}
     ratios = {}
     for name, constant in constants.items():
@@ -165,7 +167,8 @@ def boltzmann(spins: int, couplings: dict[int, float]) -> np.ndarray:
     tolerance=_EXACTLY,
 )
 def neighbours_make_a_markov_chain(quick: bool) -> Evidence:
-    spins, worst = 8, 0.0
+    spins = 8
+    worst = 0.0
     for coupling in (-1.0, 0.4):
         chances = boltzmann(spins, {1: coupling})
         printed = np.exp(-coupling * np.outer([-1, 1], [-1, 1])) / (2 * np.cosh(coupling))
@@ -208,7 +211,9 @@ def _fitted_exponent(exponent: float, sequences: int) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         law = probes.mutual_information(bits, probes.logarithmic_lags(250, 25)).fit(threshold=1e-3)
-    return math.nan if law is None or law.exponent is None else law.exponent
+    if law is None or law.exponent is None:
+        return math.nan
+    return law.exponent
 
 
 @claim(
@@ -241,6 +246,7 @@ def _parameters(core: torch.nn.RNNBase) -> tuple[int, int]:
     assumptions="one bias for each gate, as in Keras; torch's layers have two and count 1222 and 142",
 )
 def parameter_counts(quick: bool) -> Evidence:
-    rnn, lstm = _parameters(torch.nn.RNN(2, 32)), _parameters(torch.nn.LSTM(2, 4))
+    rnn = _parameters(torch.nn.RNN(2, 32))
+    lstm = _parameters(torch.nn.LSTM(2, 4))
     numbers = {"RNN": rnn[1], "LSTM": lstm[1], "RNN in torch": rnn[0], "LSTM in torch": lstm[0]}
     return Evidence((rnn[1], lstm[1]) == (1190, 126), numbers=numbers)

@@ -10,7 +10,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from remanence import experiments
+from remanence import experiments, probes
 from remanence.claims._framework import claim, stored_claim
 from remanence.claims._types import Evidence, Number
 from remanence.experiments._curves import refitted
@@ -62,7 +62,13 @@ def _of(results: Mapping[str, Any], label: str) -> list[dict[str, Any]]:
 
 def _xi(curve: Mapping[str, Any]) -> float:
     fit = curve["fits"]["exponential"]
-    return float("nan") if fit is None or fit["xi"] is None else fit["xi"]
+    if fit is None or fit["xi"] is None:
+        return float("nan")
+    return fit["xi"]
+
+
+def _said(law: probes.InformationLaw | None) -> str:
+    return "nothing to fit" if law is None else law.verdict
 
 
 def _mean_xi(results: Mapping[str, Any], label: str) -> float:
@@ -112,7 +118,7 @@ def lstms_reach_further(results: Mapping[str, Any]) -> Evidence:
 def lstms_forget_exponentially(results: Mapping[str, Any]) -> Evidence:
     curve = results["models"]["LSTM 32"]
     law = refitted(curve, 1, 1024)
-    numbers: dict[str, Number] = {"xi": _xi(curve), "best law": law.verdict if law else "nothing to fit"}
+    numbers: dict[str, Number] = {"xi": _xi(curve), "best law": _said(law)}
     return Evidence(law is not None and law.law == "exponential", numbers=numbers)
 
 
@@ -169,10 +175,11 @@ def beyond_the_context_all_is_lost(results: Mapping[str, Any]) -> Evidence:
     numbers: dict[str, Number] = {}
     holds = True
     for number, curve in enumerate(_of(results, "Transformer 16 context 32")):
-        within, beyond = refitted(curve, 1, 32), refitted(curve, 33, 200)
+        within = refitted(curve, 1, 32)
+        beyond = refitted(curve, 33, 200)
         holds &= within is not None and within.law == "power" and beyond is not None and beyond.law == "exponential"
-        numbers[f"run {number}, within"] = within.verdict if within else "nothing to fit"
-        numbers[f"run {number}, beyond"] = beyond.verdict if beyond else "nothing to fit"
+        numbers[f"run {number}, within"] = _said(within)
+        numbers[f"run {number}, beyond"] = _said(beyond)
     return Evidence(holds, numbers=numbers)
 
 
@@ -199,7 +206,8 @@ def words_hold_more_than_characters(results: Mapping[str, Any]) -> Evidence:
     for name, record, label in (("words", results, "LSTM 128x2"), ("characters", characters, "LSTM 256")):
         found[f"{name}, lags 1 to 5"] = _share(record, label, 1, 5)
         found[f"{name}, lags 15 to 30"] = _share(record, label, 15, 30)
-    short, middle = found["words, lags 1 to 5"], found["words, lags 15 to 30"]
+    short = found["words, lags 1 to 5"]
+    middle = found["words, lags 15 to 30"]
     return Evidence(short > 0.9 and middle > 2 * found["characters, lags 15 to 30"], numbers=dict[str, Number](found))
 
 
