@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import runpy
 import subprocess
 import sys
@@ -29,6 +29,7 @@ def test_no_example_is_left_out():
         "look_at_memory",
         "memory_policy",
         "own_cell",
+        "torchrl_memory",
     }
 
 
@@ -89,3 +90,11 @@ def test_own_cell_runs_on_the_reference_and_says_why(own_cell):
     layer = own_cell.MGU(3, 8, backend="fused")
     with pytest.raises(ValueError, match="the cell mgu is not in the fused kernel"):
         layer(torch.randn(4, 2, 3))
+
+
+@pytest.mark.filterwarnings("ignore")  # TorchRL's own
+def test_torchrl_memory_learns_in_torchrl(require_or_skip, capsys):
+    if importlib.util.find_spec("torchrl") is None:
+        require_or_skip("torchrl", "TorchRL is not installed")
+    main_of("torchrl_memory")(length=2, frames=64, steps=32)
+    assert capsys.readouterr().out.count("mean return") == 2

@@ -3,6 +3,7 @@
 from remanence.rl._actions import Actions, Choice, Choices, Gaussian, actions_of
 from remanence.rl._config import PolicyConfig, PPOConfig
 from remanence.rl._copies import EpisodeCopies, Happened, VectorCopies
+from remanence.rl._environment import register_tmaze
 from remanence.rl._film import film_policy
 from remanence.rl._observations import Field, fields_of
 from remanence.rl._play import Score, evaluate_policy
@@ -41,4 +42,5 @@ __all__ = [
     "EpisodeCopies",
     "VectorCopies",
     "Happened",
+    "register_tmaze",
 ]

@@ -39,8 +39,6 @@ def make_environment(name: str, options: Mapping[str, Any] | None = None) -> Any
         if name.startswith("popgym-"):
             import popgym  # type: ignore[import-not-found] # noqa: F401
         if name.startswith("remanence/"):
-            from remanence.rl._tmaze import register_tmaze
-
             register_tmaze()
     except ImportError as error:
         raise ImportError(f"`environment` {name!r} needs {error.name}: pip install {_package(error.name)}") from error
@@ -55,6 +53,20 @@ def make_environment(name: str, options: Mapping[str, Any] | None = None) -> Any
     if name.startswith(MINIGRID):
         see_quickly(environment)
     return environment
+
+
+def register_tmaze() -> None:
+    """Makes ``remanence/TMaze-v0`` known to gymnasium, for loops of your own: a corridor of any ``length``.
+
+    Example:
+        >>> import gymnasium
+        >>> register_tmaze()
+        >>> gymnasium.make("remanence/TMaze-v0", length=50).reset(seed=0)[0].shape
+        (3,)
+    """
+    from remanence.rl._tmaze import register  # gymnasium is an extra
+
+    register()
 
 
 def _package(missing: str | None) -> str:

@@ -61,7 +61,7 @@ class TMaze(gymnasium.Env):
         return seen
 
 
-def register_tmaze() -> None:
+def register() -> None:
     """Makes it known to gymnasium; an episode may take twice the steps that it needs, and four more."""
     if ID not in gymnasium.registry:
         gymnasium.register(ID, entry_point=make_tmaze, disable_env_checker=True)
