@@ -32,3 +32,9 @@ def require_or_skip() -> Callable[[str, str], None]:
         pytest.skip(reason)
 
     return give_up
+
+
+@pytest.fixture(autouse=True)
+def code_that_was_named(tmp_path_factory, monkeypatch):
+    """What code a command has named is remembered for one test, and never in the user's own home."""
+    monkeypatch.setenv("REMANENCE_TRUST", str(tmp_path_factory.mktemp("trusted")))

@@ -142,3 +142,84 @@ def test_tasks_are_listed_with_what_needs_no_memory(here):
     rows = json.loads(run("tasks", "--json").stdout)
     copy = next(row for row in rows if row["name"] == "copy")
     assert copy["memory_free_accuracy"] == 1 / 8
+
+
+def test_code_that_a_folder_names_needs_trust_on_every_command(here, monkeypatch):
+    monkeypatch.setattr(_registry, "_TASKS", dict(_registry._TASKS))
+    assert run("train", "copy", "--model", "LSTM", "--updates", "2", "--run", "mine", *SMALL).exit_code == 0
+    Path("evil.py").write_text("raise SystemExit('it ran')")
+    settings = Path("mine/config.toml")
+    settings.write_text(settings.read_text().replace("imports = []", f'imports = ["{here / "evil.py"}"]'))
+    for command in (["evaluate", "mine"], ["generate", "mine"], ["resume", "mine", "--set", "budget.updates=3"]):
+        done = run(*command)
+        assert done.exit_code == 7, done.output
+        assert "--trust" in done.output
+    assert "copy" in run("runs", ".").output
+    assert "it ran" in run("evaluate", "mine", "--trust").output
+
+
+def test_a_settings_file_is_data_too(here):
+    Path("evil.py").write_text("raise SystemExit('it ran')")
+    Path("theirs.toml").write_text('imports = ["evil.py"]\n')
+    done = run("train", "copy", "--model", "LSTM", "--config", "theirs.toml", *SMALL)
+    assert done.exit_code == 7
+    assert "it ran" in run("train", "copy", "--config", "theirs.toml", "--trust", *SMALL).output
+
+
+def test_damaged_runs_are_listed_as_damaged_and_the_others_too(here):
+    assert run("train", "copy", "--model", "LSTM", "--updates", "2", "--run", "runs/a[/b]", *SMALL).exit_code == 0
+    for name, text in {"bad": "not toml = = =", "foreign": 'name = "another tool"', "[bold]": "\x00"}.items():
+        Path("runs", name).mkdir(parents=True)
+        Path("runs", name, "config.toml").write_text(text)
+    rows = {row["run"]: row for row in json.loads(run("runs", "--json").stdout)}
+    assert rows["runs/a[/b]"]["status"] == "done"
+    assert [rows[f"runs/{name}"]["status"] for name in ("bad", "foreign", "[bold]")] == ["damaged"] * 3
+    table = run("runs").output
+    assert "[bold]" in table
+    assert "[/b]" in table
+    assert "damaged" in table
+
+
+def test_damage_is_one_line_with_the_exit_code_of_bad_input(here):
+    assert run("train", "copy", "--model", "LSTM", "--updates", "2", "--run", "mine", *SMALL).exit_code == 0
+    whole = {path: path.read_bytes() for path in Path("mine").rglob("*") if path.is_file() and path.name != "lock"}
+    for path in whole:
+        for damage in (b"", b"[]", b"[" * 20_000, b"\xff\xfe\x00", b'{"a": 1}'):
+            path.write_bytes(damage)
+            for command in (["evaluate", "mine", "--batches", "1", "--batch-size", "2"], ["runs", "."]):
+                done = run(*command, "--json")
+                assert done.exception is None or isinstance(done.exception, SystemExit), (path, damage, command)
+                if done.exit_code == 0:
+                    json.loads(done.stdout)
+                else:
+                    assert done.exit_code in (2, 6), (path, damage, done.output)
+                    assert len(done.stderr.strip().splitlines()) <= 3
+        path.write_bytes(whole[path])
+
+
+def test_evaluation_says_which_weights_were_used(here):
+    assert run("train", "copy", "--model", "LSTM", "--updates", "2", "--run", "mine", *SMALL).exit_code == 0
+    few = ["--batches", "1", "--batch-size", "2"]
+    (row,) = json.loads(run("evaluate", "mine", *few, "--json").stdout)
+    assert (row["kind"], row["version"], row["weights"], row["update"]) == ("evaluation", 1, "best", 2)
+    assert "weights" in run("evaluate", "mine", *few).output
+    Path("mine/checkpoint/best.safetensors").unlink()
+    assert run("evaluate", "mine", *few).exit_code == 6
+    assert json.loads(run("evaluate", "mine", *few, "--weights", "last", "--json").stdout)[0]["weights"] == "last"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train", "copy", "--config", "nowhere.toml"], "nowhere.toml"),
+        (["train", "copy", "--set", "imports=mine.py"], 'Write imports=["mine.py"]'),
+        (["train", "copy", "--set", 'imports=["mine"]'], "`imports` must name modules"),
+        (["train", "copy", "--set", "loop.device=cuda:7"], "cuda"),
+        (["train", "copy", "--set", "loop.device=nonsense"], "nonsense"),
+    ],
+)
+def test_what_used_to_be_a_traceback_is_one_line(here, arguments, words):
+    done = run(*arguments)
+    assert done.exit_code == 2, done.output
+    assert words in done.output
+    assert isinstance(done.exception, SystemExit)

@@ -16,9 +16,10 @@ from rich.live import Live
 from rich.table import Table
 
 from remanence.cli._errors import exit_codes
-from remanence.cli._evaluate import numbers, show_rows, shown
+from remanence.cli._tables import numbers, show_rows, shown
 from remanence.cli._train import budget_of, configuration
-from remanence.train import Cell, EvaluationConfig, best_run, carry_out, evaluate, plan_grid
+from remanence.runs import tag, write_result
+from remanence.train import Cell, Comparison, EvaluationConfig, best_run, carry_out, evaluate, plan_grid
 
 Tick = Callable[[list[dict[str, Any]]], None]
 COLUMNS = ("model", "length", "seed", "status", "update", "loss", "accuracy", "best_accuracy", "updates_per_second")
@@ -48,8 +49,9 @@ def compare_models(
         transfer_lengths = numbers("transfer", transfer)
     with contextlib.nullcontext() if as_json else live(Console(), make_table, _line) as tick:
         rows = carry_out_or_leave(cells, place, jobs, tick)
-    report = {"runs": rows, "seeds": over_seeds(rows), "transfer": _transferred(cells, transfer_lengths)}
-    keep_comparison(place, report)
+    with exit_codes():
+        report = {"runs": rows, "seeds": over_seeds(rows), "transfer": _transferred(cells, transfer_lengths)}
+        keep_comparison(place, report)
     _show(report, as_json)
     leave_if_failed(rows, place)
 
@@ -210,15 +212,13 @@ def keep_comparison(place: Path, report: dict[str, list[dict[str, Any]]]) -> Pat
         ...     keep_comparison(Path(folder), {"runs": [], "transfer": []}).name
         'comparison.json'
     """
-    path = place / "comparison.json"
-    table = {"command": ["remanence", *sys.argv[1:]], **report}
-    path.write_text(json.dumps(table, indent=1), encoding="utf-8")
-    return path
+    comparison = Comparison(**report, command=["remanence", *sys.argv[1:]])
+    return write_result(place / "comparison.json", comparison)
 
 
 def _show(report: dict[str, list[dict[str, Any]]], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(report, indent=2))
+        typer.echo(json.dumps({**tag("comparison"), **report}, indent=2))
         return
     Console().print(make_table(report["runs"]))
     if any(row["seeds"] > 1 for row in report["seeds"]):

@@ -14,10 +14,19 @@ from rich.console import Console
 from rich.progress import Progress
 
 from remanence.cli._errors import exit_codes
-from remanence.cli._evaluate import show_rows
 from remanence.cli._progress import watch
-from remanence.rl import PolicyConfig, PolicyOutcome, evaluate_policy, film_policy, load_policy, train_policy
-from remanence.runs import settings_table, with_table
+from remanence.cli._tables import show_rows
+from remanence.rl import (
+    PolicyConfig,
+    PolicyOutcome,
+    PolicyRun,
+    evaluate_policy,
+    film_policy,
+    load_policy,
+    resume_policy,
+    train_policy,
+)
+from remanence.runs import settings_table, tag, trusting, with_table
 
 
 def start_policy(
@@ -30,13 +39,26 @@ def start_policy(
         place = folder or Path("runs") / f"{where}-{config.model.name}-s{config.seed}-{config.digest}"
         with watch(place, quiet or as_json) as observer:
             outcome = train_policy(config, place, observer)
+    finish_policy(outcome, as_json)
+
+
+def continue_policy(folder: Path, settings: list[str], *, quiet: bool, as_json: bool) -> None:
+    """Does what ``remanence resume`` says, for the run of a policy."""
+    config = with_table(PolicyRun.open(folder).config, settings_table(settings))
+    with watch(folder, quiet or as_json) as observer:
+        outcome = resume_policy(folder, observer, config)
+    finish_policy(outcome, as_json)
+
+
+def finish_policy(outcome: PolicyOutcome, as_json: bool) -> None:
+    """Prints how a policy's run ended, and leaves with the exit code that says so."""
     typer.echo(json.dumps(_facts(outcome), indent=2) if as_json else _words(outcome))
     if outcome.status == "interrupted":
         raise typer.Exit(128 + (outcome.signal or signal.SIGINT))
 
 
 def _facts(outcome: PolicyOutcome) -> dict[str, object]:
-    facts = {"run": str(outcome.folder), "status": outcome.status, "update": outcome.update}
+    facts = {**tag("outcome"), "run": str(outcome.folder), "status": outcome.status, "update": outcome.update}
     return {**facts, "frames": outcome.frames, "mean_return": outcome.mean_return}
 
 
@@ -57,9 +79,10 @@ def play_episodes(
     likeliest: bool,
     video: Path | None,
     as_json: bool,
+    trust: bool = False,
 ) -> None:
     """Does what ``remanence rl play`` says."""
-    with exit_codes(), Progress(console=Console(stderr=True), transient=True) as progress:
+    with exit_codes(), trusting(trust), Progress(console=Console(stderr=True), transient=True) as progress:
         given = settings_table(options) if options else None
         policy, config = load_policy(run, environment, given)
         torch.set_num_threads(config.threads)
@@ -71,6 +94,6 @@ def play_episodes(
         if video is not None:
             film_policy(policy, where, video, options=there, seed=seed, likeliest=likeliest)
     row = {"environment": where, "episodes": episodes, "mean_return": score.mean, "standard_error": score.error}
-    show_rows([{**row, "mean_length": fmean(score.lengths)}], as_json)
+    show_rows([{**tag("play"), **row, "mean_length": fmean(score.lengths)}], as_json)
     if video is not None and not as_json:
         typer.echo(f"film of one episode: {video}")

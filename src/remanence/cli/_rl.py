@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from remanence.cli._training import Json, Quiet, Settings
+from remanence.cli._training import Json, Quiet, Settings, Trust
 
 rl = typer.Typer(no_args_is_help=True, help="Let policies with a memory learn by playing, in MiniGrid and elsewhere.")
 
@@ -42,9 +42,12 @@ def play(
     seed: Annotated[int, typer.Option(min=0, help="Of episodes and actions.")] = 0,
     likeliest: Annotated[bool, typer.Option("--likeliest", help="Take the likeliest action, do not draw.")] = False,
     video: Annotated[Path | None, typer.Option(help="Write a film (GIF) of one episode and its memory.")] = None,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Let a trained policy play fresh episodes, also in an environment that it has never seen."""
     from remanence.cli._policies import play_episodes
 
-    play_episodes(run, environment, option or [], episodes, seed, likeliest=likeliest, video=video, as_json=json)
+    play_episodes(
+        run, environment, option or [], episodes, seed, likeliest=likeliest, video=video, trust=trust, as_json=json
+    )

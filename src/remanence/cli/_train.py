@@ -1,4 +1,4 @@
-"""``remanence train`` and ``remanence resume``."""
+"""``remanence train``."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ import typer
 
 from remanence.cli._errors import exit_codes
 from remanence.cli._progress import watch
+from remanence.runs import require_trust, settings_table, tag, trusting
 from remanence.train import (
     Outcome,
     Processes,
-    Run,
     RunConfig,
     config_from,
     join_processes,
     read_config,
     recipe,
-    resume,
     run_name,
     train,
     with_settings,
@@ -64,12 +63,15 @@ def start_run(
     config_file: Path | None,
     folder: Path | None,
     *,
+    trust: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Does what ``remanence train`` says."""
-    with exit_codes():
+    with exit_codes(), trusting(trust):
         config = configuration(task, model, given, settings, config_file)
+        if config_file is not None and "imports" not in settings_table(settings):
+            require_trust(config.imports)  # the file names this code, and not the command
         join_processes(config.loop.device)
         place = folder or Path("runs") / run_name(config)
         with watch(place, quiet or as_json or not Processes().writes) as observer:
@@ -99,17 +101,6 @@ def configuration(
     return with_settings(config_from(given, start), settings)
 
 
-def resume_run(folder: Path, settings: list[str], *, quiet: bool, as_json: bool) -> None:
-    """Does what ``remanence resume`` says."""
-    with exit_codes():
-        run = Run.open(folder)
-        config = with_settings(run.config, settings) if settings else None
-        join_processes(run.config.loop.device)
-        with watch(folder, quiet or as_json or not Processes().writes) as observer:
-            outcome = resume(folder, observer, config)
-        finish(outcome, as_json)
-
-
 def finish(outcome: Outcome, as_json: bool) -> None:
     """Prints how a run ended, and leaves with the exit code that says so."""
     if Processes().writes:
@@ -120,6 +111,7 @@ def finish(outcome: Outcome, as_json: bool) -> None:
 
 def _facts(outcome: Outcome) -> dict[str, Any]:
     return {
+        **tag("outcome"),
         "run": str(outcome.run.folder),
         "status": outcome.status,
         "reason": outcome.reason,

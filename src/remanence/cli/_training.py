@@ -15,6 +15,9 @@ ConfigFile = Annotated[Path | None, typer.Option("--config", help="A TOML file t
 RunFolder = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print the end only.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Processes at a time; as many as there are cores unless told.")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Run the code that stored settings name. Read it before you trust it.")
+]
 Weights = Annotated[str, typer.Option(help="'best' by validation, or 'last'.")]
 
 
@@ -44,6 +47,7 @@ def train(
     config: ConfigFile = None,
     settings: Settings = None,
     run: Annotated[Path | None, typer.Option(help="Run folder; made from the settings unless told.")] = None,
+    trust: Trust = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -52,14 +56,16 @@ def train(
 
     given = table_of({"task.options.length": length, "model.options.hidden_size": hidden, "seed": seed})
     given |= budget_of(updates)
-    start_run(task, model, given, settings or [], config, run, quiet=quiet, as_json=json)
+    start_run(task, model, given, settings or [], config, run, trust=trust, quiet=quiet, as_json=json)
 
 
-def resume(run: RunFolder, settings: Settings = None, quiet: Quiet = False, json: Json = False) -> None:
-    """Go on with a run; it ends with the weights of one that never stopped."""
-    from remanence.cli._train import resume_run
+def resume(
+    run: RunFolder, settings: Settings = None, trust: Trust = False, quiet: Quiet = False, json: Json = False
+) -> None:
+    """Go on with a run, also of a policy; it ends with the weights of one that never stopped."""
+    from remanence.cli._resume import resume_run
 
-    resume_run(run, settings or [], quiet=quiet, as_json=json)
+    resume_run(run, settings or [], trust=trust, quiet=quiet, as_json=json)
 
 
 def evaluate(
@@ -69,12 +75,13 @@ def evaluate(
     batches: Annotated[int, typer.Option(min=0, help="Batches; 0 is a whole pass, for tasks that end.")] = 10,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows of a batch.")] = 100,
     weights: Weights = "best",
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
-    """Measure a trained model, also at lengths that it was not trained at."""
+    """Measure a trained model, also at lengths that it was not trained at; a policy plays."""
     from remanence.cli._evaluate import evaluate_run
 
-    evaluate_run(run, length, split, batches, batch_size, weights, as_json=json)
+    evaluate_run(run, length, split, batches, batch_size, weights, trust=trust, as_json=json)
 
 
 def generate(
@@ -84,12 +91,13 @@ def generate(
     temperature: Annotated[float, typer.Option(min=0.0, help="0 takes the likeliest symbol.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Of the drawing.")] = 0,
     weights: Weights = "best",
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Let a trained model write."""
-    from remanence.cli._evaluate import generate_from
+    from remanence.cli._generate import generate_from
 
-    generate_from(run, length, prompt, temperature, seed, weights, as_json=json)
+    generate_from(run, length, prompt, temperature, seed, weights, trust=trust, as_json=json)
 
 
 def compare(

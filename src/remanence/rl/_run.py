@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -26,14 +27,16 @@ from remanence.runs import (
     CheckpointError,
     RunError,
     StopRequest,
+    absolute_imports,
     changed_facts,
-    forget_drafts,
     import_all,
     isolated,
     load_checkpoint,
     locked,
     make_manifest,
     read_table,
+    remember_code,
+    require_trust,
     save_checkpoint,
     seed_all,
     stop_requests,
@@ -98,6 +101,7 @@ class PolicyRun(runs.Run):
             ValueError: If the configuration cannot be built, or the folder holds another one.
         """
         run = cls(Path(folder))
+        require_trust(code_of(config))
         import_all(config.imports)
         if not run.exists:
             run.refuse_foreign()
@@ -135,6 +139,23 @@ def train_policy(config: PolicyConfig, folder: str | Path, observer: Observer | 
         ...     train_policy(config, Path(folder) / "mine").frames
         512
     """
+    config = dataclasses.replace(config, imports=absolute_imports(config.imports))
+    remember_code(code_of(config))  # the caller names this code; whoever only reads the folder later does not
+    return _learn(config, folder, observer)
+
+
+def code_of(config: PolicyConfig) -> list[str]:
+    """The code that a configuration runs: its imports, and the module of an environment named ``module:Name``.
+
+    Example:
+        >>> code_of(PolicyConfig(environment="mine:Maze-v0", imports=("other",)))
+        ['other', 'mine']
+    """
+    module, colon, _ = config.environment.partition(":")
+    return [*config.imports, *([module] if colon else [])]
+
+
+def _learn(config: PolicyConfig, folder: str | Path, observer: Observer | None) -> PolicyOutcome:
     with isolated(config.threads), stop_requests() as request:
         run = PolicyRun.create(folder, config)
         with locked(run.folder):
@@ -160,7 +181,7 @@ def resume_policy(
         Traceback (most recent call last):
         ValueError: `run` must be a run folder with a policy.toml; got 'no such folder'
     """
-    return train_policy(config or PolicyRun.open(folder).config, folder, observer)
+    return _learn(config or PolicyRun.open(folder).config, folder, observer)
 
 
 def load_policy(
@@ -189,6 +210,7 @@ def load_policy(
     if not run.exists:
         raise ValueError(message("folder", "be the folder of a policy's run, with a policy.toml", repr(str(folder))))
     config = run.config
+    require_trust(code_of(config))
     import_all(config.imports)
     checkpoint = load_checkpoint(run.checkpoints)
     if checkpoint is None:
@@ -339,9 +361,7 @@ class _Learning:
         save_checkpoint(self.run.checkpoints, Checkpoint(self.update, dict(self.policy.state_dict()), training))
 
     def _restore(self) -> None:
-        forget_drafts(self.run.folder)
-        forget_drafts(self.run.checkpoints)
-        found = load_checkpoint(self.run.checkpoints, self._say, repair=True)
+        found = self.run.checkpoint_to_resume(self._say)
         if found is None:
             self.metrics.cut_after(0)
             return

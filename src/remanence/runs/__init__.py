@@ -13,10 +13,18 @@ from remanence.runs._checkpoint import (
     save_best,
     save_checkpoint,
 )
-from remanence.runs._errors import CheckpointError, NonFiniteError, RunError, RunLockedError, StorageError
-from remanence.runs._files import is_locked, locked, replace_file, write_folder
+from remanence.runs._errors import (
+    CheckpointError,
+    DamagedFileError,
+    NonFiniteError,
+    RunError,
+    RunLockedError,
+    StorageError,
+    UntrustedCodeError,
+)
+from remanence.runs._files import is_locked, locked, read_file, read_json, replace_file, write_folder
 from remanence.runs._history import Growth, History, Measurement
-from remanence.runs._imports import import_all
+from remanence.runs._imports import absolute_imports, import_all
 from remanence.runs._manifest import changed_facts, make_manifest
 from remanence.runs._metrics import MetricsFile, NoEvents, TensorBoard, read_lines
 from remanence.runs._random import isolated, random_states, seed_all, seed_torch, set_random_states
@@ -36,6 +44,7 @@ from remanence.runs._run import Run, list_runs
 from remanence.runs._signals import StopRequest, stop_requests
 from remanence.runs._states import bits_equal, register_state
 from remanence.runs._toml import digest_of, read_table, settings_table, to_toml, with_table
+from remanence.runs._trust import is_trusted, remember_code, require_trust, trusting
 
 __all__ = [
     "Run",
@@ -71,6 +80,8 @@ __all__ = [
     "locked",
     "is_locked",
     "replace_file",
+    "read_file",
+    "read_json",
     "write_folder",
     "seed_all",
     "seed_torch",
@@ -82,6 +93,11 @@ __all__ = [
     "StopRequest",
     "stop_requests",
     "import_all",
+    "absolute_imports",
+    "trusting",
+    "is_trusted",
+    "require_trust",
+    "remember_code",
     "read_table",
     "with_table",
     "settings_table",
@@ -92,4 +108,6 @@ __all__ = [
     "RunLockedError",
     "StorageError",
     "CheckpointError",
+    "DamagedFileError",
+    "UntrustedCodeError",
 ]

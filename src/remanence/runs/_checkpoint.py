@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +18,12 @@ import safetensors.torch
 from torch import Tensor
 
 from remanence.runs._errors import CheckpointError
-from remanence.runs._files import WRITING, replace_file, write_folder
+from remanence.runs._files import WRITING, read_file, read_json, replace_file, write_folder
 from remanence.runs._states import pack, unpack
 
 KEPT = 2
 BEST = "best.safetensors"
+FILES = ("weights.safetensors", "training.safetensors", "training.json")
 
 
 @dataclass(frozen=True)
@@ -91,10 +94,26 @@ def list_checkpoints(folder: Path) -> list[Path]:
         >>> list_checkpoints(Path("no such folder"))
         []
     """
-    return sorted(path for path in folder.glob("*") if re.fullmatch(r"\d{9,}", path.name))
+    try:
+        return sorted(path for path in folder.iterdir() if re.fullmatch(r"\d{9,}", path.name))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise CheckpointError(f"{folder} cannot be listed: {error.strerror or error}") from error
 
 
-def load_checkpoint(folder: Path, warn: Callable[[str], None] = print, *, repair: bool = False) -> Checkpoint | None:
+def warn_aloud(text: str) -> None:
+    """Prints to standard error: standard output may be read by a machine.
+
+    Example:
+        >>> warn_aloud("a checkpoint is damaged")
+    """
+    print(text, file=sys.stderr)
+
+
+def load_checkpoint(
+    folder: Path, warn: Callable[[str], None] = warn_aloud, *, repair: bool = False
+) -> Checkpoint | None:
     """Reads the newest checkpoint that is whole.
 
     Args:
@@ -116,7 +135,7 @@ def load_checkpoint(folder: Path, warn: Callable[[str], None] = print, *, repair
     for path in reversed(found):
         try:
             return read_checkpoint(path)
-        except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, safetensors.SafetensorError) as error:
             where = _set_aside(path) if repair else path
             warn(f"checkpoint {where} is damaged ({error}); the one before is taken")
     if found:
@@ -143,14 +162,16 @@ def read_checkpoint(path: Path) -> Checkpoint:
     Example:
         >>> read_checkpoint(Path("no such folder"))
         Traceback (most recent call last):
-        FileNotFoundError: ...
+        remanence.runs._errors.DamagedFileError: no such folder/sha256.json is missing
     """
-    sums = json.loads((path / "sha256.json").read_bytes())
-    files = {name: (path / name).read_bytes() for name in sums}
+    sums = read_json(path / "sha256.json")
+    if sorted(sums) != sorted(FILES):  # a name may lead anywhere: only these are ever opened
+        raise ValueError(f"sha256.json must name {', '.join(FILES)}, and names {', '.join(sums) or 'nothing'}")
+    files = {name: read_file(path / name) for name in FILES}
     for name, contents in files.items():
         found = hashlib.sha256(contents).hexdigest()
         if found != sums[name]:
-            raise ValueError(f"{name} has SHA-256 {found[:12]}..., not {sums[name][:12]}...")
+            raise ValueError(f"{name} has SHA-256 {found[:12]}..., not {str(sums[name])[:12]}...")
     outline = json.loads(files["training.json"])
     training = unpack(outline["training"], safetensors.torch.load(files["training.safetensors"]))
     return Checkpoint(outline["update"], safetensors.torch.load(files["weights.safetensors"]), training)
@@ -172,7 +193,29 @@ def save_best(folder: Path, weights: Mapping[str, Tensor], **facts: Any) -> None
         ({'a': tensor([1.])}, {'update': 3})
     """
     copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
-    replace_file(folder / BEST, safetensors.torch.save(copies, metadata={"facts": json.dumps(facts)}))
+    text = json.dumps(facts)
+    metadata = {"facts": text, "sha256": digest_of_weights(copies, text)}
+    replace_file(folder / BEST, safetensors.torch.save(copies, metadata=metadata))
+
+
+def digest_of_weights(weights: Mapping[str, Tensor], facts: str) -> str:
+    """SHA-256 of named tensors, with their shapes and kinds, and of what is known about them.
+
+    Args:
+        weights: By name.
+        facts: As text.
+
+    Example:
+        >>> import torch
+        >>> digest_of_weights({"a": torch.ones(2)}, "") == digest_of_weights({"a": torch.ones(2, 1)}, "")
+        False
+    """
+    total = hashlib.sha256(facts.encode())
+    for name in sorted(weights):
+        tensor = weights[name]
+        total.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        total.update(safetensors.torch.save({"": tensor})[-tensor.nbytes :] if tensor.nbytes else b"")
+    return total.hexdigest()
 
 
 def load_best(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
@@ -183,13 +226,18 @@ def load_best(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         True
     """
     path = folder / BEST
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     try:
+        if not path.is_file():
+            raise ValueError("it is no regular file")
         with safetensors.safe_open(path, framework="pt") as file:
-            facts = json.loads((file.metadata() or {})["facts"])
-            return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118 - not a dictionary
-    except (safetensors.SafetensorError, KeyError, ValueError) as error:
+            metadata = file.metadata() or {}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dictionary
+        if "sha256" in metadata and digest_of_weights(weights, metadata["facts"]) != metadata["sha256"]:
+            raise ValueError("its checksum is another one")  # files of older versions carry none
+        return weights, json.loads(metadata["facts"])
+    except (OSError, safetensors.SafetensorError, KeyError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged ({error}); evaluate the last weights instead") from error
 
 
@@ -200,7 +248,23 @@ def forget_drafts(folder: Path) -> None:
         >>> forget_drafts(Path("no such folder"))
     """
     for path in folder.glob(f"{WRITING}*"):
-        if path.is_dir():
+        if _is_being_written(path):
+            continue
+        if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
+
+
+def _is_being_written(draft: Path) -> bool:
+    """Whether another process of this machine, which lives, has this draft in hand."""
+    owner = draft.name.removeprefix(WRITING).partition("-")[0]
+    if not owner.isdecimal() or int(owner) == os.getpid():
+        return False
+    try:
+        os.kill(int(owner), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -61,3 +61,25 @@ class CheckpointError(RunError):
     """
 
     exit_code = 6
+
+
+class DamagedFileError(RunError, ValueError):
+    """A file of a run is missing, unreadable, or not what it should be; the message names it.
+
+    Example:
+        >>> DamagedFileError.exit_code
+        2
+    """
+
+    exit_code = 2
+
+
+class UntrustedCodeError(RunError):
+    """Stored settings name code, and the user has neither named it nor said to trust it.
+
+    Example:
+        >>> UntrustedCodeError.exit_code
+        7
+    """
+
+    exit_code = 7

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from remanence.runs._errors import RunLockedError, StorageError
+from remanence.runs._errors import DamagedFileError, RunLockedError, StorageError
 
 try:
     import fcntl
@@ -42,7 +43,8 @@ def write_bytes(path: Path, contents: bytes) -> None:
         ...     (Path(folder) / "a").read_bytes()
         b'abc'
     """
-    with path.open("wb") as file:
+    path.unlink(missing_ok=True)  # whatever lies there, a planted link among it, is not written through
+    with path.open("xb") as file:
         file.write(contents)
         file.flush()
         os.fsync(file.fileno())
@@ -109,6 +111,71 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
         raise storage_error(path, error) from error
 
 
+def read_file(path: Path) -> bytes:
+    """Reads a regular file; a pipe, which would never end, and whatever cannot be read are errors that name it.
+
+    Args:
+        path: The file.
+
+    Raises:
+        DamagedFileError: If it cannot be read.
+
+    Example:
+        >>> read_file(Path("no such file"))
+        Traceback (most recent call last):
+        remanence.runs._errors.DamagedFileError: no such file is missing
+    """
+    try:
+        if not path.is_file():
+            raise DamagedFileError(f"{path} is no regular file" if os.path.lexists(path) else f"{path} is missing")
+        return path.read_bytes()
+    except OSError as error:
+        raise DamagedFileError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Reads a JSON object from a regular file.
+
+    Args:
+        path: The file.
+
+    Raises:
+        DamagedFileError: If it cannot be read or holds something else.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_bytes(Path(folder) / "a.json", b'{"update": 3}')
+        ...     read_json(Path(folder) / "a.json")
+        {'update': 3}
+    """
+    try:
+        found = json.loads(read_file(path))
+    except (RecursionError, ValueError) as error:
+        if isinstance(error, DamagedFileError):
+            raise
+        raise DamagedFileError(f"{path} is damaged: it holds no JSON ({error})") from error
+    if not isinstance(found, dict):
+        raise DamagedFileError(f"{path} is damaged: it holds a {type(found).__name__} and no JSON object")
+    return found
+
+
+def require_regular(path: Path) -> None:
+    """Refuses to write into what is no file of its own: a link leads elsewhere, and a pipe has no end.
+
+    Args:
+        path: The file, which need not exist.
+
+    Raises:
+        DamagedFileError: If something else lies there.
+
+    Example:
+        >>> require_regular(Path("no such file"))
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise DamagedFileError(f"{path} is no regular file; remove it")
+
+
 def sync_folder(path: Path) -> None:
     """Waits until the disk knows the names in a folder: a renamed file is safe only then.
 
@@ -153,6 +220,7 @@ def locked(folder: Path, patience: float = 0.0) -> Iterator[None]:
         ...     is_locked(Path(folder))
         True
     """
+    require_regular(folder / "lock")
     with (folder / "lock").open("a+b") as file:
         deadline = time.monotonic() + patience
         while not _got_lock(file):
@@ -179,6 +247,8 @@ def is_locked(folder: Path) -> bool:
         >>> is_locked(Path("no such folder"))
         False
     """
+    if not (folder / "lock").is_file():
+        return False
     try:
         with (folder / "lock").open("rb") as file:
             if fcntl is not None:

@@ -8,26 +8,67 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from remanence._validate import message
+from remanence.runs._trust import require_trust
 
 
 def import_all(names: Iterable[str]) -> None:
-    """Imports what registers users' own tasks and environments.
+    """Imports what registers users' own tasks and environments, if it is trusted.
+
+    Args:
+        names: Modules, or paths of Python files.
+
+    Raises:
+        UntrustedCodeError: If no command of the user's has named this code, and ``--trust`` was not given.
+        ValueError: If there is no such file or module.
+
+    Example:
+        >>> from remanence.runs import trusting
+        >>> with trusting():
+        ...     import_all(["math"])
+    """
+    wanted = list(names)
+    for name in wanted:
+        _check_exists(name)
+    require_trust(wanted)
+    for name in wanted:
+        _import(name)
+
+
+def _check_exists(name: str) -> None:
+    if name.endswith(".py") and not Path(name).is_file():
+        raise ValueError(message("imports", "name modules or existing Python files", repr(name)))
+
+
+def _import(name: str) -> None:
+    if not name.endswith(".py"):
+        _import_module(name)
+        return
+    spec = importlib.util.spec_from_file_location(Path(name).stem, name)
+    if spec is None or spec.loader is None:
+        raise ValueError(message("imports", "name modules or existing Python files", repr(name)))
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def _import_module(name: str) -> None:
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not name.startswith(error.name):
+            raise  # the module is there, and something that it needs is not
+        hint = f"For a file write {name}.py" if Path(f"{name}.py").is_file() else ""
+        raise ValueError(
+            message("imports", "name modules that are installed, or Python files", repr(name), hint)
+        ) from None
+
+
+def absolute_imports(names: Iterable[str]) -> tuple[str, ...]:
+    """The same code, named so that it is found from any folder.
 
     Args:
         names: Modules, or paths of Python files.
 
     Example:
-        >>> import_all(["math"])
+        >>> absolute_imports(["math"]), Path(absolute_imports(["mine.py"])[0]).is_absolute()
+        (('math',), True)
     """
-    for name in names:
-        _import(name)
-
-
-def _import(name: str) -> None:
-    if not name.endswith(".py"):
-        importlib.import_module(name)
-        return
-    spec = importlib.util.spec_from_file_location(Path(name).stem, name)
-    if spec is None or spec.loader is None or not Path(name).is_file():
-        raise ValueError(message("imports", "name modules or existing Python files", repr(name)))
-    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    return tuple(str(Path(name).expanduser().resolve()) if name.endswith(".py") else name for name in names)

@@ -14,6 +14,7 @@ import torch
 
 import remanence
 from remanence import ops
+from remanence.runs._result import tag
 
 # What decides the last bits of a sum; a change of one of these is worth a warning on resuming.
 DECIDES_BITS = ("torch", "threads", "cpu_capability", "instruction_set", "machine", "backend", "world_size")
@@ -50,6 +51,7 @@ def make_manifest(config: Configuration, world_size: int = 1) -> dict[str, Any]:
     """
     backend = ops.backend_report()
     return {
+        **tag("manifest"),
         "remanence": remanence.__version__,
         "python": platform.python_version(),
         "torch": str(torch.__version__),

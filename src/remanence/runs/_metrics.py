@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -9,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from remanence.runs._files import replace_file, storage_error
+from remanence.runs._files import read_file, replace_file, require_regular, storage_error
+from remanence.runs._history import is_line
 
 
 class MetricsFile:
@@ -34,6 +36,7 @@ class MetricsFile:
     def append(self, line: dict[str, Any]) -> None:
         """Adds one measurement; numbers that are not finite become null, which JSON has a word for."""
         text = json.dumps({key: _finite(value) for key, value in line.items()})
+        require_regular(self.path)
         try:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(text + "\n")
@@ -57,7 +60,7 @@ class MetricsFile:
     def cut_after(self, update: int) -> None:
         """Drops what was measured after an update: a resumed run will measure it again."""
         if self.path.exists():
-            kept = [line for line in self.read() if line["update"] <= update]
+            kept = [line for line in self.read() if is_line(line) and line["update"] <= update]
             replace_file(self.path, "".join(json.dumps(line) + "\n" for line in kept).encode())
 
 
@@ -68,14 +71,12 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         >>> read_lines(Path("no such file"))
         []
     """
-    if not path.exists():
+    if not os.path.lexists(path):
         return []
     found = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
+    for line in read_file(path).decode("utf-8", errors="replace").splitlines():
+        with contextlib.suppress(ValueError, RecursionError):  # torn by a kill, or damaged
             found.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue
     return found
 
 

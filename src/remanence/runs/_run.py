@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from remanence._validate import message
-from remanence.runs._checkpoint import list_checkpoints
-from remanence.runs._files import WRITING, is_locked, locked, replace_file
+from remanence.runs._checkpoint import Checkpoint, forget_drafts, list_checkpoints, load_checkpoint
+from remanence.runs._errors import CheckpointError, DamagedFileError
+from remanence.runs._files import WRITING, is_locked, locked, read_json, replace_file
 from remanence.runs._history import History
 from remanence.runs._metrics import MetricsFile
+from remanence.runs._result import ResultError, check_version, tag
 from remanence.runs._toml import read_table
 
 CONFIG_FILES = {"training": "config.toml", "policy": "policy.toml"}
@@ -107,12 +111,14 @@ class Run:
     @property
     def manifest(self) -> dict[str, Any]:
         """Facts about where and how it was made; empty before it started."""
-        return self._json("manifest.json")
+        return self._json("manifest.json", "manifest")
 
     @property
     def status(self) -> dict[str, Any]:
         """What has become of it: ``new``, ``running``, ``done``, ``interrupted``, ``failed``, or ``killed``."""
-        found = self._json("status.json") or self._without_status()
+        found = self._json("status.json", "status") or self._without_status()
+        if not isinstance(found.get("status"), str) or not isinstance(found.get("update"), int):
+            raise DamagedFileError(f"{self.folder / 'status.json'} is damaged: it names no status and update")
         if found["status"] == "running" and not is_locked(self.folder):
             found["status"] = "killed"
         return found
@@ -135,7 +141,30 @@ class Run:
 
     def set_status(self, status: str, **facts: Any) -> None:
         """Says what has become of the run."""
-        self.write("status.json", json.dumps({"status": status, **facts}, indent=1))
+        self.write("status.json", json.dumps({**tag("status"), "status": status, **facts}, indent=1))
+
+    def checkpoint_to_resume(self, warn: Callable[[str], None]) -> Checkpoint | None:
+        """The newest checkpoint that is whole, for whoever holds the lock; what a killed process left is cleared away.
+
+        Args:
+            warn: Is told of damaged checkpoints.
+
+        Returns:
+            None if the run has learnt nothing yet.
+
+        Raises:
+            CheckpointError: If there is none, though the run has made progress: it is never begun anew in silence.
+        """
+        forget_drafts(self.folder)
+        forget_drafts(self.checkpoints)
+        found = load_checkpoint(self.checkpoints, warn, repair=True)
+        reached = 0 if found is not None else max(self.status["update"], self.history.update)
+        if reached:
+            raise CheckpointError(
+                f"{self.checkpoints} holds no checkpoint, though the run had reached update {reached}; "
+                "put it back, or start the run again in another folder"
+            )
+        return found
 
     def claim(self, settings: str) -> None:
         """Makes the folder hold these settings, unless it holds some: the lock comes first, so one process decides.
@@ -168,9 +197,17 @@ class Run:
             kind = "run of a policy" if self.kinds == ("policy",) else "run"
             raise ValueError(f"{self.folder} exists and is no {kind}; name another folder")
 
-    def _json(self, name: str) -> dict[str, Any]:
+    def _json(self, name: str, kind: str) -> dict[str, Any]:
         path = self.folder / name
-        return json.loads(path.read_bytes()) if path.is_file() else {}
+        if not os.path.lexists(path):
+            return {}
+        found = read_json(path)
+        if "kind" in found:  # files of older versions do not say it
+            try:
+                check_version(found, kind, 1)
+            except ResultError as error:
+                raise type(error)(f"{path}: {error}") from error
+        return found
 
 
 def list_runs(folder: str | Path) -> list[Run]:

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from remanence._validate import message, one_of
+from remanence.runs._errors import DamagedFileError
+from remanence.runs._files import read_file
 
 Config = TypeVar("Config")
 NONE = "none"
@@ -26,17 +28,18 @@ def read_table(path: str | Path) -> dict[str, Any]:
         path: The file.
 
     Raises:
-        ValueError: If it is not valid.
+        DamagedFileError: If it cannot be read or is not valid.
 
     Example:
         >>> read_table("no such file")
         Traceback (most recent call last):
-        FileNotFoundError: ...
+        remanence.runs._errors.DamagedFileError: no such file is missing
     """
+    contents = read_file(Path(path))
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} is not valid TOML: {error}") from error
+        return tomllib.loads(contents.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise DamagedFileError(f"{path} is not valid TOML: {error}") from error
 
 
 def with_table(config: Config, table: Mapping[str, Any], prefix: str = "") -> Config:

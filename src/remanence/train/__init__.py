@@ -14,6 +14,7 @@ from remanence.runs import (
 )
 from remanence.train._building import build_model, build_task
 from remanence.train._clipping import clip_gradients_
+from remanence.train._comparison import Comparison
 from remanence.train._config import (
     BudgetConfig,
     CurriculumConfig,
@@ -31,7 +32,7 @@ from remanence.train._grid import Cell, carry_out, plan_grid, run_name, summaris
 from remanence.train._optimisers import AveragingSGD, make_optimiser, parameter_groups
 from remanence.train._outcome import Outcome
 from remanence.train._recipes import recipe
-from remanence.train._run import Run, best_run, list_runs
+from remanence.train._run import Run, Weights, best_run, list_runs
 from remanence.train._settings import config_from, read_config, with_settings
 from remanence.train._trainer import resume, train
 
@@ -41,6 +42,7 @@ __all__ = [
     "evaluate",
     "Outcome",
     "Run",
+    "Weights",
     "list_runs",
     "best_run",
     "recipe",
@@ -49,6 +51,7 @@ __all__ = [
     "run_name",
     "carry_out",
     "summarise",
+    "Comparison",
     "RunConfig",
     "TaskConfig",
     "ModelConfig",

@@ -11,7 +11,7 @@ import torch
 
 from remanence._validate import message, one_of
 from remanence.nn import HDetach, SequenceModel, TruncatedBPTT, get_model
-from remanence.runs import import_all
+from remanence.runs import absolute_imports, import_all
 from remanence.tasks import Task, make_task
 from remanence.train._config import RunConfig
 
@@ -57,6 +57,19 @@ def refuse_none(section: str, options: dict[str, Any], kind: Any) -> None:
             raise ValueError(message(f"{section}.{name}", "be given a value", "'none', which stands for no value"))
 
 
+def found_from_anywhere(config: RunConfig) -> RunConfig:
+    """The configuration with the code that it imports named in full, so that a run works from any folder.
+
+    Args:
+        config: Of the run.
+
+    Example:
+        >>> found_from_anywhere(RunConfig(imports=("math",))).imports
+        ('math',)
+    """
+    return dataclasses.replace(config, imports=absolute_imports(config.imports))
+
+
 def build_task(config: RunConfig) -> Task:
     """Makes the task of a configuration, after importing what registers it.
 
@@ -85,6 +98,7 @@ def build(config: RunConfig) -> tuple[Task, SequenceModel]:
         Traceback (most recent call last):
         ValueError: `model` must be one of ...; got 'LSTN'. Did you mean 'LSTM'?
     """
+    check_device(config.loop.device)
     task = build_task(config)
     return task, build_model(config, task)
 
@@ -114,6 +128,28 @@ def _cuts(table: dict[str, Any]) -> Any:
         raise ValueError(message("model.options.cuts", "have one key, `truncate` or `h_detach`", repr(table)))
     ((kind, value),) = table.items()
     return _CUTS[one_of("key of model.options.cuts", kind, _CUTS)](value)
+
+
+def check_device(name: str) -> None:
+    """Refuses a device that torch does not know or that this machine has not.
+
+    Args:
+        name: As torch writes it.
+
+    Example:
+        >>> check_device("cpu")
+        >>> check_device("nonsense")
+        Traceback (most recent call last):
+        ValueError: `loop.device` must be one that torch knows, such as 'cpu' or 'cuda'; got 'nonsense'
+    """
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        expected = "be one that torch knows, such as 'cpu' or 'cuda'"
+        raise ValueError(message("loop.device", expected, repr(name))) from error
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        expected = f"be one that this machine has; it has {torch.cuda.device_count()} CUDA devices"
+        raise ValueError(message("loop.device", expected, repr(name), "Use 'cpu'"))
 
 
 def check_precision(precision: str, device: torch.device) -> None:

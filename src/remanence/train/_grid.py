@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from remanence._validate import positive_int
-from remanence.runs import Measurement
+from remanence.runs import Measurement, is_trusted
 from remanence.train._building import resolved
 from remanence.train._config import RunConfig
 from remanence.train._run import Run
@@ -145,6 +145,8 @@ def _start(run: Run) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
     with (run.folder / "output.txt").open("ab") as output:
         command = [sys.executable, "-m", "remanence.train._worker", str(run.folder)]
+        if all(map(is_trusted, run.config.imports)):  # this process may run the code, so its worker may
+            command.append("--trust")
         # A session of its own: Ctrl-C reaches the comparison alone, which then asks every run to save.
         return subprocess.Popen(command, stdout=output, stderr=output, env=environment, start_new_session=True)
 

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self
+from typing import NamedTuple, Self
 
 import torch
+from torch import Tensor
 
 from remanence import runs
+from remanence._validate import one_of
 from remanence.nn import SequenceModel
-from remanence.runs import CheckpointError, load_best, load_checkpoint, to_toml
+from remanence.runs import CheckpointError, load_best, load_checkpoint, remember_code, to_toml
 from remanence.tasks import Task
 from remanence.train import _states as _states  # what a checkpoint may hold
-from remanence.train._building import build, resolved
+from remanence.train._building import build, found_from_anywhere, resolved
 from remanence.train._config import RunConfig
 from remanence.train._settings import read_config
+
+
+class Weights(NamedTuple):
+    """Weights of a run, and which they are.
+
+    Attributes:
+        tensors: the model's ``state_dict``.
+        name: ``"best"`` or ``"last"``.
+        update: batches learnt from when they were kept; None if that is not known.
+
+    Example:
+        >>> Weights({}, "best", 500).name
+        'best'
+    """
+
+    tensors: dict[str, Tensor]
+    name: str
+    update: int | None
 
 
 class Run(runs.Run):
@@ -44,6 +64,7 @@ class Run(runs.Run):
         Raises:
             ValueError: If the folder holds another configuration, or things that are no run.
         """
+        remember_code(config.imports)
         if not cls(Path(folder)).exists:
             cls(Path(folder)).refuse_foreign()
             with torch.random.fork_rng(devices=[]):
@@ -59,7 +80,7 @@ class Run(runs.Run):
             config: What to run.
         """
         run = cls(Path(folder))
-        config = resolved(config)
+        config = found_from_anywhere(resolved(config))
         if not run.exists:
             run.claim(to_toml(config))
         run._check_same(config)
@@ -70,29 +91,53 @@ class Run(runs.Run):
         """The resolved configuration."""
         return read_config(self.config_path)
 
-    def load(self, weights: str = "best") -> tuple[SequenceModel, Task]:
+    def load(self, weights: str | Weights = "best") -> tuple[SequenceModel, Task]:
         """The trained model in evaluation mode, and its task.
 
         Args:
-            weights: ``"best"`` by validation, or ``"last"``.
+            weights: ``"best"`` by validation, or ``"last"``; or what :meth:`weights` gave.
 
         Raises:
             CheckpointError: If there are no such weights.
+            UntrustedCodeError: If the settings name code that the user has not named (:func:`remanence.runs.trusting`).
         """
         task, model = build(self.config)
-        model.load_state_dict(self._weights(weights))
+        chosen = self.weights(weights) if isinstance(weights, str) else weights
+        try:
+            model.load_state_dict(chosen.tensors)
+        except RuntimeError as error:
+            reason = str(error).splitlines()[0]
+            raise CheckpointError(
+                f"the weights in {self.checkpoints} do not fit {self.config_path}: {reason}"
+            ) from error
         return model.eval(), task
 
-    def _weights(self, which: str) -> dict[str, Any]:
-        if which == "best" and (best := load_best(self.checkpoints)) is not None:
-            return best[0]
+    def weights(self, which: str = "best") -> Weights:
+        """The weights that :meth:`load` takes, and what they are.
+
+        Args:
+            which: ``"best"`` by validation, or ``"last"``. A run that was never evaluated has the last ones only.
+
+        Raises:
+            CheckpointError: If there are none, or the best ones are gone or damaged.
+        """
+        one_of("weights", which, ("best", "last"))
+        if which == "best":
+            best = load_best(self.checkpoints)
+            if best is not None:
+                return Weights(best[0], "best", best[1].get("update"))
+            if self.history.best is not None:
+                raise CheckpointError(
+                    f"{self.checkpoints / 'best.safetensors'} is missing, though update {self.history.best.update} was "
+                    "the best one; take the last weights instead"
+                )
         checkpoint = load_checkpoint(self.checkpoints)
         if checkpoint is None:
             raise CheckpointError(f"{self.folder} has no weights yet; run `remanence resume {self.folder}`")
-        return checkpoint.weights
+        return Weights(checkpoint.weights, "last", checkpoint.update)
 
     def _check_same(self, config: RunConfig) -> None:
-        if self.config != config:
+        if found_from_anywhere(self.config) != found_from_anywhere(config):
             old = to_toml(self.config).splitlines()
             new = to_toml(config).splitlines()
             differing = "; ".join(f"{line!r} there" for line in old if line not in new) or "options"

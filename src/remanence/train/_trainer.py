@@ -21,12 +21,11 @@ from remanence.runs import (
     StopRequest,
     TensorBoard,
     changed_facts,
-    forget_drafts,
     isolated,
-    load_checkpoint,
     locked,
     make_manifest,
     random_states,
+    remember_code,
     save_best,
     save_checkpoint,
     seed_all,
@@ -36,7 +35,7 @@ from remanence.runs import (
     write_folder,
 )
 from remanence.tasks import Task
-from remanence.train._building import build, resolved
+from remanence.train._building import build, found_from_anywhere, resolved
 from remanence.train._config import RunConfig
 from remanence.train._distributed import Processes
 from remanence.train._evaluation import evaluate
@@ -46,6 +45,7 @@ from remanence.train._progress import Progress, stop_reason
 from remanence.train._run import Run
 
 Observer = Callable[[dict[str, Any]], None]
+OTHER_PARAMETERS = "the model has other parameters than the checkpoint; undo the change of its options"
 
 
 def train(config: RunConfig, folder: str | Path, observer: Observer | None = None) -> Outcome:
@@ -72,7 +72,8 @@ def train(config: RunConfig, folder: str | Path, observer: Observer | None = Non
         'budget used up'
     """
     processes = Processes()
-    config = resolved(config)
+    config = found_from_anywhere(resolved(config))
+    remember_code(config.imports)  # the caller names this code; whoever only reads the folder later does not
     run = Run(Path(folder))
     with isolated(config.loop.threads):
         built = None
@@ -178,9 +179,7 @@ class _Training:
         self.learner = Learner(self.config, model, self.processes)
         self.progress, found = Progress(length=self.config.curriculum.start), None
         if self.processes.writes:
-            forget_drafts(self.run.folder)
-            forget_drafts(self.run.checkpoints)
-            found = load_checkpoint(self.run.checkpoints, self._say, repair=True)
+            found = self.run.checkpoint_to_resume(self._say)
         checkpoint = self.processes.shared(found)
         if checkpoint is not None:
             self._restore(checkpoint)
@@ -200,7 +199,10 @@ class _Training:
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         training = checkpoint.training
-        self.learner.model.load_state_dict(checkpoint.weights)
+        try:
+            self.learner.model.load_state_dict(checkpoint.weights)
+        except RuntimeError as error:
+            raise RunError(OTHER_PARAMETERS) from error
         self.learner.optimiser.load_state_dict(_matched(self.learner.optimiser.state_dict(), training["optimiser"]))
         self.progress = Progress.from_dict(training["progress"])
         set_random_states(training["random"])
@@ -384,5 +386,5 @@ class _Training:
 def _matched(fresh: dict[str, Any], saved: dict[str, Any]) -> dict[str, Any]:
     """The saved state of the optimiser; rates and penalties come from the configuration, which may have changed."""
     if [group["names"] for group in fresh["param_groups"]] != [group["names"] for group in saved["param_groups"]]:
-        raise RunError("the model has other parameters than the checkpoint; undo the change of its options")
+        raise RunError(OTHER_PARAMETERS)
     return {"state": saved["state"], "param_groups": fresh["param_groups"]}

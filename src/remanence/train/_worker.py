@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from remanence.runs import RunError
+from remanence.runs import RunError, trusting
 from remanence.train._trainer import resume
 
 
-def work(folder: str) -> int:
+def work(folder: str, trust: bool = False) -> int:
     """Resumes a run.
 
     Args:
         folder: The run folder.
+        trust: Whether code that its settings name may run.
 
     Returns:
         The exit code: 0 if it is done, 128 + signal if it was interrupted, or that of the error.
@@ -23,7 +24,8 @@ def work(folder: str) -> int:
         2
     """
     try:
-        outcome = resume(folder)
+        with trusting(trust):
+            outcome = resume(folder)
     except RunError as error:
         print(error)
         return error.exit_code
@@ -34,4 +36,4 @@ def work(folder: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(work(sys.argv[1]))
+    sys.exit(work(sys.argv[1], trust="--trust" in sys.argv[2:]))

@@ -1,0 +1,67 @@
+"""Tables on a terminal, JSON for machines, and lists of numbers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from remanence._validate import message
+
+KIND = "kind"
+VERSION = "version"
+
+
+def numbers(name: str, text: str | None) -> list[int]:
+    """Reads whole numbers separated by commas.
+
+    Example:
+        >>> numbers("length", "100,200"), numbers("length", None)
+        ([100, 200], [])
+    """
+    if text is None:
+        return []
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise ValueError(message(name, "be whole numbers separated by commas", repr(text))) from error
+
+
+def show_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
+    """Prints rows of equal keys, as a table or as JSON.
+
+    Example:
+        >>> show_rows([{"length": 5, "loss": 0.5}], as_json=True)
+        [
+          {
+            "length": 5,
+            "loss": 0.5
+          }
+        ]
+    """
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    columns = [name for name in (rows[0] if rows else ()) if name not in (KIND, VERSION)]
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(shown(value)) for name, value in row.items() if name in columns))  # no markup in paths
+    Console().print(table)
+
+
+def shown(value: Any) -> str:
+    """A value of a table; numbers with four digits.
+
+    Example:
+        >>> shown(0.123456), shown(None), shown(7)
+        ('0.1235', '-', '7')
+    """
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

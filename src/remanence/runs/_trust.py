@@ -1,0 +1,136 @@
+"""Which code may run: a run folder is data. Code that a stored file names runs only if the user says so.
+
+The user says so in one of two ways: with ``--trust`` (in Python :func:`trusting`), or by having named that very code in
+a command of their own. The second is remembered outside the run folder, by the digest of the code's file, so that a
+changed or foreign file of the same name is not taken for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from remanence.runs._errors import UntrustedCodeError
+
+STORE_VARIABLE = "REMANENCE_TRUST"
+
+_TRUSTING: ContextVar[bool] = ContextVar("trusting", default=False)
+_REMEMBERED: set[str] = set()
+
+
+@contextlib.contextmanager
+def trusting(yes: bool = True) -> Iterator[None]:
+    """Lets stored settings run the code that they name, as ``--trust`` does.
+
+    Args:
+        yes: False changes nothing.
+
+    Example:
+        >>> with trusting():
+        ...     require_trust(["this_module_of_a_stranger"])
+    """
+    before = _TRUSTING.set(yes or _TRUSTING.get())
+    try:
+        yield
+    finally:
+        _TRUSTING.reset(before)
+
+
+def remember_code(names: Iterable[str]) -> None:
+    """Notes that the user's own command named this code: the very same code may run again for its run.
+
+    Args:
+        names: Modules, or paths of Python files.
+
+    Example:
+        >>> remember_code(["math"])
+        >>> require_trust(["math"])
+    """
+    for name in names:
+        digest = code_digest(name)
+        _REMEMBERED.add(digest)
+        with contextlib.suppress(OSError):  # a home that cannot be written: remembered for this process only
+            _store().mkdir(mode=0o700, parents=True, exist_ok=True)
+            (_store() / digest).write_text(f"{name}\n", encoding="utf-8")
+
+
+def require_trust(names: Iterable[str]) -> None:
+    """Refuses code that the user has neither named nor said to trust.
+
+    Args:
+        names: Modules, or paths of Python files, that stored settings name.
+
+    Raises:
+        UntrustedCodeError: If there is such code.
+
+    Example:
+        >>> require_trust(["this_module_of_a_stranger"])
+        Traceback (most recent call last):
+        remanence.runs._errors.UntrustedCodeError: the settings name code to run, 'this_module_of_a_stranger', ...
+    """
+    refused = [name for name in names if not is_trusted(name)]
+    if refused:
+        named = ", ".join(map(repr, refused))
+        raise UntrustedCodeError(
+            f"the settings name code to run, {named}, which no command of yours has named, or which has changed since; "
+            "read it, and if you trust it add --trust"
+        )
+
+
+def is_trusted(name: str) -> bool:
+    """Tells whether code may run.
+
+    Args:
+        name: A module, or the path of a Python file.
+
+    Example:
+        >>> is_trusted("this_module_of_a_stranger")
+        False
+    """
+    if _TRUSTING.get():
+        return True
+    digest = code_digest(name)
+    return digest in _REMEMBERED or (_store() / digest).is_file()
+
+
+def code_digest(name: str) -> str:
+    """SHA-256 of the file behind a module or a path; of the name where there is none, as for built-in modules.
+
+    Args:
+        name: A module, or the path of a Python file.
+
+    Example:
+        >>> len(code_digest("json")), code_digest("json") == code_digest("math")
+        (64, False)
+    """
+    source = _source(name)
+    try:
+        contents = b"name:" + name.encode() if source is None or not source.is_file() else source.read_bytes()
+    except OSError:
+        contents = b"name:" + name.encode()
+    return hashlib.sha256(contents).hexdigest()
+
+
+def _source(name: str) -> Path | None:
+    """The file of a module, found without running anything of it; importing would run its packages."""
+    if name.endswith(".py"):
+        return Path(name)
+    parts = name.split(".")
+    places = None
+    spec = None
+    for count in range(1, len(parts) + 1):
+        spec = PathFinder.find_spec(".".join(parts[:count]), places)
+        if spec is None:
+            return None
+        places = spec.submodule_search_locations
+    return Path(spec.origin) if spec is not None and spec.origin else None
+
+
+def _store() -> Path:
+    named = os.environ.get(STORE_VARIABLE)
+    return Path(named) if named else Path.home() / ".config" / "remanence" / "trusted"

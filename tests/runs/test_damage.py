@@ -1,0 +1,217 @@
+"""Damage is seen: no silent other numbers, no traceback, no hang, and nothing is written through a link."""
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from remanence.runs import (
+    Checkpoint,
+    CheckpointError,
+    DamagedFileError,
+    MetricsFile,
+    NewerVersionError,
+    RunLockedError,
+    list_checkpoints,
+    load_best,
+    load_checkpoint,
+    locked,
+    read_json,
+    replace_file,
+    save_best,
+    save_checkpoint,
+)
+from remanence.runs import _files as files
+from remanence.runs import _run as module
+from remanence.train import Run, config_from, resume, train
+
+TINY = {
+    "task": {"name": "copy", "options": {"length": 3, "items": 2}, "batch_size": 2},
+    "model": {"options": {"hidden_size": 3}},
+    "budget": {"updates": 4},
+    "loop": {"log_every": 1, "save_every": 2},
+    "evaluation": {"every": 2, "batches": 1, "batch_size": 2},
+}
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    train(config_from(TINY), tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_every_flipped_byte_of_the_best_weights_is_seen(tmp_path):
+    save_best(tmp_path, {"a": torch.arange(3.0), "b": torch.ones(2, 2, dtype=torch.float64)}, update=3)
+    path = tmp_path / "best.safetensors"
+    whole = path.read_bytes()
+    for place in range(8, len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        try:
+            found = load_best(tmp_path)
+        except CheckpointError:
+            continue
+        assert found is not None  # a blank of the header that pads it
+        assert torch.equal(found[0]["a"], torch.arange(3.0))
+        assert found[1] == {"update": 3}
+
+
+def test_best_weights_that_are_gone_are_missed(folder):
+    assert Run(folder).weights("best").name == "best"
+    (folder / "checkpoint" / "best.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"best\.safetensors is missing, though update \d was the best one"):
+        Run(folder).load()
+    assert Run(folder).weights("last")[1:] == ("last", 4)
+
+
+def test_a_run_that_was_never_evaluated_says_that_its_last_weights_are_taken(tmp_path):
+    train(config_from({**TINY, "budget": {"updates": 4}}), tmp_path / "run")
+    (tmp_path / "run" / "checkpoint" / "best.safetensors").unlink()
+    (tmp_path / "run" / "metrics.jsonl").unlink()
+    assert Run(tmp_path / "run").weights("best").name == "last"
+
+
+def test_checksums_open_nothing_outside_their_folder(tmp_path):
+    path = save_checkpoint(tmp_path, Checkpoint(1, {}, {}))
+    secret = tmp_path / "secret"
+    os.mkfifo(secret)
+    sums = json.loads((path / "sha256.json").read_text())
+    (path / "sha256.json").write_text(json.dumps({**sums, "../secret": "0"}))
+    with pytest.raises(CheckpointError):
+        load_checkpoint(tmp_path, warn=lambda text: None)
+
+
+@pytest.mark.parametrize("loss", ["gone", "empty", "not listable"])
+def test_resume_never_begins_anew_in_silence(folder, loss, monkeypatch):
+    before = (folder / "metrics.jsonl").read_bytes()
+    status = json.loads((folder / "status.json").read_text())
+    (folder / "status.json").write_text(json.dumps({**status, "status": "interrupted", "update": 4}))
+    if loss == "not listable":
+        real = Path.iterdir
+        denied = PermissionError(13, "Permission denied")
+
+        def iterdir(path):
+            if path.name == "checkpoint":
+                raise denied
+            return real(path)
+
+        monkeypatch.setattr(Path, "iterdir", iterdir)
+    else:
+        (folder / "checkpoint").rename(folder.parent / "lost")
+        if loss == "empty":
+            (folder / "checkpoint").mkdir()
+    with pytest.raises(CheckpointError, match=r"had reached update 4|cannot be listed: Permission denied"):
+        resume(folder)
+    assert (folder / "metrics.jsonl").read_bytes() == before
+
+
+def test_a_metrics_line_that_says_nothing_does_not_block_resuming(folder):
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write("{}\n[1]\n" + "[" * 100_000 + "\n")
+    outcome = resume(folder, config=config_from({"budget": {"updates": 6}}, Run(folder).config))
+    assert outcome.update == 6
+    assert Run(folder).history.update == 6
+
+
+@pytest.mark.parametrize("text", ["", "[]", "3", "{", '{"status": 3}', '{"update": 1}', "[" * 100_000, "\xff"])
+def test_a_damaged_status_is_named(folder, text):
+    (folder / "status.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(DamagedFileError, match=r"status\.json is damaged"):
+        resume(folder)
+
+
+def test_a_newer_status_is_refused_by_name(folder):
+    (folder / "status.json").write_text('{"kind": "status", "version": 99, "status": "done", "update": 4}')
+    with pytest.raises(NewerVersionError, match=r"status\.json: the status is of version 99"):
+        _ = Run(folder).status
+
+
+@pytest.mark.parametrize("name", ["config.toml", "status.json", "manifest.json", "metrics.jsonl"])
+def test_pipes_do_not_hang(folder, name):
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    run = Run(folder)
+    questions = {"status.json": lambda: run.status, "manifest.json": lambda: run.manifest}
+    questions |= {"config.toml": lambda: run.config, "metrics.jsonl": lambda: run.history}
+    with pytest.raises(DamagedFileError, match=r"no regular file|is missing"):
+        questions[name]()
+
+
+def test_nothing_is_written_through_a_link(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("dear")
+    for name in ("status.json", files.draft_of(tmp_path / "status.json").name, "metrics.jsonl"):
+        (tmp_path / name).symlink_to(victim)
+    replace_file(tmp_path / "status.json", b"{}")
+    assert not (tmp_path / "status.json").is_symlink()
+    with pytest.raises(DamagedFileError, match=r"metrics\.jsonl is no regular file"):
+        MetricsFile(tmp_path / "metrics.jsonl").append({"kind": "train", "update": 1})
+    (tmp_path / "lock").symlink_to(tmp_path / "made")
+    with pytest.raises(DamagedFileError, match="lock is no regular file"), locked(tmp_path):
+        pass
+    assert victim.read_text() == "dear"
+    assert not (tmp_path / "made").exists()
+
+
+def test_weights_that_do_not_fit_are_one_line(folder):
+    settings = folder / "config.toml"
+    settings.write_text(settings.read_text().replace("hidden_size = 3", "hidden_size = 5"))
+    with pytest.raises(CheckpointError, match=r"do not fit .*config\.toml: Error\(s\) in loading") as caught:
+        Run(folder).load()
+    assert "\n" not in str(caught.value)
+
+
+def test_json_and_folders_that_are_not_there(tmp_path):
+    with pytest.raises(DamagedFileError, match="is missing"):
+        read_json(tmp_path / "no.json")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="cannot be listed"):
+        list_checkpoints(tmp_path / "file")
+
+
+def test_of_two_starts_with_different_settings_one_decides(tmp_path):
+    """Threads of one process share a draft's name, processes do not; the lock makes even threads wait."""
+    for number in range(10):
+        folder = tmp_path / str(number)
+        made: list[int] = []
+        barrier = threading.Barrier(4)
+
+        def work(
+            seed: int, folder: Path = folder, made: list[int] = made, barrier: threading.Barrier = barrier
+        ) -> None:
+            barrier.wait()
+            try:
+                Run.place(folder, config_from({**TINY, "seed": seed}))
+            except ValueError:
+                return
+            made.append(seed)
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert made == [Run(folder).config.seed]
+
+
+def test_a_folder_that_another_process_is_making_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "CLAIM_PATIENCE", 0.05)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    with locked(folder), pytest.raises(RunLockedError):
+        Run.place(folder, config_from(TINY))
+    assert Run.place(folder, config_from(TINY)).exists
+
+
+def test_drafts_of_a_living_process_are_left_alone(tmp_path):
+    from remanence.runs import forget_drafts
+
+    ours = files.draft_of(tmp_path / "a")
+    living = tmp_path / f"{files.WRITING}{os.getppid()}-a"
+    dead = tmp_path / f"{files.WRITING}999999999-a"
+    for path in (ours, living, dead):
+        path.write_text("half")
+    forget_drafts(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [living.name]
