@@ -73,3 +73,32 @@ def test_beside_the_bar_stands_what_is_learnt():
     line = {"frames": 10, "mean_return": None, "frames_per_second": 99.6}
     assert _brief(line) == "return -  100 frames/s"
     assert _brief({**line, "mean_return": 0.5}) == "return 0.500  100 frames/s"
+
+
+def test_a_policys_run_is_a_run(here):
+    few = ["--set", "copies=2", "--set", "ppo.steps=32", "--set", "ppo.recurrence=32", "--set", "ppo.batch=64"]
+    done = runner.invoke(app, ["rl", "train", FETCH, "--frames", "128", "--run", "mine", "--hidden", "4", *few])
+    assert done.exit_code == 0, done.output
+    (row,) = json.loads(runner.invoke(app, ["runs", ".", "--json"]).stdout)
+    assert (row["task"], row["model"], row["status"], row["update"]) == (FETCH, "RelLSTM", "done", 2)
+    longer = runner.invoke(app, ["resume", "mine", "--set", "frames=192", "--json"])
+    assert json.loads(longer.stdout)["update"] == 3
+    played = runner.invoke(app, ["evaluate", "mine", "--batch-size", "2", "--json"])
+    assert json.loads(played.stdout)[0]["episodes"] == 2
+    assert runner.invoke(app, ["evaluate", "mine", "--length", "5"]).exit_code == 2
+
+
+def test_an_environment_that_a_folder_names_by_its_module_needs_trust(here):
+    few = ["--set", "copies=2", "--set", "ppo.steps=32", "--set", "ppo.recurrence=32", "--set", "ppo.batch=64"]
+    assert (
+        runner.invoke(app, ["rl", "train", FETCH, "--frames", "64", "--run", "mine", "--hidden", "4", *few]).exit_code
+        == 0
+    )
+    (here / "evil.py").write_text("raise SystemExit('it ran')")
+    settings = here / "mine" / "policy.toml"
+    settings.write_text(settings.read_text().replace(f'"{FETCH}"', '"evil:Maze-v0"'))
+    for command in (["rl", "play", "mine"], ["resume", "mine"], ["evaluate", "mine"]):
+        done = runner.invoke(app, command)
+        assert done.exit_code == 7, done.output
+        assert "'evil'" in done.output
+    assert "evil" in runner.invoke(app, ["runs", "."]).output
