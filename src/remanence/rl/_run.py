@@ -217,7 +217,11 @@ def load_policy(
         raise CheckpointError(f"{folder} has no weights yet; let it learn first")
     with torch.random.fork_rng(devices=[]):
         policy = build_policy(config, environment, options)
-    policy.load_state_dict(checkpoint.weights)
+    try:
+        policy.load_state_dict(checkpoint.weights)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        raise CheckpointError(f"the weights in {run.checkpoints} do not fit {run.config_path}: {reason}") from error
     return policy.eval(), config
 
 
