@@ -38,14 +38,14 @@ def test_rate_law_and_kind_of_a_decay():
     reach = probes.gradient_reach(linear_layer([0.8, 0.8]), torch.zeros(80, 2, 2, dtype=torch.float64))
     assert reach.decay is not None
     assert reach.decay.law == "exponential"
-    assert reach.kind == "vanishing"
+    assert reach.trend == "vanishing"
     assert_agrees([reach.decay.rate, *reach.decay.interval], math.log(0.8))
     assert "vanishing" in reach.verdict
 
 
 @pytest.mark.parametrize(("value", "kind"), [(1.5, "exploding"), (1.0, "stable"), (0.5, "vanishing")])
 def test_kinds(value, kind):
-    assert probes.gradient_reach(linear_layer([value]), torch.zeros(60, 1, 1, dtype=torch.float64)).kind == kind
+    assert probes.gradient_reach(linear_layer([value]), torch.zeros(60, 1, 1, dtype=torch.float64)).trend == kind
 
 
 def test_a_captured_black_box_gives_the_same_decay_as_the_states():
@@ -79,14 +79,14 @@ def test_a_delay_line_is_reached_at_its_delay_alone(zoo):
     reach = probes.gradient_reach(zoo.DelayLine(5), torch.randn(20, 1, 1))
     assert np.flatnonzero(np.isfinite(reach.log_norm)).tolist() == [5]
     assert reach.horizon == 5
-    assert reach.kind == "cut off"
+    assert reach.trend == "cut off"
     assert "5 steps" in reach.verdict
 
 
 def test_numbers_too_small_for_floats_have_vanished_and_were_not_cut():
     reach = probes.gradient_reach(models_with_half(), torch.zeros(400, 1, 1))
     assert reach.horizon < 399
-    assert reach.kind == "vanishing"
+    assert reach.trend == "vanishing"
     assert "too small for floats" in reach.verdict
 
 
@@ -101,7 +101,7 @@ def models_with_half():
 
 def test_a_model_that_explodes_out_of_floats():
     reach = probes.gradient_reach(linear_layer([2.0]).float(), torch.zeros(200, 1, 1))
-    assert reach.kind == "exploding"
+    assert reach.trend == "exploding"
     assert "exploding" in reach.verdict
 
 

@@ -5,6 +5,7 @@ the model, the random numbers and torch as it found them, even when the model th
 """
 
 from ._attention import AttentionMap, attention_map
+from ._context import ContextUse, context_use
 from ._cost import Cost, cost
 from ._demand import MemoryDemand, memory_demand
 from ._depth import DependencyDepth, dependency_depth
@@ -13,6 +14,7 @@ from ._huggingface import load_language_model, sample_texts
 from ._information import MutualInformation, logarithmic_lags, mutual_information
 from ._laws import InformationLaw, Regime
 from ._paths import GradientPaths, gradient_paths
+from ._perturbation import PerturbationReach, perturbation_reach
 from ._quality import TextQuality, text_quality
 from ._reach import GradientReach, gradient_reach
 from ._result import ProbeResult
@@ -25,6 +27,10 @@ from ._uniformity import Uniformity, uniformity
 __all__ = [
     "gradient_reach",
     "GradientReach",
+    "perturbation_reach",
+    "PerturbationReach",
+    "context_use",
+    "ContextUse",
     "attention_map",
     "AttentionMap",
     "dependency_depth",

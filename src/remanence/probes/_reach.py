@@ -11,13 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from remanence._validate import message, one_of
+from remanence._validate import message, one_of, real
 from remanence.figures import Axis, Curve, Figure
 
 from ._fit import Decay, fit_decay
 from ._layout import Layout
 from ._observe import Offsets, modules, watched_embeddings, watched_states
 from ._result import ProbeResult
+from ._steps import farthest, number_of_steps, seen_words
 from ._subject import Subject, output_of, subject_of
 
 Loss = Callable[[Any, Any], Tensor]
@@ -25,6 +26,7 @@ STABLE = math.log(1000.0)
 """Change of the log norm over the run, up or down, that still counts as stable."""
 NOTHING = 1e-5
 """Size of a gradient that is nothing beside another: rounding in float32 leaves as much."""
+RESOLUTION = float(torch.finfo(torch.float32).eps)
 UNDERFLOW = -80.0
 """Log norm near the least number of float32; a zero after it has underflowed."""
 
@@ -38,7 +40,7 @@ class GradientReach(ProbeResult):
         >>> for weight in layer.parameters():
         ...     _ = torch.nn.init.constant_(weight, 0.5)
         >>> reach = gradient_reach(layer, torch.ones(12, 1, 1))
-        >>> reach.kind, round(math.exp(reach.decay.rate), 6)
+        >>> reach.trend, round(math.exp(reach.decay.rate), 6)
         ('vanishing', 0.5)
     """
 
@@ -53,35 +55,73 @@ class GradientReach(ProbeResult):
     decay: Decay | None
     """The fitted law; ``None`` if fewer than three distances have a gradient."""
 
+    resolution: float = RESOLUTION
+    """Relative rounding of the model's numbers: less than this share of the gradient at the last step is noise."""
+
     @property
     def underflows(self) -> bool:
         """Whether zeros beyond the horizon are numbers too small for floats, not a gradient that was cut."""
         return self.horizon >= 0 and bool(self.log_norm[self.horizon] < UNDERFLOW)
 
     @property
-    def kind(self) -> Literal["vanishing", "stable", "exploding", "cut off"]:
-        """What the gradient does with distance; "cut off" if it is exactly zero beyond a horizon."""
+    def trend(self) -> Literal["vanishing", "stable", "exploding", "cut off", "unclear"]:
+        """What the gradient does with distance.
+
+        "cut off" if it is exactly zero beyond a horizon, "unclear" if it changes by much but its interval holds zero.
+        """
         if np.isnan(self.log_norm).any() or np.isposinf(self.log_norm).any():
             return "exploding"
         if self.decay is None or (self.horizon < len(self.distance) - 1 and not self.underflows):
             return "cut off"
         low, high = self.decay.interval
-        if self.decay.change < -STABLE and high < 0:
-            return "vanishing"
-        return "exploding" if self.decay.change > STABLE and low > 0 else "stable"
+        if abs(self.decay.change) <= STABLE:
+            return "stable"
+        if low <= 0 <= high:
+            return "unclear"
+        return "vanishing" if self.decay.change < 0 else "exploding"
+
+    def steps_left(self, share: float) -> int:
+        """The farthest distance at which a share of the gradient at the last step is left; -1 if none arrives at all.
+
+        Where nothing arrives at the last step itself, the share is one of the strongest gradient.
+
+        Args:
+            share: above 0, such as 0.5.
+
+        Example:
+            >>> halving = summarise(np.array([0.125, 0.25, 0.5, 1.0]), "inputs")
+            >>> halving.steps_left(0.5), halving.steps_left(0.2)
+            (1, 2)
+        """
+        return farthest(self.log_norm, real("share", share, above=0))
 
     @property
     def verdict(self) -> str:
-        """Kind, law and rate."""
+        """How many steps are seen, in words; then trend, law and rate."""
+        return f"{self._steps_seen()}. {self._law()}"
+
+    def _steps_seen(self) -> str:
+        if self.horizon < 0:
+            return "Sees nothing: no gradient arrives at any step"
+        if np.isnan(self.log_norm).any() or np.isposinf(self.log_norm).any():
+            return "Cannot say how far it sees: the gradient is too large for floats"
+        if self.horizon == 0:
+            return "Sees the present step only"
+        words = seen_words(self.log_norm, "the gradient at the last step", "is left")
+        noise = self.steps_left(self.resolution)
+        ending = f". Beyond {noise} it is noise" if noise < self.horizon else ""
+        return f"Sees {words}{ending}"
+
+    def _law(self) -> str:
         what = "dL/dh" if self.source == "states" else "dL/dx"
         if self.decay is None:
-            return f"{what} is {self.kind}: it reaches {self.horizon} steps back"
+            return f"{what} is {self.trend}: it reaches {number_of_steps(self.horizon)} back"
         low, high = self.decay.interval
         unit = "a step" if self.decay.law == "exponential" else "as power of the distance"
         rate = f"{self.decay.rate:+.4g} {unit} (95 %: {low:+.4g} to {high:+.4g})"
         gone = "too small for floats" if self.underflows else "exactly zero"
         ending = f"; {gone} beyond {self.horizon} steps" if self.horizon < len(self.distance) - 1 else ""
-        return f"{what} is {self.kind}, {self.decay.law} law, log norm {rate}{ending}"
+        return f"{what} is {self.trend}, {self.decay.law} law, log norm {rate}{ending}"
 
     def figures(self) -> list[Figure]:
         """Log norm against distance, as figure 2 (left) of Kerg et al. 2020."""
@@ -115,7 +155,7 @@ def gradient_reach(
         training: whether to keep training mode, with its dropout; by default the model is in evaluation mode meanwhile.
 
     Example:
-        >>> print(gradient_reach(torch.nn.LSTM(3, 8), torch.randn(200, 2, 3)).kind)
+        >>> print(gradient_reach(torch.nn.LSTM(3, 8), torch.randn(200, 2, 3)).trend)
         vanishing
     """
     one_of("through", through, ("auto", "states", "inputs"))
@@ -128,10 +168,10 @@ def gradient_reach(
                 hint = "Use through='inputs'"
                 raise ValueError(message("model", "have states that can be seen", type(model).__name__, hint))
             norms = _input_norms(subject, loss)
-    return summarise(norms, source)
+    return summarise(norms, source, subject.resolution)
 
 
-def summarise(norms: np.ndarray, source: Literal["states", "inputs"]) -> GradientReach:
+def summarise(norms: np.ndarray, source: Literal["states", "inputs"], resolution: float = RESOLUTION) -> GradientReach:
     """The result for norms in the order of time."""
     backwards = norms[::-1]
     distance = np.arange(len(norms))
@@ -139,7 +179,7 @@ def summarise(norms: np.ndarray, source: Literal["states", "inputs"]) -> Gradien
         log_norm = np.log(backwards)
     arrived = np.flatnonzero(backwards)
     horizon = int(arrived[-1]) if len(arrived) else -1
-    return GradientReach(distance, log_norm, source, horizon, fit_decay(distance[1:], log_norm[1:]))
+    return GradientReach(distance, log_norm, source, horizon, fit_decay(distance[1:], log_norm[1:]), resolution)
 
 
 def _losses(subject: Subject, loss: Loss | None, result: Any) -> list[Tensor]:

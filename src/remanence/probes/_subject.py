@@ -112,6 +112,12 @@ class Subject:
         """Whether the inputs are integers."""
         return not (self.inputs.is_floating_point() or self.inputs.is_complex())
 
+    @property
+    def resolution(self) -> float:
+        """Relative rounding of the numbers that the model computes with."""
+        like = next((p for part in modules(self.model) for p in part.parameters(recurse=False)), self.inputs)
+        return float(torch.finfo(like.dtype if like.is_floating_point() else torch.float32).eps)
+
     def _repeatable(self, inputs: Tensor) -> Tensor:
         torch.manual_seed(0)
         return self.output(inputs)

@@ -1,0 +1,174 @@
+"""How much of its context a language model uses."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from remanence._validate import message, positive_int
+from remanence.figures import Band, Curve, Figure, length_axis, log_axis
+
+from ._result import ProbeResult
+from ._subject import Subject, subject_of
+from ._truncation import require_any_length
+
+TARGETS = 16
+NORMAL = 1.96
+"""Standard errors of a 95 % interval."""
+FEWEST = 30
+"""Predicted tokens from which on a mean says something."""
+LITTLE = 0.01
+"""Nats per token that count as no difference."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ContextUse(ProbeResult):
+    """Cross-entropy of the next token against the number of tokens before it, always on the same tokens.
+
+    Example:
+        >>> model = torch.nn.Sequential(torch.nn.Embedding(5, 4), torch.nn.Linear(4, 5))
+        >>> found = context_use(model, torch.randint(5, (40, 2)), batch_first=False)
+        >>> found.enough()
+        1
+    """
+
+    contexts: tuple[int, ...]
+    """Tokens that the model sees before the one it predicts."""
+    nats: tuple[float, ...]
+    """Mean cross-entropy in nats per token."""
+    error: tuple[float, ...]
+    """Standard error of the difference from the longest context, token by token."""
+    tokens: int
+    """How many are predicted."""
+
+    def enough(self, tolerance: float = LITTLE) -> int:
+        """The least context from which on all are within a tolerance of the longest, in nats per token.
+
+        Args:
+            tolerance: at least 0.
+        """
+        found = self.contexts[-1]
+        for context, nats in zip(reversed(self.contexts), reversed(self.nats), strict=True):
+            if nats - self.nats[-1] > tolerance:
+                break
+            found = context
+        return found
+
+    @property
+    def gain(self) -> float:
+        """Nats per token that the longest context saves over the shortest."""
+        return self.nats[0] - self.nats[-1]
+
+    @property
+    def verdict(self) -> str:
+        """How many tokens of context are used, and what they are worth."""
+        first, last = self.contexts[0], self.contexts[-1]
+        worth = f"{self.nats[0]:.3f} nats a token with {_tokens(first)} of context, {self.nats[-1]:.3f} with {last:,}"
+        if self.tokens < FEWEST or abs(self.gain) <= NORMAL * self.error[0]:
+            return f"Too few tokens to say whether context is used: {worth}, measured on {self.tokens:,} tokens"
+        if self.gain < 0:
+            return f"Context does harm: {worth}"
+        enough = self.enough()
+        if enough == last:
+            return f"Uses all {last:,} tokens of context that were tried: {worth}"
+        return f"Uses about {_tokens(enough)} of context: {worth}; beyond {enough:,} less than {LITTLE} nats are won"
+
+    def figures(self) -> list[Figure]:
+        """Nats per token against context."""
+        low = [nats - NORMAL * error for nats, error in zip(self.nats, self.error, strict=True)]
+        high = [nats + NORMAL * error for nats, error in zip(self.nats, self.error, strict=True)]
+        parts = (
+            Band(("2.5 %", "97.5 %"), self.contexts, low, high),
+            Curve("nats per token", self.contexts, self.nats, "both"),
+        )
+        caption = f"{self.verdict}. Band: 95 % of the difference from the longest context"
+        x = length_axis("tokens of context", self.contexts)
+        return [Figure("Context use", caption, parts, x, log_axis("nats per token", self.nats), wide=True)]
+
+
+def _tokens(count: int) -> str:
+    return "1 token" if count == 1 else f"{count:,} tokens"
+
+
+def context_use(
+    model: Callable[..., Any],
+    batch: Any,
+    *,
+    contexts: Sequence[int] | None = None,
+    targets: int = TARGETS,
+    batch_first: bool | None = None,
+    training: bool = False,
+) -> ContextUse:
+    """Measures the cross-entropy of the same next tokens with more and more tokens before them.
+
+    Args:
+        model: gives logits over the next token, at every step or once for a row.
+        batch: tokens of real sequences, ``(T, B)``, ``(B, T)`` or ``(T,)``; random ones hold nothing to be used.
+        contexts: numbers of tokens, rising; ``None`` for powers of two, and all that there are.
+        targets: how many last tokens of every row are predicted.
+        batch_first: whether time is the second dimension; ``None`` asks the model, and measures where it does not say.
+        training: whether to keep training mode, with its dropout; by default the model is in evaluation mode meanwhile.
+
+    Raises:
+        ValueError: If inputs are not tokens, the output has fewer classes than there are tokens, the sequences are too
+            short, or the model runs on one length only.
+
+    Example:
+        >>> model = torch.nn.Sequential(torch.nn.Embedding(5, 4), torch.nn.Linear(4, 5))
+        >>> context_use(model, torch.randint(5, (20,)), contexts=[1, 2]).contexts
+        (1, 2)
+    """
+    subject = subject_of(model, batch, batch_first=batch_first, training=training)
+    if not subject.is_tokens:
+        raise ValueError(message("batch", "hold tokens, as integers", f"numbers of {subject.inputs.dtype}"))
+    require_any_length(subject)
+    steps = subject.layout.steps
+    if steps < 3:
+        raise ValueError(message("batch", "have three tokens in a row at least", steps))
+    predicted = min(positive_int("targets", targets), max(1, steps // 2))
+    sizes = _contexts(contexts, steps - predicted)
+    places = range(steps - predicted, steps)
+    with subject.untouched(), torch.no_grad():
+        losses = torch.stack([_losses(subject, size, places) for size in sizes])
+    apart = losses - losses[-1]
+    error = apart.std(dim=1, correction=0) / max(losses.shape[1] - 1, 1) ** 0.5
+    return ContextUse(
+        contexts=tuple(sizes),
+        nats=tuple(losses.mean(dim=1).tolist()),
+        error=tuple(error.tolist()),
+        tokens=losses.shape[1],
+    )
+
+
+def _contexts(given: Sequence[int] | None, longest: int) -> list[int]:
+    if given is None:
+        return sorted({*(2**power for power in range(longest.bit_length()) if 2**power < longest), longest})
+    sizes = [positive_int("contexts", size) for size in given]
+    if len(sizes) < 2 or sizes != sorted(set(sizes)) or sizes[-1] > longest:
+        raise ValueError(message("contexts", f"be two or more, rising, up to {longest}", repr(list(given))))
+    return sizes
+
+
+def _losses(subject: Subject, context: int, places: range) -> Tensor:
+    """Cross-entropies of the tokens at some places, each after so many tokens: ``(places * B,)``."""
+    layout = subject.layout
+    windows = [subject.window(place - context, place) for place in places]
+    tokens = torch.stack([subject.inputs.select(layout.time, place) for place in places]).flatten()
+    if layout.row_dim is None:
+        logits = torch.cat([_logits(subject, window) for window in windows])
+    else:
+        logits = _logits(subject, torch.cat(windows, dim=layout.row_dim))
+    if logits.shape[1] <= int(tokens.max()):
+        expected = "give logits over all tokens"
+        raise ValueError(message("model", expected, f"{logits.shape[1]} classes for token {int(tokens.max())}"))
+    return nn.functional.cross_entropy(logits, tokens, reduction="none")
+
+
+def _logits(subject: Subject, window: Tensor) -> Tensor:
+    """Of the token after a window: ``(B, classes)``."""
+    last = subject.last(subject.output(window))
+    return last.reshape(-1, last.shape[-1]).double()

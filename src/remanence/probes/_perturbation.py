@@ -1,0 +1,213 @@
+"""How far back a change of one step is felt in the output: for models without gradients too."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from remanence._validate import message, one_of, positive_int
+from remanence.figures import Axis, Curve, Figure, log_axis
+
+from ._result import ProbeResult
+from ._steps import farthest, seen_words
+from ._subject import Subject, subject_of
+
+Measure = Literal["total variation", "norm"]
+Change = Callable[[Tensor], Tensor]
+DRAWS = 4
+ROUNDING = 8.0
+"""Multiples of the resolution of floats that rounding alone may reach."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PerturbationReach(ProbeResult):
+    """Change of the last output against the distance of the step that was changed.
+
+    Example:
+        >>> found = perturbation_reach(lambda x: x.cumsum(dim=0), torch.randn(8, 2, 1))
+        >>> found.distance.tolist(), found.horizon
+        ([0, 1, 2, 3, 4, 5, 6, 7], 7)
+    """
+
+    distance: np.ndarray
+    """``(K,)``: 0 is the last step."""
+    change: np.ndarray
+    """``(K,)``: mean over rows and draws."""
+    measure: Measure
+    """Total variation between output distributions (0: the same, 1: nothing in common), or the norm of a difference."""
+    floor: float
+    """What rounding alone changes."""
+
+    @property
+    def horizon(self) -> int:
+        """The greatest distance at which a change is felt above the rounding; -1 if none is."""
+        felt = np.flatnonzero(self.change > self.floor)
+        return int(self.distance[felt[-1]]) if len(felt) else -1
+
+    def steps_left(self, share: float) -> int:
+        """The farthest distance whose change is felt with a share of the last step's; -1 if none is felt.
+
+        Args:
+            share: above 0, such as 0.5.
+        """
+        return farthest(self._log_change(), share, self.distance)
+
+    def _log_change(self) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(self.change > self.floor, self.change, 0.0))
+
+    @property
+    def verdict(self) -> str:
+        """How many steps are felt, in words, and how much the last one moves the output."""
+        if self.horizon < 0:
+            return "Feels nothing: no change of a step moves the output"
+        if self.horizon == 0:
+            return f"Feels the present step only; it moves the output by {self._moved(0)}"
+        what = "the effect of the last step" if self.change[0] > self.floor else "the strongest effect"
+        words = seen_words(self._log_change(), what, "is left", self.distance)
+        ending = "" if self.horizon == int(self.distance[-1]) else f". Beyond {self.horizon} it is rounding"
+        return f"Feels {words}{ending}. The last step moves the output by {self._moved(0)}"
+
+    def _moved(self, place: int) -> str:
+        unit = " in total variation" if self.measure == "total variation" else " in norm"
+        return f"{self.change[place]:.3g}{unit}"
+
+    def figures(self) -> list[Figure]:
+        """Change against distance, with what rounding reaches."""
+        shown = [value if value > 0 else None for value in self.change.tolist()]
+        curves = [Curve("change of the output", self.distance, shown, "both")]
+        if self.floor > 0:
+            ends = [int(self.distance[0]), int(self.distance[-1])]
+            curves.append(Curve("rounding", ends, [self.floor, self.floor], faint=True))
+        y = log_axis(self.measure, [value for value in (*shown, self.floor) if value])
+        x = Axis("steps before the end")
+        return [Figure("Perturbation reach", self.verdict, tuple(curves), x, y, wide=True)]
+
+
+def perturbation_reach(
+    model: Callable[..., Any],
+    batch: Any,
+    *,
+    distances: Sequence[int] | None = None,
+    draws: int = DRAWS,
+    measure: Literal["auto", "total variation", "norm"] = "auto",
+    batch_first: bool | None = None,
+    training: bool = False,
+    seed: int = 0,
+) -> PerturbationReach:
+    """Changes one step at a time and measures how far the last output moves: no gradient is needed.
+
+    A token is replaced by another that occurs in the batch. A step of numbers is moved by the difference of two steps
+    of the batch, the same for all distances.
+
+    Args:
+        model: any callable on sequences.
+        batch: the input: a tensor ``(T, B, ...)``, a dictionary of tensors, a tuple that starts with either, or
+            anything with ``inputs``.
+        distances: from the last step, rising; ``None`` for all up to 8 and then 20 in equal ratios.
+        draws: changes of each step over which the mean is taken.
+        measure: ``"total variation"`` takes outputs for logits and compares their distributions; ``"norm"`` compares
+            the outputs themselves; ``"auto"`` takes the first for token inputs with an output over classes.
+        batch_first: whether time is the second dimension; ``None`` asks the model, and measures where it does not say.
+        training: whether to keep training mode, with its dropout; by default the model is in evaluation mode meanwhile.
+        seed: for the draws.
+
+    Example:
+        >>> perturbation_reach(torch.nn.Identity(), torch.randn(9, 1, 2)).horizon
+        0
+    """
+    one_of("measure", measure, ("auto", "total variation", "norm"))
+    positive_int("draws", draws)
+    subject = subject_of(model, batch, batch_first=batch_first, training=training)
+    chosen = _distances(subject.layout.steps, distances)
+    generator = torch.Generator().manual_seed(positive_int("seed", seed, 0))
+    with subject.untouched(), torch.no_grad():
+        base = _last(subject, subject.inputs)
+        how = _measure(subject, base, measure)
+        changes = _changes(subject, draws, generator)
+        moved = [[_moved(_last(subject, _changed(subject, d, way)), base, how) for way in changes] for d in chosen]
+        again = _moved(_last(subject, subject.inputs), base, how)
+    return PerturbationReach(
+        distance=np.array(chosen),
+        change=np.array([float(np.mean(values)) for values in moved]),
+        measure=how,
+        floor=max(again, _rounding(base, how, subject.resolution)),
+    )
+
+
+def _distances(steps: int, given: Sequence[int] | None) -> list[int]:
+    if given is None:
+        near = range(min(9, steps))
+        far = np.geomspace(8, steps - 1, 20).round().astype(int).tolist() if steps > 9 else []
+        return sorted({*near, *far})
+    found = [positive_int("distances", distance, 0) for distance in given]
+    if not found or found != sorted(set(found)) or found[-1] >= steps:
+        raise ValueError(message("distances", f"rise and stay below {steps}", repr(list(given))))
+    return found
+
+
+def _last(subject: Subject, inputs: Tensor) -> Tensor:
+    """The output at the last step: ``(B, C)``; the same random numbers every time."""
+    torch.manual_seed(0)
+    return subject.last(subject.output(inputs)).reshape(subject.layout.rows, -1).double()
+
+
+def _measure(subject: Subject, output: Tensor, asked: Literal["auto", "total variation", "norm"]) -> Measure:
+    if asked != "auto":
+        return asked
+    return "total variation" if subject.is_tokens and output.shape[1] > int(subject.inputs.max()) else "norm"
+
+
+def _moved(output: Tensor, base: Tensor, measure: Measure) -> float:
+    """Mean over rows of the change between two outputs ``(B, C)``."""
+    if measure == "norm":
+        return float((output - base).norm(dim=1).mean())
+    return float((output.softmax(dim=1) - base.softmax(dim=1)).abs().sum(dim=1).mean() / 2)
+
+
+def _rounding(base: Tensor, measure: Measure, resolution: float) -> float:
+    """What rounding alone may change."""
+    size = 1.0 if measure == "total variation" else float(base.norm(dim=1).mean())
+    return ROUNDING * resolution * size if math.isfinite(size) else 0.0
+
+
+def _changes(subject: Subject, draws: int, generator: torch.Generator) -> list[Change]:
+    """Ways to change a step of all rows, ``(B, ...)`` to ``(B, ...)``, whichever step it is."""
+    if subject.is_tokens:
+        return [_other_tokens(subject.inputs.unique(), generator) for _ in range(draws)]
+    return [_moved_step(subject, generator) for _ in range(draws)]
+
+
+def _other_tokens(known: Tensor, generator: torch.Generator) -> Change:
+    """Every token becomes another that occurs in the batch."""
+    if len(known) < 2:
+        raise ValueError(message("batch", "hold two different tokens", f"only {known.tolist()}"))
+    turn = int(torch.randint(1, len(known), (1,), generator=generator))
+    return lambda tokens: known[(torch.searchsorted(known, tokens.contiguous()) + turn) % len(known)]
+
+
+def _moved_step(subject: Subject, generator: torch.Generator) -> Change:
+    """A step moves by the difference of two steps of the batch, or by 1 where they do not differ."""
+    one, other = torch.randint(subject.layout.steps, (2,), generator=generator).tolist()
+    difference = _step(subject.inputs, subject, one) - _step(subject.inputs, subject, other)
+    if not bool(difference.any()):
+        difference = torch.ones_like(difference)
+    return lambda step: step + difference
+
+
+def _step(inputs: Tensor, subject: Subject, index: int) -> Tensor:
+    return inputs.select(subject.layout.time, index)
+
+
+def _changed(subject: Subject, distance: int, change: Change) -> Tensor:
+    """The inputs with the step at a distance from the last one changed."""
+    inputs = subject.inputs.clone()
+    step = _step(inputs, subject, subject.layout.steps - 1 - distance)
+    step.copy_(change(step))
+    return inputs

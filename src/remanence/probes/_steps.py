@@ -1,0 +1,76 @@
+"""Distances in plain words: how many steps back something is left of what there is at the last."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+HALF = 0.5
+HARDLY = 0.01
+
+
+def farthest(log_size: np.ndarray, share: float, distance: np.ndarray | None = None) -> int:
+    """The farthest distance at which a share of the size at the last step is left; -1 if nothing is anywhere.
+
+    Args:
+        log_size: ``(K,)`` natural logarithms, from the last step backwards; -inf for nothing.
+        share: above 0; of the greatest size where the last step has none.
+        distance: ``(K,)``, rising; ``None`` for 0, 1, 2, ...
+
+    Example:
+        >>> farthest(np.log([1.0, 0.6, 0.1]), 0.5)
+        1
+    """
+    left = np.flatnonzero(np.isfinite(log_size) & (log_size >= _reference(log_size) + math.log(share) - 1e-12))
+    if not len(left):
+        return -1
+    return int(left[-1] if distance is None else distance[left[-1]])
+
+
+def _reference(log_size: np.ndarray) -> float:
+    """Size at the last step, or the greatest where that has none; inf if nothing is anywhere."""
+    finite = log_size[np.isfinite(log_size)]
+    if not len(finite):
+        return math.inf
+    return float(log_size[0] if np.isfinite(log_size[0]) else finite.max())
+
+
+def number_of_steps(count: int) -> str:
+    """A count with its noun.
+
+    Example:
+        >>> number_of_steps(1), number_of_steps(2)
+        ('1 step', '2 steps')
+    """
+    return "1 step" if count == 1 else f"{count:,} steps"
+
+
+def seen_words(log_size: np.ndarray, what: str, left: str, distance: np.ndarray | None = None) -> str:
+    """How many steps are seen, and where half and a hundredth is left.
+
+    Args:
+        log_size: ``(K,)`` natural logarithms, from the last step backwards.
+        what: of which shares are told, such as "the gradient at the last step".
+        left: "is left", or what else a share does.
+        distance: ``(K,)``, rising; ``None`` for 0, 1, 2, ...
+
+    Example:
+        >>> seen_words(np.log(0.5) * np.arange(20), "the gradient at the last step", "is left")
+        'about 6 steps: of the gradient at the last step, 50 % is left 1 step back, 1 % 6 back'
+    """
+    last = len(log_size) - 1 if distance is None else int(distance[-1])
+    half = farthest(log_size, HALF, distance)
+    hardly = farthest(log_size, HARDLY, distance)
+    if not np.isfinite(log_size[0]):
+        nearest = np.flatnonzero(np.isfinite(log_size))[0]
+        first = int(nearest if distance is None else distance[nearest])
+        return f"{number_of_steps(hardly)} back; nothing nearer than {number_of_steps(first)}"
+    if hardly == 0:
+        return f"hardly more than the present step: of {what}, less than 1 % {left} 1 step back"
+    if hardly < last:
+        halves = f"50 % {left} {number_of_steps(half)} back" if half else f"less than 50 % {left} 1 step back"
+        return f"about {number_of_steps(hardly)}: of {what}, {halves}, 1 % {hardly} back"
+    share = math.exp(float(log_size[-1] - log_size[0]))
+    amount = f"{share:.0%}".replace("%", " %") if share < 10 else f"{share:.3g} times as much"
+    return f"all {number_of_steps(last + 1)}: of {what}, {amount} {left} {number_of_steps(last)} back"
