@@ -1,9 +1,13 @@
+import importlib.util
 import json
+import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from remanence.cli._app import app
+from remanence.probes._survey import PROBES
 
 runner = CliRunner()
 FACTORY = """
@@ -53,6 +57,60 @@ def test_tokens_are_read_through_embeddings(here):
     assert json.loads(result.output)["gradient_reach"]["source"] == "inputs"
 
 
+FOREIGN = Path(__file__).parents[1] / "probes" / "foreign.py"
+MODELS = {
+    "Classifier": ["--shape", "20,3,4"],
+    "Transposing": ["--shape", "3,20,4"],
+    "TokenModel": ["--shape", "3,20", "--tokens", "11"],
+    "encoder": ["--shape", "3,20,4"],
+    "gpt2": ["--shape", "3,20", "--tokens", "11"],
+    "llama": ["--shape", "3,20", "--tokens", "11"],
+    "Convolutions": ["--shape", "3,4,20"],
+    "both_ways": ["--shape", "20,3,4"],
+    "Stateful": ["--shape", "20,3,4"],
+}
+
+
+@pytest.mark.parametrize("factory", sorted(MODELS))
+def test_every_foreign_model_passes_every_probe(factory, require_or_skip):
+    if factory in ("gpt2", "llama") and importlib.util.find_spec("transformers") is None:
+        require_or_skip("transformers", "transformers is not installed: pip install 'remanence[hf]'")
+    result = runner.invoke(app, ["probe", f"{FOREIGN}:{factory}", *MODELS[factory]])
+    assert result.exit_code == 0, result.output
+    first, *lines = result.output.splitlines()
+    assert first.startswith("read as T = 20 steps, B = 3 rows")
+    assert [line.partition(":")[0] for line in lines] == list(PROBES)
+    assert "failed" not in result.output
+    assert "Sees" in lines[0]
+    assert "Feels" in lines[1]
+
+
+def test_the_layout_can_be_given_and_must_be_where_nothing_tells_it(here):
+    request = ["probe", "some_models:reader", "--shape", "12,2", "--tokens", "5"]
+    refused = runner.invoke(app, request)
+    assert refused.exit_code == 2
+    assert "batch first: T = 2 of B = 12" in " ".join(refused.output.replace("│", " ").split())
+    assert runner.invoke(app, [*request, "--batch-first"]).output.startswith("read as T = 2 steps, B = 12 rows")
+
+
+def test_a_language_model_is_read_from_its_folder(tmp_path, require_or_skip):
+    if importlib.util.find_spec("transformers") is None:
+        require_or_skip("transformers", "transformers is not installed: pip install 'remanence[hf]'")
+    sys.path.insert(0, str(FOREIGN.parent))
+    import foreign
+
+    foreign.gpt2().save_pretrained(tmp_path)
+    foreign.write_tokenizer(tmp_path)
+    result = runner.invoke(app, ["probe", f"hf:{tmp_path}", "--shape", "4,24"])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("read as T = 24 steps, B = 4 rows")
+    assert "nats a token" in result.output
+    text = tmp_path / "text.txt"
+    text.write_text("a b c d e f " * 20, encoding="utf-8")
+    result = runner.invoke(app, ["probe", f"hf:{tmp_path}", "--shape", "4,24", "--text", str(text)])
+    assert result.stdout.startswith("read as T = 24 steps, B = 4 rows")
+
+
 def test_one_page_with_all_pictures(here):
     pytest.importorskip("plotly")
     page = here / "page.html"
@@ -60,7 +118,9 @@ def test_one_page_with_all_pictures(here):
     assert result.exit_code == 2  # RelLSTM() needs sizes
     result = runner.invoke(app, ["probe", "some_models:make", "--shape", "12,2,3", "--output", str(page)])
     assert result.exit_code == 0
-    assert page.read_text(encoding="utf-8").count("<h2>") == 5
+    written = page.read_text(encoding="utf-8")
+    assert "Content-Security-Policy" in written  # the report's page, not one of another kind
+    assert "Gradient reach" in written
 
 
 def test_a_trained_run_is_probed_on_its_own_task(tmp_path, monkeypatch):

@@ -133,3 +133,15 @@ def llama():
         num_key_value_heads=2,
     )
     return transformers.LlamaForCausalLM(config)
+
+
+def write_tokenizer(folder):
+    """A tokenizer of single letters beside a language model."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = ["<unk>", "<s>", *"abcdefghi"]
+    tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    signs = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "<s>"}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **signs).save_pretrained(folder)

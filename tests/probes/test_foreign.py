@@ -75,7 +75,7 @@ def test_the_layout_is_read_right_without_being_told(subject):
     model, batch = subject
     layout = Subject(model, batch).layout
     assert (layout.steps, layout.rows) == (STEPS, ROWS)
-    assert f"read as T = {STEPS} steps, B = {ROWS} rows" in str(layout)
+    assert f"read as T = {STEPS} steps, B = {ROWS} rows" in layout.verdict
 
 
 def test_the_last_step_is_felt_most_and_some_before_it_too(subject):
@@ -176,3 +176,57 @@ def test_one_length_only_is_said():
 def test_a_dictionary_without_a_known_name_says_which_keys_it_has():
     with pytest.raises(ValueError, match="the keys left, right"):
         probes.gradient_reach(lambda batch: batch["left"], {"left": torch.randn(4, 1, 2), "right": torch.randn(4, 1)})
+
+
+def test_all_probes_in_one_call(subject):
+    model, batch = subject
+    told = []
+    found = probes.probe_model(model, batch, tell=told.append)
+    assert list(found) == ["layout", *told]
+    assert found["layout"].verdict.startswith(f"read as T = {STEPS} steps, B = {ROWS} rows")
+    failed = {name: result.verdict for name, result in found.items() if "failed" in result.verdict}
+    assert not failed
+    for name in ("gradient_reach", "perturbation_reach", "stability", "truncation_gap", "cost"):
+        assert not isinstance(found[name], probes.NotMeasured)
+
+
+def test_one_failing_probe_does_not_stop_the_others():
+    class Grumpy(nn.Module):
+        """Runs forward alone."""
+
+        def __init__(self):
+            super().__init__()
+            self.core = nn.RNN(foreign.WIDTH, 4)
+
+        def forward(self, x):
+            if torch.is_grad_enabled():
+                raise RuntimeError("no gradients here\nat all")
+            return self.core(x)[0]
+
+    found = probes.probe_model(Grumpy(), TIME_FIRST())
+    assert found["gradient_reach"].verdict == "failed: RuntimeError: no gradients here"
+    assert found["gradient_reach"].figures() == []
+    assert found["perturbation_reach"].verdict.startswith("Feels")
+
+
+def test_what_is_skipped_says_why():
+    found = probes.probe_model(foreign.TokenModel(), tokens(), skip={"cost": "it is not wanted"})
+    assert found["cost"].verdict == "does not apply: it is not wanted"
+
+
+def test_time_that_cannot_be_judged_is_not_called_quadratic(monkeypatch):
+    from remanence.probes import _cost
+
+    noisy = iter([1.0, 2.3, 5.0, 1.1, 2.7, 6.2] * 3)
+    monkeypatch.setattr(_cost, "timed", lambda run, device: next(noisy))
+    found = probes.cost(nn.LSTM(4, 4), [10, 20, 40], TIME_FIRST(), repeats=2)
+    assert found.growth["seconds"].order == "unclear"
+    assert "time (too noisy to say)" in found.verdict
+
+
+def test_time_with_little_scatter_is_judged(monkeypatch):
+    from remanence.probes import _cost
+
+    steady = iter([1.0, 2.0, 4.0] * 3)
+    monkeypatch.setattr(_cost, "timed", lambda run, device: next(steady))
+    assert "time linear" in probes.cost(nn.LSTM(4, 4), [10, 20, 40], TIME_FIRST(), repeats=2).verdict

@@ -122,25 +122,32 @@ def mi(
 
 @app.command()
 def probe(
-    target: Annotated[str, typer.Argument(help="A run's folder, or what makes the model: package.module:factory.")],
+    target: Annotated[
+        str,
+        typer.Argument(help="A run's folder, package.module:factory, model.py:factory, or hf:FOLDER (Hugging Face)."),
+    ],
     shape: Annotated[
-        str | None, typer.Option(help="For a factory: shape of a random input, such as 100,2,3 for (T, B, features).")
+        str | None,
+        typer.Option(help="Random input of a factory, such as 100,2,3 for (T, B, features); rows,steps with hf:."),
     ] = None,
     tokens: Annotated[int | None, typer.Option(help="Draw int64 tokens below this instead of numbers.")] = None,
+    text: Annotated[
+        Path | None, typer.Option(help="With hf:, a UTF-8 text to read (default: text that the model draws itself).")
+    ] = None,
     batch_first: Annotated[
         bool | None,
         typer.Option(
-            "--batch-first/--time-first", help="Layout of the input (default: asked of the model, or measured)."
+            "--batch-first/--time-first", help="Layout of the input (default: asked of the model or measured)."
         ),
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="Write all pictures into this HTML file (needs plotly).")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the report's page about it (needs plotly).")] = None,
     json: Json = False,
 ) -> None:
-    """Measure how far a model's memory reaches and what it costs."""
-    from remanence.cli.probe import run_probe
+    """Measure how far back a model sees and what it costs."""
+    from remanence.cli.probe import Request, run_probe
 
     try:
-        run_probe(target, shape, tokens, output, json, batch_first)
+        run_probe(Request(target, shape, tokens, text, batch_first), output, as_json=json)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
 

@@ -1,72 +1,207 @@
-"""``remanence probe``: the probes on a model that anybody's code makes, with all pictures in one page."""
+"""``remanence probe``: how far back a model sees, on a run, on what a user's own code makes, or on a language model."""
 
 from __future__ import annotations
 
-import html
 import importlib
+import importlib.util
 import json
+import re
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from remanence import probes
 from remanence._validate import message, positive_int
 
 RUN_ROWS = 8
 """Rows of the batch on which a run is probed."""
-LONG = 256
-"""Steps on which what a layer keeps outweighs the buffers of its weights."""
+TEXT_ROWS = 8
+TEXT_STEPS = 128
+"""Rows and steps on which a language model is probed if no shape is given."""
+LANGUAGE_MODEL = "hf:"
+RANDOM_TOKENS = "random tokens hold nothing that context could tell; give real ones"
 
 
-def run_probe(
-    target: str,
-    shape: str | None,
-    tokens: int | None,
-    output: Path | None,
-    as_json: bool,
-    batch_first: bool | None = None,
-) -> None:
-    """Runs the probes on a trained run, or on what a factory makes, prints the verdicts and writes the page.
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for.
+
+    Args:
+        target: a run's folder, ``package.module:factory``, ``file.py:factory``, or ``hf:folder``.
+        shape: of a random input, or ``rows,steps`` of a language model's text.
+        tokens: draw int64 tokens below this instead of numbers.
+        text: a file that a language model reads.
+        batch_first: the layout; ``None`` to ask the model.
+    """
+
+    target: str
+    shape: str | None = None
+    tokens: int | None = None
+    text: Path | None = None
+    batch_first: bool | None = None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model with what it is measured on."""
+
+    model: Callable[..., Any]
+    batch: Any
+    loss: Any = None
+    task: Any = None
+    skip: Mapping[str, str] = field(default_factory=dict)
+
+
+def run_probe(request: Request, output: Path | None = None, *, as_json: bool = False) -> None:
+    """Runs the probes, prints one line for each, and writes the page.
+
+    Args:
+        request: what to measure.
+        output: the page to write, if any.
+        as_json: print all numbers instead of the verdicts.
 
     Example:
-        >>> run_probe("torch.nn:Identity", "6,1,2", None, None, as_json=False)  # doctest: +ELLIPSIS
-        gradient_reach: ...
+        >>> run_probe(Request("torch.nn:Identity", "6,1,2"))  # doctest: +ELLIPSIS
+        read as T = 6 steps, B = 1 row (time first, the default where one of the two sizes is 1)
+        gradient_reach: Sees the present step only. ...
     """
-    if Path(target).is_dir():
-        results = measure_run(Path(target))
-    elif shape is None:
-        raise ValueError(message("shape", "be given for a factory", "nothing", "For instance --shape 100,2,3"))
-    else:
-        results = measure_all(load_model(target), make_input(shape, tokens), batch_first)
+    subject = load_subject(request)
+    results = measure(subject, request.batch_first)
+    table = {name: result.to_dict() for name, result in results.items()}
     if as_json:
-        print(json.dumps({name: result.to_dict() for name, result in results.items()}, indent=2))
+        print(json.dumps(table, indent=2))
     else:
-        console = Console(soft_wrap=True, highlight=False)
-        for name, result in results.items():
-            console.print(f"{name}: {result.verdict}", markup=False)
+        _print_verdicts(results)
     if output is not None:
-        output.write_text(page(target, results), encoding="utf-8")
+        write_page(request.target, table, output)
+
+
+def _print_verdicts(results: Mapping[str, Any]) -> None:
+    console = Console(soft_wrap=True, highlight=False)
+    for name, result in results.items():
+        line = result.verdict if name == "layout" else f"{name}: {result.verdict}"
+        console.print(line, markup=False)
+
+
+def load_subject(request: Request) -> Subject:
+    """The model that a target names, with an input for it.
+
+    Raises:
+        ValueError: If the target names none.
+    """
+    if request.target.startswith(LANGUAGE_MODEL):
+        return language_model(request)
+    if Path(request.target).is_dir():
+        return trained_run(Path(request.target))
+    if request.shape is None:
+        raise ValueError(message("shape", "be given for a factory", "nothing", "For instance --shape 100,2,3"))
+    skip = {} if request.tokens is None else {"context_use": RANDOM_TOKENS}
+    return Subject(load_model(request.target), make_input(request.shape, request.tokens), skip=skip)
+
+
+def measure(subject: Subject, batch_first: bool | None) -> dict[str, Any]:
+    """All probes that fit, with a line of progress on a terminal."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        shown = progress.add_task("reading the layout")
+
+        def tell(name: str) -> None:
+            progress.update(shown, description=f"measuring {name}")
+
+        options = {"batch_first": batch_first, "skip": subject.skip, "tell": tell}
+        results: dict[str, Any] = dict(probes.probe_model(subject.model, subject.batch, subject.loss, **options))
+        if subject.task is not None:
+            tell("memory_demand")
+            results["memory_demand"] = probes.memory_demand(subject.task, subject.model)
+    return results
+
+
+def trained_run(folder: Path) -> Subject:
+    """A trained run on its task's test batch, with its task's loss.
+
+    Example:
+        >>> trained_run(Path("no such run"))
+        Traceback (most recent call last):
+        ...
+        ValueError: ...
+    """
+    from remanence.train import Run
+
+    try:
+        model, task = Run.open(folder).load()
+    except (OSError, RuntimeError) as error:
+        raise ValueError(message("target", "be the folder of a run", str(folder), str(error))) from error
+    batch = task.batch(0, RUN_ROWS, split="test")
+    skip = {} if _predicts_next(batch) else {"context_use": "the task does not predict the next token"}
+    return Subject(model, batch, task.loss, task, skip)
+
+
+def _predicts_next(batch: Any) -> bool:
+    """Whether targets are the inputs of the next step: ``(T, B)`` tokens."""
+    if batch.inputs.is_floating_point() or batch.targets.shape != batch.inputs.shape:
+        return False
+    return torch.equal(batch.targets[:-1], batch.inputs[1:])
+
+
+def language_model(request: Request) -> Subject:
+    """A Hugging Face model from a folder, on a text of the user or on one that it draws itself."""
+    place = request.target.removeprefix(LANGUAGE_MODEL)
+    try:
+        model, tokenizer = probes.load_language_model(place)
+    except ImportError as error:
+        raise ValueError(str(error)) from error
+    rows, steps = _text_shape(request.shape, getattr(model.config, "max_position_embeddings", None))
+    if request.text is None:
+        from remanence.probes._huggingface import sample_tokens
+
+        return Subject(model, sample_tokens(model, tokenizer, rows, steps))
+    return Subject(model, read_tokens(request.text, tokenizer, rows, steps))
+
+
+def _text_shape(shape: str | None, context: int | None) -> tuple[int, int]:
+    """Rows and steps of a language model's input, no longer than its context."""
+    if shape is None:
+        return TEXT_ROWS, TEXT_STEPS if context is None else min(TEXT_STEPS, context)
+    sizes = _sizes(shape)
+    if len(sizes) != 2:
+        raise ValueError(message("shape", "be rows,steps for a language model, such as 8,128", repr(shape)))
+    return sizes[0], sizes[1]
+
+
+def read_tokens(path: Path, tokenizer: Any, rows: int, steps: int) -> torch.Tensor:
+    """A text as tokens, cut into rows: ``(B, T)`` with as many rows as it fills, up to those asked for."""
+    try:
+        tokens = tokenizer(path.read_text(encoding="utf-8")).input_ids
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(message("text", "be a file of UTF-8 text", str(path), str(error))) from error
+    filled = min(rows, len(tokens) // steps)
+    if filled == 0:
+        raise ValueError(message("text", f"have {steps} tokens at least", len(tokens), "Give a shorter --shape"))
+    return torch.tensor(tokens[: filled * steps]).view(filled, steps)
 
 
 def load_model(target: str) -> Callable[..., Any]:
-    """What ``package.module:factory`` makes when it is called without arguments, or the module itself.
+    """What ``package.module:factory`` or ``file.py:factory`` makes without arguments, or the module itself.
 
     Example:
         >>> load_model("torch.nn:Identity")
         Identity()
     """
-    place, _, name = target.partition(":")
+    place, _, name = target.rpartition(":")
     if not place or not name:
-        raise ValueError(message("target", "have the form package.module:factory", repr(target)))
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # a module beside which the command runs
+        expected = "have the form package.module:factory, file.py:factory or hf:folder, or be a run's folder"
+        raise ValueError(message("target", expected, repr(target)))
     try:
-        made: Any = getattr(importlib.import_module(place), name)
-    except (ImportError, AttributeError) as error:
+        made: Any = getattr(_import(place), name)
+    except (ImportError, AttributeError, OSError) as error:
         raise ValueError(message("target", "name something that can be imported", repr(target), str(error))) from error
     if not callable(made):
         raise ValueError(message("target", "name a factory or a module", type(made).__name__))
@@ -79,6 +214,22 @@ def load_model(target: str) -> Callable[..., Any]:
     return model
 
 
+def _import(place: str) -> Any:
+    """A module by its name, or from its file; modules beside it, and beside the command, can be imported too."""
+    path = Path(place)
+    folder = str(path.parent.resolve()) if path.suffix == ".py" else ""
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    if path.suffix != ".py":
+        return importlib.import_module(place)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{place} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def make_input(shape: str, tokens: int | None) -> torch.Tensor:
     """A random input of a shape such as ``100,2,3``; int64 tokens below ``tokens`` if that is given.
 
@@ -86,88 +237,33 @@ def make_input(shape: str, tokens: int | None) -> torch.Tensor:
         >>> make_input("5,2", tokens=7).dtype
         torch.int64
     """
-    try:
-        sizes = [positive_int("shape", int(size)) for size in shape.split(",")]
-    except ValueError as error:
-        raise ValueError(message("shape", "be sizes with commas, such as 100,2,3", repr(shape))) from error
+    sizes = _sizes(shape)
     generator = torch.Generator().manual_seed(0)
     if tokens is not None:
         return torch.randint(positive_int("tokens", tokens), sizes, generator=generator)
     return torch.randn(sizes, generator=generator)
 
 
-def measure_run(folder: Path) -> dict[str, Any]:
-    """The probes on a trained run: on its task's test batch, with its task's loss, and whether the task needs memory.
-
-    Example:
-        >>> measure_run(Path("no such run"))
-        Traceback (most recent call last):
-        ...
-        ValueError: ...
-    """
-    from remanence.train import Run
-
+def _sizes(shape: str) -> list[int]:
     try:
-        model, task = Run.open(folder).load()
-    except (OSError, RuntimeError) as error:
-        raise ValueError(message("target", "be the folder of a run", str(folder), str(error))) from error
-    batch = task.batch(0, RUN_ROWS, split="test")
-    results = measure_all(model, batch.inputs)
-    results["gradient_reach"] = probes.gradient_reach(model, batch, task.loss)
-    return {**results, "memory_demand": probes.memory_demand(task, model)}
+        return [positive_int("shape", int(size)) for size in shape.split(",")]
+    except ValueError as error:
+        raise ValueError(message("shape", "be sizes with commas, such as 100,2,3", repr(shape))) from error
 
 
-def measure_all(model: Callable[..., Any], inputs: torch.Tensor, batch_first: bool | None = None) -> dict[str, Any]:
-    """The probes that fit any model, in the order in which one reads them.
+def write_page(target: str, table: Mapping[str, Any], output: Path) -> None:
+    """The report's page about the results.
 
-    Example:
-        >>> sorted(measure_all(torch.nn.Identity(), torch.randn(6, 1, 2)))[:2]
-        ['attention_map', 'cost']
+    Raises:
+        ValueError: If plotly, whose script the page carries, is missing.
     """
-    time = 1 if batch_first or any(getattr(part, "batch_first", False) for part in _modules(model)) else 0
-    length = inputs.shape[time]
-    windows = sorted({max(1, length // d) for d in (16, 8, 4, 2, 1)})
-    results: dict[str, Any] = {
-        "gradient_reach": probes.gradient_reach(model, inputs, batch_first=batch_first),
-        "attention_map": probes.attention_map(model, inputs),
-        "stability": probes.stability(model, inputs, batch_first=batch_first),
-        "truncation_gap": probes.truncation_gap(model, inputs, windows, batch_first=batch_first),
-        "cost": probes.cost(model, cost_lengths(length), inputs, batch_first=batch_first),
-    }
-    maps = results["attention_map"].maps
-    if maps and maps[0].shape[0] == maps[0].shape[1]:
-        results["dependency_depth"] = probes.dependency_depth(results["attention_map"])
-    return results
+    from remanence.report import write_report
 
-
-def cost_lengths(length: int) -> list[int]:
-    """Three lengths to measure the cost at: up to that of the input, or beyond a short one.
-
-    On a few steps the buffers of a layer's weights outweigh what grows with T, and growth looks steeper than it is.
-
-    Example:
-        >>> cost_lengths(1000), cost_lengths(60)
-        ([250, 500, 1000], [30, 60, 120])
-    """
-    longest = length if length >= LONG else 2 * length
-    return sorted({max(1, longest // 4), max(2, longest // 2), max(3, longest)})
-
-
-def _modules(model: Any) -> list[torch.nn.Module]:
-    return list(model.modules()) if isinstance(model, torch.nn.Module) else []
-
-
-def page(title: str, results: dict[str, Any]) -> str:
-    """One self-contained HTML page with a verdict and a picture per probe; needs plotly.
-
-    Example:
-        >>> page("x", {})[:15]
-        '<!doctype html>'
-    """
-    parts = [f"<h1>{html.escape(title)}</h1>"]
-    for number, (name, result) in enumerate(results.items()):
-        figure = result.plot().to_html(full_html=False, include_plotlyjs=number == 0)
-        parts.append(f"<h2>{html.escape(name)}</h2><p>{html.escape(result.verdict)}</p>{figure}")
-    style = "body{font-family:sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-    head = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{style}</style>'
-    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>'
+    name = re.sub(r"[^\w.-]+", "-", target).strip("-") or "model"
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder) / f"{name}.json"
+        results.write_text(json.dumps(table), encoding="utf-8")
+        try:
+            write_report([results], output, measure=False)
+        except ImportError as error:
+            raise ValueError(str(error)) from error

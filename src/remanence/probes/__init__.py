@@ -13,18 +13,23 @@ from ._fit import Decay, Growth
 from ._huggingface import load_language_model, sample_texts
 from ._information import MutualInformation, logarithmic_lags, mutual_information
 from ._laws import InformationLaw, Regime
+from ._layout import Layout
 from ._paths import GradientPaths, gradient_paths
 from ._perturbation import PerturbationReach, perturbation_reach
 from ._quality import TextQuality, text_quality
 from ._reach import GradientReach, gradient_reach
 from ._result import ProbeResult
 from ._stability import Stability, stability
+from ._survey import NotMeasured, probe_model
 from ._symbols import Symbols, read_symbols
 from ._tradeoff import Tradeoff, tradeoff
 from ._truncation import TruncationGap, truncation_gap
 from ._uniformity import Uniformity, uniformity
 
 __all__ = [
+    "probe_model",
+    "NotMeasured",
+    "Layout",
     "gradient_reach",
     "GradientReach",
     "perturbation_reach",

@@ -113,6 +113,8 @@ class Cost(ProbeResult):
             measure: ``"seconds"``, ``"peak_bytes"``, ``"state_bytes"`` or ``"operations"``.
         """
         growth = self.growth[measure]
+        if not any(getattr(self, measure)):
+            return "constant"
         fitted = self._fitted(measure)
         close = all(abs(a - b) <= NEAR * abs(b) for a, b in zip(fitted, getattr(self, measure), strict=True))
         disturbed = measure == "seconds" and growth.order != self.growth["operations"].order
@@ -177,7 +179,7 @@ def cost(
         runs = _times(subject, inputs, max(1, repeats))
         columns: dict[str, tuple[Any, ...]] = {
             "seconds": tuple(min(times) for times in runs),
-            "peak_bytes": tuple(peak_bytes(_training_step(subject, x)) for x in inputs),
+            "peak_bytes": tuple(peak_bytes(training_step(subject, x)) for x in inputs),
         }
         forward = [_forward_cost(subject, x) for x in inputs]
     columns["state_bytes"] = tuple(state for state, _ in forward)
@@ -204,7 +206,7 @@ def _sample(model: Any) -> Tensor:
     return torch.randn((1, 1, size), generator=generator).to(like.dtype)
 
 
-def _training_step(subject: Subject, x: Tensor) -> Callable[[], None]:
+def training_step(subject: Subject, x: Tensor) -> Callable[[], None]:
     """A forward and a backward pass."""
     leaves = [p for part in modules(subject.model) for p in part.parameters(recurse=False) if p.requires_grad]
 
@@ -218,12 +220,12 @@ def _training_step(subject: Subject, x: Tensor) -> Callable[[], None]:
 
 def _times(subject: Subject, inputs: Sequence[Tensor], repeats: int) -> list[list[float]]:
     """Seconds of a training step on each input, in turns: a list for each input."""
-    steps = [_training_step(subject, x) for x in inputs]
-    rounds = [[_timed(step, subject.inputs.device) for step in steps] for _ in range(repeats)]
+    steps = [training_step(subject, x) for x in inputs]
+    rounds = [[timed(step, subject.inputs.device) for step in steps] for _ in range(repeats)]
     return [list(times) for times in zip(*rounds, strict=True)]
 
 
-def _timed(run: Callable[[], None], device: torch.device) -> float:
+def timed(run: Callable[[], None], device: torch.device) -> float:
     """Processor time, which other programs do not stretch as they do the clock's; a GPU's own work has no such time."""
     if device.type == "cpu":
         started = clock.process_time()

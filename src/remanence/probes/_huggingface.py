@@ -98,6 +98,24 @@ def sample_texts(
     return [tokenizer.decode(_until(row[1:], end), skip_special_tokens=True) for row in rows]
 
 
+@torch.no_grad()
+def sample_tokens(model: Any, tokenizer: Any, rows: int, steps: int, *, seed: int = 0) -> torch.Tensor:
+    """Draws tokens from a causal language model, from its start sign on, without ending at an end sign.
+
+    Args:
+        model: as for :func:`sample_texts`.
+        tokenizer: with a start or an end sign.
+        rows: B.
+        steps: T; no more than the model's context.
+        seed: of the draws.
+
+    Returns:
+        int64 ``(B, T)``.
+    """
+    generator = torch.Generator().manual_seed(positive_int("seed", seed, 0))
+    return torch.tensor(_draw(model, _start(tokenizer), rows, steps, 1.0, generator))
+
+
 def _start(tokenizer: Any) -> int:
     for name in ("bos_token_id", "eos_token_id"):
         if (found := getattr(tokenizer, name, None)) is not None:

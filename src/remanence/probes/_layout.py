@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from remanence._validate import message
+from remanence.figures import Figure
 
 from ._observe import modules
+from ._result import ProbeResult
 
 Source = Literal["given", "declared", "measured", "unbatched", "single"]
 REASONS: dict[Source, str] = {
@@ -25,11 +27,11 @@ Run = Callable[[Tensor], Tensor]
 
 
 @dataclasses.dataclass(frozen=True)
-class Layout:
+class Layout(ProbeResult):
     """How an input and an output were read.
 
     Example:
-        >>> str(Layout(time=0, steps=200, rows=4, row_dim=1, output_time=0, source="declared"))
+        >>> Layout(time=0, steps=200, rows=4, row_dim=1, output_time=0, source="declared").verdict
         "read as T = 200 steps, B = 4 rows (as the model's layers say)"
     """
 
@@ -45,8 +47,14 @@ class Layout:
     any_length: bool = True
     """Whether the model runs on shorter sequences too."""
 
-    def __str__(self) -> str:
+    @property
+    def verdict(self) -> str:
+        """Steps and rows, and why they are read so."""
         return f"read as {self.sizes} ({REASONS[self.source]})"
+
+    def figures(self) -> list[Figure]:
+        """None: there is nothing to draw."""
+        return []
 
     @property
     def sizes(self) -> str:

@@ -17,6 +17,7 @@ from remanence.ops import ScanSpec, Weights
 from ._observe import CELLS, modules, torch_spec, torch_weights
 from ._reach import gradient_reach
 from ._result import ProbeResult
+from ._steps import number_of_steps
 from ._subject import Subject, subject_of
 from ._truncation import last_output, output_gap
 
@@ -52,15 +53,24 @@ class Stability(ProbeResult):
 
     @property
     def verdict(self) -> str:
-        """Certified or not, exponent, and the window."""
-        proof = (
-            f"contracts by {self.contraction:.4g} (proved)"
-            if self.contraction is not None
-            else "no proof of contraction"
-        )
-        window = "no window" if self.window_measured is None else f"{self.window_measured} steps"
-        kept = f"{window} keep(s) outputs within {self.epsilon:g}"
-        return f"{proof}; exponent {self.lyapunov:+.4g} a step, memory of {self.memory_length:.3g} steps; {kept}"
+        """How long a difference lasts, which window is enough, and whether that is proved."""
+        return "; ".join([self._forgets(), self._window_words(), self._proof()])
+
+    def _forgets(self) -> str:
+        exponent = f"exponent {self.lyapunov:+.4g} a step"
+        if self.lyapunov >= 0:
+            return f"does not forget: a small difference does not fall ({exponent})"
+        return f"forgets: a small difference falls by a factor e in {self.memory_length:.3g} steps ({exponent})"
+
+    def _window_words(self) -> str:
+        if self.window_measured is None:
+            return f"no window keeps outputs within {self.epsilon:g}"
+        return f"the last {number_of_steps(self.window_measured)} alone keep outputs within {self.epsilon:g}"
+
+    def _proof(self) -> str:
+        if self.contraction is None:
+            return "no proof of contraction"
+        return f"contracts by {self.contraction:.4g} (proved)"
 
     def figures(self) -> list[Figure]:
         """The fall of a difference, as measured and as proved."""

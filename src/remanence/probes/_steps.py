@@ -66,11 +66,17 @@ def seen_words(log_size: np.ndarray, what: str, left: str, distance: np.ndarray 
         nearest = np.flatnonzero(np.isfinite(log_size))[0]
         first = int(nearest if distance is None else distance[nearest])
         return f"{number_of_steps(hardly)} back; nothing nearer than {number_of_steps(first)}"
-    if hardly == 0:
-        return f"hardly more than the present step: of {what}, less than 1 % {left} 1 step back"
+    share = math.exp(min(float(log_size[-1] - log_size[0]), 700.0))
     if hardly < last:
+        # What stays on without falling is said, lest a hundredth seem the end.
+        rest = f", {_percent(share)} {last} back" if share > HARDLY / 10 else ""
+        if hardly == 0:
+            return f"hardly more than the present step: of {what}, less than 1 % {left} 1 step back{rest}"
         halves = f"50 % {left} {number_of_steps(half)} back" if half else f"less than 50 % {left} 1 step back"
-        return f"about {number_of_steps(hardly)}: of {what}, {halves}, 1 % {hardly} back"
-    share = math.exp(float(log_size[-1] - log_size[0]))
-    amount = f"{share:.0%}".replace("%", " %") if share < 10 else f"{share:.3g} times as much"
+        return f"about {number_of_steps(hardly)}: of {what}, {halves}, 1 % {hardly} back{rest}"
+    amount = _percent(share) if share < 10 else f"{share:.3g} times as much"
     return f"all {number_of_steps(last + 1)}: of {what}, {amount} {left} {number_of_steps(last)} back"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
