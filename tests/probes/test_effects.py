@@ -109,3 +109,11 @@ def test_context_is_for_tokens_and_logits():
         probes.context_use(nn.Embedding(5, 3), torch.randint(5, (9, 2)) // 4 * 4, batch_first=False)
     with pytest.raises(ValueError, match="three tokens in a row"):
         probes.context_use(nn.Embedding(5, 5), torch.randint(5, (2, 1)))
+
+
+def test_a_first_step_that_is_always_attended_to_is_no_long_reach():
+    from remanence.probes._steps import seen_words
+
+    sizes = np.log([*0.5 ** np.arange(50.0), 0.02])
+    words = "about 6 steps: of it, 50 % is left 1 step back, 1 % 6 back, 2 % 50 back"
+    assert seen_words(sizes, "it", "is left") == words

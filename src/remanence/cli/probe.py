@@ -160,9 +160,7 @@ def language_model(request: Request) -> Subject:
         raise ValueError(str(error)) from error
     rows, steps = _text_shape(request.shape, getattr(model.config, "max_position_embeddings", None))
     if request.text is None:
-        from remanence.probes._huggingface import sample_tokens
-
-        return Subject(model, sample_tokens(model, tokenizer, rows, steps))
+        return Subject(model, probes.sample_tokens(model, tokenizer, rows, steps))
     return Subject(model, read_tokens(request.text, tokenizer, rows, steps))
 
 

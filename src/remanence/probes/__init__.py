@@ -10,7 +10,7 @@ from ._cost import Cost, cost
 from ._demand import MemoryDemand, memory_demand
 from ._depth import DependencyDepth, dependency_depth
 from ._fit import Decay, Growth
-from ._huggingface import load_language_model, sample_texts
+from ._huggingface import load_language_model, sample_texts, sample_tokens
 from ._information import MutualInformation, logarithmic_lags, mutual_information
 from ._laws import InformationLaw, Regime
 from ._layout import Layout
@@ -63,6 +63,7 @@ __all__ = [
     "Uniformity",
     "load_language_model",
     "sample_texts",
+    "sample_tokens",
     "text_quality",
     "TextQuality",
     "ProbeResult",

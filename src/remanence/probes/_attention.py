@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -33,6 +33,8 @@ class AttentionMap(ProbeResult):
         >>> found.maps[0].shape, found.kappa
         ((20, 20), 4)
     """
+
+    kind: ClassVar[str] = "attention_map"
 
     names: tuple[str, ...]
     maps: tuple[np.ndarray, ...]

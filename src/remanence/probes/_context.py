@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +35,8 @@ class ContextUse(ProbeResult):
         >>> found.enough()
         1
     """
+
+    kind: ClassVar[str] = "context_use"
 
     contexts: tuple[int, ...]
     """Tokens that the model sees before the one it predicts."""

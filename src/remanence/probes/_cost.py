@@ -6,7 +6,7 @@ import dataclasses
 import math
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -58,6 +58,8 @@ class Cost(ProbeResult):
         >>> found.growth["operations"].order, found.growth["state_bytes"].order
         ('linear', 'constant')
     """
+
+    kind: ClassVar[str] = "cost"
 
     lengths: tuple[int, ...]
     seconds: tuple[float, ...]

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 T = TypeVar("T")
+INFINITE = ("inf", "-inf")
+"""How JSON says what it has no number for."""
 
 
 def decode_dataclass(kind: type[T], values: Mapping[str, Any]) -> T:
@@ -73,6 +75,8 @@ def _decode(kind: Any, value: Any) -> Any:
 
 
 def _number(value: Any) -> float:
+    if value in INFINITE:
+        return float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"a number was expected, got {value!r}")
     return float(value)
@@ -83,4 +87,4 @@ def _array(value: Any) -> np.ndarray:
     if not isinstance(value, list | tuple):
         raise TypeError(f"a list was expected, got {value!r}")
     array = np.array(value)
-    return array if array.dtype.kind in "biuf" else array.astype(float)
+    return array if array.dtype.kind in "biuf" else np.array(value, dtype=object).astype(float)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -25,6 +25,8 @@ class MemoryDemand(ProbeResult):
         >>> memory_demand(Copy(10)).needs_memory
         True
     """
+
+    kind: ClassVar[str] = "memory_demand"
 
     chance: float
     """Accuracy without looking."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ class DependencyDepth(ProbeResult):
         >>> dependency_depth(weights, threshold=0.1).depth.tolist()
         [1, 0, 2, 1, 0]
     """
+
+    kind: ClassVar[str] = "dependency_depth"
 
     depth: np.ndarray
     """``(T,)`` int64: Jacobians from step t to the last; reads are at most one more. -1 where the product of weights

@@ -111,6 +111,11 @@ def sample_tokens(model: Any, tokenizer: Any, rows: int, steps: int, *, seed: in
 
     Returns:
         int64 ``(B, T)``.
+
+    Example:
+        >>> model, tokenizer = load_language_model("my-model")  # doctest: +SKIP
+        >>> sample_tokens(model, tokenizer, 4, 100).shape  # doctest: +SKIP
+        torch.Size([4, 100])
     """
     generator = torch.Generator().manual_seed(positive_int("seed", seed, 0))
     return torch.tensor(_draw(model, _start(tokenizer), rows, steps, 1.0, generator))

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -40,6 +40,8 @@ class MutualInformation(ProbeResult):
         >>> found.above, found.alphabet
         (array([ True,  True]), 2)
     """
+
+    kind: ClassVar[str] = "mutual_information"
 
     lags: np.ndarray
     """int64 ``(K,)``."""

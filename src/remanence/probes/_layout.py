@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -34,6 +34,8 @@ class Layout(ProbeResult):
         >>> Layout(time=0, steps=200, rows=4, row_dim=1, output_time=0, source="declared").verdict
         "read as T = 200 steps, B = 4 rows (as the model's layers say)"
     """
+
+    kind: ClassVar[str] = "layout"
 
     time: int
     """Dimension of the input along which time runs."""

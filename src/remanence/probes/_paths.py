@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
@@ -67,6 +67,8 @@ class GradientPaths(ProbeResult):
         >>> paths.sizes.nonzero()[0].tolist(), paths.error < 1e-12
         ([4], True)
     """
+
+    kind: ClassVar[str] = "gradient_paths"
 
     t: int
     k: int

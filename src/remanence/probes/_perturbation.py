@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -34,6 +34,8 @@ class PerturbationReach(ProbeResult):
         >>> found.distance.tolist(), found.horizon
         ([0, 1, 2, 3, 4, 5, 6, 7], 7)
     """
+
+    kind: ClassVar[str] = "perturbation_reach"
 
     distance: np.ndarray
     """``(K,)``: 0 is the last step."""

@@ -7,6 +7,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,6 +31,8 @@ class TextQuality(ProbeResult):
         >>> text_quality("the cta sat", "the cat sat").valid_words.__round__(2)
         0.67
     """
+
+    kind: ClassVar[str] = "text_quality"
 
     words: int
     """How many words the text has."""

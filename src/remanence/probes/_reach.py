@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -43,6 +43,8 @@ class GradientReach(ProbeResult):
         >>> reach.trend, round(math.exp(reach.decay.rate), 6)
         ('vanishing', 0.5)
     """
+
+    kind: ClassVar[str] = "gradient_reach"
 
     distance: np.ndarray
     """``(T,)``: 0 is the last step."""

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, Self
 
-import numpy as np
-import torch
-
 from remanence.figures import Figure, to_plotly
+from remanence.runs import Result, check_version
 
 from ._decode import decode_dataclass
 
 
-class ProbeResult:
-    """Base of the results: frozen values with a verdict, a dictionary and figures.
+class ProbeResult(Result):
+    """Base of the results: frozen values with a kind, a version, a verdict, a dictionary and figures.
 
     Example:
+        >>> import dataclasses
+        >>> from typing import ClassVar
         >>> @dataclasses.dataclass(frozen=True)
         ... class Count(ProbeResult):
+        ...     kind: ClassVar[str] = "count-of-the-probe-example"
         ...     steps: int
         >>> Count(3).to_dict()
-        {'steps': 3, 'verdict': ''}
+        {'kind': 'count-of-the-probe-example', 'version': 1, 'steps': 3, 'verdict': ''}
     """
 
     @property
@@ -31,20 +31,23 @@ class ProbeResult:
         return ""
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain numbers, lists and strings, and the verdict."""
-        fields = {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        return {**fields, "verdict": self.verdict}
+        """Kind, version, all fields as plain numbers, lists and strings, and the verdict."""
+        return {**super().to_dict(), "verdict": self.verdict}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The result that :meth:`to_dict` gave.
 
         Args:
-            values: as read from JSON; the verdict is found anew.
+            values: as read from JSON; the verdict is found anew. Without a version they are of before there were any.
 
         Raises:
-            ValueError: If a field is missing or is not of its type.
+            NewerVersionError: If a newer version of the package wrote it.
+            ValueError: If it is of another kind, or a field is missing or is not of its type.
         """
+        if "version" in values:
+            version = check_version(values, cls.kind, cls.version)
+            values = values if version == cls.version else cls.upgrade(dict(values), version)
         return decode_dataclass(cls, values)
 
     def figures(self) -> list[Figure]:
@@ -54,15 +57,3 @@ class ProbeResult:
     def plot(self) -> Any:
         """Its figures, drawn by plotly one above the other; needs the extra ``remanence[report]``."""
         return to_plotly(self.figures())
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
-        return value.tolist()
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,8 @@ class Stability(ProbeResult):
         (0.5, 0.0)
     """
 
+    kind: ClassVar[str] = "stability"
+
     contraction: float | None
     """A factor by which every step brings states nearer, proved from the weights; ``None`` if they prove none."""
     lyapunov: float
@@ -44,7 +46,7 @@ class Stability(ProbeResult):
     window_by_lemma: int | None
     """The k that keeps outputs within epsilon by Lemma 1 of Miller and Hardt 2018: needs a proved contraction."""
     window_measured: int | None
-    """The k that does so on the given run; ``None`` if none does."""
+    """The k that does so on the given run; ``None`` if none that is shorter than the run does."""
 
     @property
     def memory_length(self) -> float:
@@ -64,7 +66,7 @@ class Stability(ProbeResult):
 
     def _window_words(self) -> str:
         if self.window_measured is None:
-            return f"no window keeps outputs within {self.epsilon:g}"
+            return f"no shorter window keeps outputs within {self.epsilon:g}"
         return f"the last {number_of_steps(self.window_measured)} alone keep outputs within {self.epsilon:g}"
 
     def _proof(self) -> str:
@@ -145,9 +147,9 @@ def _layer_inputs(subject: Subject, layer: Any) -> Tensor | None:
 
 
 def _measured_window(subject: Subject, epsilon: float) -> int | None:
-    """The least of some windows from which on all last outputs stay within epsilon; ``None`` if none does."""
+    """The least of some windows from which on all last outputs stay within epsilon; ``None`` if only the whole does."""
     length = subject.layout.steps
-    windows = sorted({min(length, round(1.3**power)) for power in range(60)})
+    windows = sorted({round(1.3**power) for power in range(60) if round(1.3**power) < length})
     enough = None
     with torch.no_grad():
         whole = _last(subject, length)

@@ -67,6 +67,9 @@ def seen_words(log_size: np.ndarray, what: str, left: str, distance: np.ndarray 
         first = int(nearest if distance is None else distance[nearest])
         return f"{number_of_steps(hardly)} back; nothing nearer than {number_of_steps(first)}"
     share = math.exp(min(float(log_size[-1] - log_size[0]), 700.0))
+    before = farthest(log_size[:-1], HARDLY, distance)
+    if before < last / 2:  # the first step alone, to which many Transformers attend whatever it is, is not a long reach
+        hardly = before
     if hardly < last:
         # What stays on without falling is said, lest a hundredth seem the end.
         rest = f", {_percent(share)} {last} back" if share > HARDLY / 10 else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -48,6 +48,8 @@ class NotMeasured(ProbeResult):
         >>> NotMeasured("context_use", "does not apply: inputs are numbers").verdict
         'does not apply: inputs are numbers'
     """
+
+    kind: ClassVar[str] = "not_measured"
 
     probe: str
     reason: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ class Tradeoff(ProbeResult):
         >>> sorted(tradeoff(models, [8, 16], torch.randn(16, 2, 3)).points)
         ['GRU', 'LSTM']
     """
+
+    kind: ClassVar[str] = "tradeoff"
 
     lengths: tuple[int, ...]
     points: Mapping[str, tuple[tuple[float, float], ...]]

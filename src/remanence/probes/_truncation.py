@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -33,6 +33,8 @@ class TruncationGap(ProbeResult):
         >>> gap.output[1], gap.gradient[1]
         (0.0, 0.0)
     """
+
+    kind: ClassVar[str] = "truncation_gap"
 
     ks: tuple[int, ...]
     output: tuple[float, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -30,6 +30,8 @@ class Uniformity(ProbeResult):
         >>> uniformity(b"0011" * 500, b"0011" * 100, [1, 2]).outside.tolist()
         [False, False]
     """
+
+    kind: ClassVar[str] = "uniformity"
 
     lags: np.ndarray
     """int64 ``(K,)``."""
