@@ -12,7 +12,7 @@ NUMBERS = {"kerg2020": "000", "ke2017": "001", "miller2018": "002", "shen2019": 
 
 
 @pytest.fixture(scope="session")
-def paper_text(require_or_skip) -> Callable[[str], str]:
+def paper_text() -> Callable[[str], str]:
     """Gives the text of a paper by its name; skips where it is not on this machine."""
 
     def read(paper: str) -> str:
@@ -20,7 +20,7 @@ def paper_text(require_or_skip) -> Callable[[str], str]:
         folder = Path(os.environ.get("REMANENCE_SEEDS", Path(data).parent / "seeds" if data else "../shared/seeds"))
         found = sorted(folder.glob(f"{NUMBERS[paper]}_*.txt"))
         if not found:
-            require_or_skip("papers", f"the text of {paper} is not in {folder}")
+            pytest.skip(f"the text of {paper} is not in {folder}")
         return found[0].read_text(encoding="utf-8")
 
     return read

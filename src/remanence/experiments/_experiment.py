@@ -112,7 +112,7 @@ class Reading:
 
     Args:
         name: of its column, or of what it is.
-        measure: which of the cell's measurements has it.
+        measure: which of the cell's measurements has it; ``"a|b"`` takes the one that the cell has.
         path: keys that lead to it there.
         unit: ``"%"`` multiplies by a hundred.
         validation: key of a validation that stands for it while a cell is unfinished.

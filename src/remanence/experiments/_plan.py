@@ -10,9 +10,13 @@ from typing import Any
 from remanence._validate import message, one_of, positive_int
 from remanence.experiments._cell import Cell
 from remanence.experiments._experiment import Experiment
+from remanence.experiments.beyond import EXPERIMENTS as BEYOND
+from remanence.experiments.ke2017 import EXPERIMENTS as KE2017
 from remanence.experiments.kerg2020 import EXPERIMENTS as KERG2020
+from remanence.experiments.miller2018 import EXPERIMENTS as MILLER2018
+from remanence.experiments.shen2019 import EXPERIMENTS as SHEN2019
 
-_ALL = (*KERG2020,)
+_ALL = (*KERG2020, *KE2017, *MILLER2018, *SHEN2019, *BEYOND)
 
 
 def list_experiments() -> list[Experiment]:

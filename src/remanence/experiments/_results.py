@@ -120,7 +120,7 @@ def read(cell: Cell, reading: Reading) -> float | None:
         cell: of the table.
         reading: which number.
     """
-    found: Any = cell.result(reading.measure)
+    found: Any = next(filter(None, map(cell.result, reading.measure.split("|"))), None)
     for key in reading.path_at(cell.place):
         found = None if found is None else found.get(key)
     if found is None:

@@ -43,7 +43,10 @@ class Measure:
         return f"{self.name}-{self.digest}.json"
 
     def with_setting(self, key: str, value: Any) -> Measure:
-        """The same with one setting changed."""
+        """The same with one setting changed; ``"settings.KEY"`` changes one key of the table ``settings``."""
+        table, _, inner = key.partition(".")
+        if inner:
+            return Measure(self.name, {**self.settings, table: {**self.settings[table], inner: value}})
         return Measure(self.name, {**self.settings, key: value})
 
     def seeded(self, seed: int) -> Measure:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from remanence.experiments._declaring import departures, tiny
 from remanence.experiments._experiment import (
     Curve,
-    Departure,
     Experiment,
+    Printed,
     Reading,
     Recipe,
     Scale,
@@ -24,18 +25,8 @@ NOTE = (
     "answered 99 % at twenty evaluations in a row, or after 200,000 updates."
 )
 
-TINY = "a few updates of a tiny model show that it runs, and nothing else"
-SMOKE = (
-    Departure("model.options.hidden_size", 8, TINY),
-    Departure("budget.updates", 4, TINY),
-    Departure("evaluation.every", 2, TINY),
-    Departure("evaluation.batch_size", 5, TINY),
-    Departure("loop.log_every", 2, TINY),
-    Departure("loop.save_every", 2, TINY),
-    Departure("measure:answers.sequences", 5, TINY),
-    Departure("measure:answers.batch", 5, TINY),
-)
-LAPTOP = (Departure("budget.updates", 50_000, "200,000 updates, in the authors' code"),)
+SMOKE = tiny(model__options__hidden_size=8, measure_answers__sequences=5, measure_answers__batch=5)
+LAPTOP = departures("200,000 updates, in the authors' code", budget__updates=50_000)
 
 ACCURACY = Reading("accuracy", "answers", ("{length}", "accuracy"), "%", "accuracy")
 LEARNING = Curve("accuracy of validation", "validation", "update", "accuracy")
@@ -53,14 +44,12 @@ def asked_at(lengths: Sequence[int]) -> Measure:
     return Measure("answers", {"lengths": list(lengths), "sequences": SEQUENCES, "batch": BATCH, "weights": "last"})
 
 
-def recall_scales(**laptop: tuple[Any, ...]) -> dict[str, Scale]:
-    """The three scales of a table of recall; at `laptop` these values of the axes are run."""
-    return {
-        "smoke": Scale(SMOKE, {"length": (5,)} if "length" in laptop else {}),
-        "laptop": Scale(LAPTOP, laptop),
-        "paper": Scale(seeds=3),
-    }
+def recall_scales(smoke: Mapping[str, tuple[Any, ...]], **laptop: tuple[Any, ...]) -> dict[str, Scale]:
+    """The three scales of a table of recall; at `smoke` and `laptop` these values of the axes are run."""
+    return {"smoke": Scale(SMOKE, smoke), "laptop": Scale(LAPTOP, laptop), "paper": Scale(seeds=3)}
 
+
+TINIEST = {"length": (5,), "model": ("LSTM", "RelRNN")}
 
 # Per cent, by our names of the models: orth-RNN, expRNN and SAB in the paper.
 DENOISE_LENGTHS = (100, 300, 500, 1000, 2000)
@@ -91,7 +80,7 @@ TABLE_2 = Experiment(
     title="Denoise: accuracy of the answers by model and length",
     axes={"model": tuple(DENOISE), "length": DENOISE_LENGTHS},
     recipe=lambda place: learnt("denoise", place),
-    scales=recall_scales(length=(100,)),
+    scales=recall_scales(TINIEST, length=(100,)),
     readings=(ACCURACY,),
     curves=(LEARNING,),
     printed=printed_table("Table 2", DENOISE_LENGTHS, DENOISE, "accuracy", transposed=True),
@@ -103,9 +92,90 @@ TABLE_5 = Experiment(
     title="Copy: accuracy of the answers by length and model",
     axes={"length": COPY_LENGTHS, "model": tuple(COPY)},
     recipe=lambda place: learnt("copy", place),
-    scales=recall_scales(length=(100,)),
+    scales=recall_scales(TINIEST, length=(100,)),
     readings=(ACCURACY,),
     curves=(LEARNING,),
     printed=printed_table("Table 5", COPY_LENGTHS, COPY, "accuracy"),
     note=NOTE,
+)
+
+TRANSFER_LENGTHS = (100, 200, 400, 2000, 5000)
+TRANSFER = {
+    "OrthRNN": (99, 4, 16, 10, 0),
+    "ExpRNN": (100, 86, 73, 58, 50),
+    "MemRNN": (99, 99, 99, 92, "OOM"),
+    "RelRNN": (100, 99, 99, 99, 99),
+    "LSTM": (99, 64, 48, 19, 14),
+    "HDetachLSTM": (100, 91, 77, 51, 42),
+    "SABLSTM": (99, 95, 95, 95, 95),
+    "RelLSTM": (100, 99, 99, 99, 99),
+}
+TRAINED_AT = 100
+
+
+def _transferred(place: Mapping[str, Any]) -> Recipe:
+    return learnt("copy", {**place, "length": TRAINED_AT}, (asked_at(TRANSFER_LENGTHS),))
+
+
+def _transfer_printed() -> dict[tuple[Any, ...], Printed]:
+    return {
+        (model, f"T = {length}"): Printed(None if value == "OOM" else value, "Table 1")
+        for model, numbers in TRANSFER.items()
+        for length, value in zip(TRANSFER_LENGTHS, numbers, strict=True)
+    }
+
+
+TABLE_1 = Experiment(
+    id="kerg2020/table-1",
+    title="Transfer Copy: trained at T = 100, asked at other lengths",
+    axes={"model": tuple(TRANSFER)},
+    recipe=_transferred,
+    scales={
+        "smoke": Scale(
+            (*SMOKE, *departures("T = 100", task__options__length=5, measure_answers__lengths=[100])),
+            {"model": ("HDetachLSTM",)},
+        ),
+        "laptop": Scale(LAPTOP),
+        "paper": Scale(seeds=3),
+    },
+    readings=tuple(
+        Reading(f"T = {length}", "answers", (str(length), "accuracy"), "%", "accuracy") for length in TRANSFER_LENGTHS
+    ),
+    curves=(LEARNING,),
+    printed=_transfer_printed(),
+    note=NOTE,
+)
+
+
+def _curves(number: int, title: str, axes: Mapping[str, tuple[Any, ...]], task: str | None, note: str) -> Experiment:
+    """Learning curves of cells that the tables have too."""
+    smoke = {"length": (5,)} | ({"model": ("RelRNN",)} if len(axes.get("model", ())) > 1 else {})
+    return Experiment(
+        id=f"kerg2020/figure-{number}",
+        title=title,
+        axes=axes,
+        recipe=lambda place: learnt(task or place["task"], place),
+        scales=recall_scales(smoke, length=(100,)),
+        readings=(ACCURACY,),
+        curves=(LOSS,),
+        note=f"{note} {NOTE}",
+    )
+
+
+FIGURE_4 = _curves(
+    4,
+    "Copy and Denoise: cross-entropy by updates",
+    {
+        "task": ("copy", "denoise"),
+        "model": ("OrthRNN", "ExpRNN", "MemRNN", "SABLSTM", "RelRNN"),
+        "length": (100, 200, 300, 500, 1000, 2000),
+    },
+    None,
+    "The legend of the figure is not in the text at hand: the models are those of the tables.",
+)
+FIGURE_5 = _curves(
+    5, "LSTM on Denoise: learning curves", {"model": ("LSTM",), "length": DENOISE_LENGTHS}, "denoise", ""
+)
+FIGURE_6 = _curves(
+    6, "GORU on Denoise: learning curves", {"model": ("GORU",), "length": DENOISE_LENGTHS}, "denoise", ""
 )

@@ -70,3 +70,18 @@ def _scores(found: dict[str, float], language: bool) -> dict[str, float]:
     if language:
         scores |= {"bits": found["loss"] / math.log(2), "perplexity": math.exp(found["loss"])}
     return {name: round(value, 6) for name, value in scores.items()}
+
+
+@torch.no_grad()
+def errors(run: Path, sequences: int, batch: int, weights: str = "best") -> dict[str, Any]:
+    """Mean loss of a task with numbers for answers, at the length that it was trained at.
+
+    Args:
+        run: folder of a run that is done.
+        sequences: of the test split.
+        batch: rows at a time.
+        weights: ``"best"`` by validation, or ``"last"``.
+    """
+    model, task = Run.open(run).load(weights)
+    found = evaluate(model, task, EvaluationConfig(batches=-(-sequences // batch), batch_size=batch), "test")
+    return {name: round(found[name], 8) for name in ("loss", "accuracy")}

@@ -1,0 +1,77 @@
+"""Short forms for declarations: settings of one source, and what is tiny at the smallest scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from remanence.experiments._experiment import Departure, Setting
+
+TINY = "a few updates of a tiny model show that it runs, and nothing else"
+OURS = "ours: how a run is watched"
+
+
+def told(source: str, **settings: Any) -> tuple[Setting, ...]:
+    """Settings of one source; two underscores stand for a dot.
+
+    Example:
+        >>> told("Table 6", optimiser__name="adam")[0].key
+        'optimiser.name'
+    """
+    return tuple(Setting(key.replace("__", "."), value, source) for key, value in settings.items())
+
+
+def options(source: str, **settings: Any) -> tuple[Setting, ...]:
+    """Options of the model.
+
+    Example:
+        >>> options("Table 6", recent=10)[0].key
+        'model.options.recent'
+    """
+    return tuple(Setting(f"model.options.{key}", value, source) for key, value in settings.items())
+
+
+def departures(paper: str, **settings: Any) -> tuple[Departure, ...]:
+    """Departures from one thing that the document has; two underscores stand for a dot, ``measure_`` for a measure.
+
+    Example:
+        >>> departures("100 epochs", budget__epochs=3)[0].words
+        'budget.epochs = 3 (the document: 100 epochs)'
+    """
+    return tuple(Departure(_key(key), value, paper) for key, value in settings.items())
+
+
+def _key(key: str) -> str:
+    dotted = key.replace("__", ".")
+    return "measure:" + dotted.removeprefix("measure_") if dotted.startswith("measure_") else dotted
+
+
+def tiny(updates: int = 4, **more: Any) -> tuple[Departure, ...]:
+    """What makes a training run tiny.
+
+    Args:
+        updates: batches to learn from.
+        more: further settings, as in :func:`departures`.
+    """
+    return departures(
+        TINY,
+        budget__epochs="none",
+        budget__updates=updates,
+        evaluation__every=max(1, updates // 2),
+        evaluation__batches=1,
+        evaluation__batch_size=5,
+        loop__log_every=max(1, updates // 2),
+        loop__save_every=max(1, updates // 2),
+        **more,
+    )
+
+
+def watched(every: int, batches: int, batch_size: int, save_every: int = 2000) -> tuple[Setting, ...]:
+    """How a run is watched: nothing that it learns depends on it."""
+    return told(
+        OURS,
+        evaluation__every=every,
+        evaluation__batches=batches,
+        evaluation__batch_size=batch_size,
+        loop__log_every=every,
+        loop__save_every=save_every,
+    )

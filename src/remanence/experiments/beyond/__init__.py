@@ -1,0 +1,7 @@
+"""What goes past the papers: lengths nobody ran, a million steps in constant memory, modern baselines."""
+
+from remanence.experiments.beyond._lengths import BASELINES, LENGTHS, MILLION
+
+EXPERIMENTS = (LENGTHS, MILLION, BASELINES)
+
+__all__ = ["EXPERIMENTS"]

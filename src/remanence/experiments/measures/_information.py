@@ -1,0 +1,190 @@
+"""How far symbols tell about each other: in data, and in what trained models say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from remanence import data, probes
+from remanence.experiments._curves import described, finite, measured
+from remanence.experiments._samples import Amount, as_texts, draw_sequences, is_text, symbols_of
+from remanence.nn import SequenceModel
+from remanence.tasks import BinaryPowerLaw, Repetitive, Task, make_task
+from remanence.train import Run
+
+
+def sampled_information(
+    run: Path,
+    rows: int,
+    length: int,
+    longest: int,
+    fits: Mapping[str, Sequence[Any]],
+    seed: int = 0,
+    weights: str = "best",
+) -> dict[str, Any]:
+    """Information in sequences drawn from a trained model.
+
+    Args:
+        run: folder of a run on symbols.
+        rows: sequences to draw.
+        length: symbols of each.
+        longest: greatest lag.
+        fits: ``[least lag, greatest lag, threshold]`` by name; a threshold of None is the floor of the estimate.
+        seed: of the draws.
+        weights: ``"best"`` by validation, or ``"last"``.
+
+    Returns:
+        ``curve`` with its points; ``fits``, by name, both laws, and ``best``, which of them fits better;
+        ``parameters`` of the model; of texts a ``sample`` and its ``quality``.
+    """
+    model, task = Run.open(run).load(weights)
+    tokens = draw_sequences(model, task, Amount(rows, length), seed)
+    sizes = {"parameters": sum(parameter.numel() for parameter in model.parameters())}
+    return {**sizes, **_described(tokens, task, longest, fits), **_quality(tokens, task)}
+
+
+def data_information(
+    run: Path, task: str, options: Mapping[str, Any], split: str, rows: int, length: int, longest: int, fits: Any
+) -> dict[str, Any]:
+    """Information in as many pieces of the data themselves, so that the bias is the same.
+
+    Args:
+        run: not looked at.
+        task: name of a text, or of sequences of symbols.
+        options: of it.
+        split: which part.
+        rows: pieces.
+        length: symbols of each.
+        longest: greatest lag.
+        fits: as in :func:`sampled_information`.
+    """
+    made: Any = make_task(task, **options)
+    if not hasattr(made, "corpus"):
+        tokens = made.with_length(length).draw(rows, made.stream(split, seed=0)).T
+    else:
+        text = getattr(made.corpus, split)
+        starts = torch.linspace(0, max(0, len(text) - length), rows).long().tolist()
+        tokens = torch.stack([text[start : start + length] for start in starts])
+    return _described(tokens, made, longest, fits)
+
+
+def _described(tokens: torch.Tensor, task: Task, longest: int, fits: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    symbols = symbols_of(tokens, task)
+    lags = np.arange(1, longest + 1) if longest <= 200 else probes.logarithmic_lags(longest, 40)
+    curve = measured(symbols, lags)
+    laws = {name: described(curve, *_ends(curve, ends)) for name, ends in fits.items()}
+    points = next(iter(laws.values()))
+    kept = {name: points[name] for name in ("lags", "values", "low", "high", "floor")}
+    return {"curve": kept, "fits": {name: {**law["fits"], "best": law["best"]} for name, law in laws.items()}}
+
+
+def _ends(curve: Any, ends: Sequence[Any]) -> tuple[int, int, float | None]:
+    shortest, longest, threshold = ends
+    return shortest, min(longest, int(curve.lags.max())), threshold
+
+
+def _quality(tokens: torch.Tensor, task: Any) -> dict[str, Any]:
+    if not is_text(task):
+        return {}
+    texts = as_texts(tokens, task.vocabulary)
+    reference = as_texts(task.corpus.train.unsqueeze(0), task.vocabulary)
+    return {"sample": texts[0][:400], "quality": finite(probes.text_quality(texts, reference).to_dict())}
+
+
+def estimator(
+    run: Path, exponent: float, sequences: int, length: int, longest: int, threshold: float
+) -> dict[str, Any]:
+    """The exponent that is found in sequences of a known one.
+
+    Args:
+        run: not looked at.
+        exponent: of the law.
+        sequences: to draw.
+        length: of each.
+        longest: greatest lag.
+        threshold: of the fit.
+    """
+    task = BinaryPowerLaw(length=length, exponent=exponent)
+    bits = task.draw(sequences, task.stream("test", seed=0)).T
+    found = _described(bits, task, longest, {"power": (1, longest, threshold)})
+    law = found["fits"]["power"]["power"]
+    return {**found, "exponent": exponent, "fitted": None if law is None else law["gamma"]}
+
+
+def repetitive(run: Path, probability: float, sequences: int, length: int, longest: int) -> dict[str, Any]:
+    """Information of the repetitive chain beside its closed form.
+
+    Args:
+        run: not looked at.
+        probability: of the first pair of symbols.
+        sequences: to draw.
+        length: of each.
+        longest: greatest lag.
+    """
+    task: Any = Repetitive(length=length, probability=probability)
+    bits = task.draw(sequences, task.stream("test", seed=0)).T
+    curve = measured(bits.numpy(), np.arange(2, longest + 1))
+    exact = task.mutual_information([2])[0].item()
+    return {"measured": round(float(curve.values.mean()), 6), "exact": round(exact, 6)}
+
+
+def held_out_information(run: Path, text: str, part: str, longest: int) -> dict[str, Any]:
+    """A held-out part beside stretches of the training part that are as long.
+
+    Args:
+        run: not looked at.
+        text: ``"ptb"``, ``"wikitext-2"`` or ``"text8"``.
+        part: ``"validation"`` or ``"test"``.
+        longest: greatest lag.
+    """
+    training, held_out = _parts(text, part)
+    lags = probes.logarithmic_lags(longest, 25)
+    found = probes.uniformity(np.frombuffer(training, np.uint8), np.frombuffer(held_out, np.uint8), lags)
+    stretches = found.stretches
+    curves = {
+        "values": found.values,
+        "least": stretches.min(0),
+        "greatest": stretches.max(0),
+        "mean": stretches.mean(0),
+    }
+    shown = {name: [float(f"{value:.6g}") for value in curve] for name, curve in curves.items()}
+    counts = {"outside": int(found.outside.sum()), "outside_by_chance": found.chance * len(lags)}
+    return {"lags": lags.tolist(), **shown, **counts, "verdict": found.verdict}
+
+
+def _parts(text: str, part: str) -> tuple[bytes, bytes]:
+    if text == "text8":
+        whole = data.load_bytes("text8/text8.first74081952.txt")
+        first, second = (int(share * len(whole)) for share in (0.9, 0.95))  # the paper's shares
+        return whole[:first], whole[first:second] if part == "validation" else whole[second:]
+    stem = {"ptb": "ptb/ptb.", "wikitext-2": "wikitext-2/"}[text]
+    name = {"validation": "valid", "test": "test"}[part]
+    return data.load_bytes(f"{stem}train.txt"), data.load_bytes(f"{stem}{name}.txt")
+
+
+@torch.no_grad()
+def fresh_loss(model: SequenceModel, task: Any, batches: int, rows: int) -> float:
+    """Nats per symbol of the validation text in chunks that start from an empty state, the same for all models.
+
+    A loss with the state carried on, as runs report it, asks a Transformer for positions that it never saw.
+    """
+    generator = torch.Generator().manual_seed(0)
+    drawn = [task.sample(rows, generator, "validation") for _ in range(batches)]
+    return float(torch.stack([task.loss(model(batch.inputs)[0], batch) for batch in drawn]).mean())
+
+
+def fresh_score(run: Path, batches: int = 20, rows: int = 16, weights: str = "last") -> dict[str, Any]:
+    """:func:`fresh_loss` of a run's model.
+
+    Args:
+        run: folder of a run on a text.
+        batches: of chunks.
+        rows: chunks of a batch.
+        weights: ``"best"`` by validation, or ``"last"``.
+    """
+    model, task = Run.open(run).load(weights)
+    return {"loss": round(fresh_loss(model, task, batches, rows), 6)}
