@@ -68,7 +68,6 @@ STILL_PRIVATE = {
     ("claims", "probes._entropy"),
     ("claims", "probes._meter"),
     ("claims", "probes._paths"),
-    ("claims", "theory._sparse"),
     ("cli", "experiments._samples"),
     ("cli", "probes._entropy"),
     ("cli", "probes._symbols"),

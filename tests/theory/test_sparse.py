@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from remanence import theory
 from remanence.testing import assert_agrees
-from remanence.theory._sparse import random_sets
+from remanence.theory import random_sets
 
 
 @given(seed=st.integers(0, 10**6), kappa=st.integers(1, 3), k=st.integers(0, 8))

@@ -4,7 +4,7 @@ from ._chains import chain_sum
 from ._costs import Cost, attention_cost, recurrent_cost
 from ._features import random_feature_variance
 from ._linear_gaussian import LinearGaussianRNN
-from ._sparse import dependency_bound, read_depth, sparse_chi, sparse_transfer
+from ._sparse import dependency_bound, random_sets, read_depth, sparse_chi, sparse_transfer
 from ._truncation import (
     Constants,
     gradient_gap,
@@ -46,6 +46,7 @@ __all__ = [
     "chi_bounds",
     "chain_sum",
     "sparse_transfer",
+    "random_sets",
     "sparse_chi",
     "read_depth",
     "dependency_bound",

@@ -14,7 +14,6 @@ from remanence.claims._framework import claim
 from remanence.claims._types import Evidence
 from remanence.probes._meter import peak_bytes
 from remanence.probes._paths import leaking_macro_state
-from remanence.theory._sparse import random_sets
 
 from ._gradient_paths import run_scan
 
@@ -42,7 +41,7 @@ def sparse_lower_bound(quick: bool) -> Evidence:
         t = int(generator.integers(1, 5))
         k = int(generator.integers(1, 9))
         value = float(generator.uniform(0.05, 0.95))
-        sets = random_sets(generator, t + k, kappa)
+        sets = theory.random_sets(generator, t + k, kappa)
         size = abs(theory.sparse_transfer(value, sets, t, k))
         depth = theory.read_depth(sets, t, k)
         below["as printed"] += size < kappa**-depth * (1 - 1e-9)
