@@ -6,8 +6,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from remanence.nn._attention_state import CacheState, RunningState
-from remanence.nn.attention import KINDS, MultiHeadAttention
-from remanence.nn.linear_attention import random_feature_attention, separable_attention
+from remanence.nn._linear_attention import random_feature_attention, separable_attention
+from remanence.nn._multi_head_attention import KINDS, MultiHeadAttention
 
 WIDTH, HEADS = 8, 2
 causal_or_not = pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from remanence.nn.convolution import CausalConvolution
+from remanence.nn._convolution import CausalConvolution
 
 
 def all_ones(**options) -> CausalConvolution:

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from remanence.nn._feature_sums import CHUNK
-from remanence.nn.linear_attention import (
+from remanence.nn._linear_attention import (
     orthogonal_gaussian_projection,
     positive_random_features,
     random_feature_attention,

@@ -11,9 +11,9 @@ import torch
 from torch.testing import assert_close
 
 from remanence.nn._certificate import NotCertifiedError
+from remanence.nn._recurrent import LSTM, RNN
+from remanence.nn._stable import StableLSTM, StableRNN
 from remanence.nn.cuts import HDetach
-from remanence.nn.recurrent import LSTM, RNN
-from remanence.nn.stable import StableLSTM, StableRNN
 from remanence.ops import Full
 
 F64: dict[str, Any] = {"dtype": torch.float64}

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from torch.nn.utils.rnn import PackedSequence, pack_sequence, unpack_sequence
 from torch.testing import assert_close
 
-from remanence.nn.attention import MultiHeadAttention
-from remanence.nn.convolution import CausalConvolution
-from remanence.nn.transformer import Transformer
+from remanence.nn._convolution import CausalConvolution
+from remanence.nn._multi_head_attention import MultiHeadAttention
+from remanence.nn._transformer import Transformer
 
 SIZE = 6
 LENGTH = 11

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from remanence.nn.attention import KINDS
-from remanence.nn.transformer import Transformer, sinusoidal_positions
+from remanence.nn._multi_head_attention import KINDS
+from remanence.nn._transformer import Transformer, sinusoidal_positions
 
 WIDTH, HEADS = 8, 2
 

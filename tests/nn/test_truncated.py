@@ -13,10 +13,10 @@ from torch.nn.utils.rnn import pack_sequence, unpack_sequence
 from torch.testing import assert_close
 from torch.utils import _pytree
 
-from remanence.nn.attentive import MemRNN, RelLSTM
-from remanence.nn.recurrent import GRU, LSTM, RNN
-from remanence.nn.stable import StableRNN
-from remanence.nn.truncated import TruncatedRNN, TruncatedState
+from remanence.nn._memory_layers import MemRNN, RelLSTM
+from remanence.nn._recurrent import GRU, LSTM, RNN
+from remanence.nn._stable import StableRNN
+from remanence.nn._truncated import TruncatedRNN, TruncatedState
 
 SIZE, HIDDEN, LENGTH, BATCH = 3, 5, 9, 2
 LAYERS: dict[str, Any] = {

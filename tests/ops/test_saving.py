@@ -55,7 +55,7 @@ def test_a_forced_log_is_cut_into_segments(scans):
 
 
 def test_the_choice_ends_with_the_block():
-    from remanence.ops._saving import Saving, present
+    from remanence.ops._backward_memory import Saving, present
 
     with saving(lean=True, segment=3):
         assert present() == Saving(lean=True, segment=3)
@@ -95,7 +95,7 @@ def test_lean_gradients_have_the_bits_of_the_others(layer, batch, steps, packed)
 
 
 def test_the_choice_is_that_of_one_thread():
-    from remanence.ops._saving import Saving, present
+    from remanence.ops._backward_memory import Saving, present
 
     seen = []
     with saving(lean=True):
@@ -106,7 +106,7 @@ def test_the_choice_is_that_of_one_thread():
 
 
 def test_a_backward_pass_in_a_thread_of_autograd_sees_the_block():
-    from remanence.ops._saving import Saving, present
+    from remanence.ops._backward_memory import Saving, present
 
     seen = []
     done = threading.Event()

@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 import remanence.nn
 from remanence import ops, probes, tasks
-from remanence.ops._around import wrappers
+from remanence.ops._scan_hooks import wrappers
 from remanence.testing import assert_matches
 
 X = torch.randn(12, 3, 4)

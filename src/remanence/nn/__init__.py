@@ -2,28 +2,28 @@
 
 from remanence.ops import Full, Screened, State, Strided, Trace, modrelu
 
+from ._any_core import make_core
 from ._attention_state import CacheState, RunningState
+from ._backtracking import SABGRU, SABLSTM, SABRNN
 from ._certificate import LayerCertificate, NotCertifiedError, StabilityCertificate
-from ._core import make_core
+from ._convolution import CausalConvolution, ConvolutionState
 from ._layer import RecurrentLayer
-from ._registry import ModelInfo, get_model, list_models
-from .attention import MultiHeadAttention
-from .attentive import MemGRU, MemLSTM, MemRNN, RelGRU, RelLSTM, RelRNN
-from .backtracking import SABGRU, SABLSTM, SABRNN
-from .convolution import CausalConvolution, ConvolutionState
-from .cuts import HDetach, TruncatedBPTT
-from .linear_attention import (
+from ._linear_attention import (
     orthogonal_gaussian_projection,
     positive_random_features,
     random_feature_attention,
     separable_attention,
 )
-from .model import SequenceModel
-from .orthogonal import GORU, ExpRNN, OrthRNN, orthogonal_parameter_groups
-from .recurrent import GRU, LSTM, RNN, HDetachLSTM
-from .stable import StableLSTM, StableRNN
-from .transformer import Transformer, sinusoidal_positions
-from .truncated import TruncatedRNN, TruncatedState
+from ._memory_layers import MemGRU, MemLSTM, MemRNN, RelGRU, RelLSTM, RelRNN
+from ._model import SequenceModel
+from ._multi_head_attention import MultiHeadAttention
+from ._orthogonal import GORU, ExpRNN, OrthRNN, orthogonal_parameter_groups
+from ._recurrent import GRU, LSTM, RNN, HDetachLSTM
+from ._registry import ModelInfo, get_model, list_models
+from ._stable import StableLSTM, StableRNN
+from ._transformer import Transformer, sinusoidal_positions
+from ._truncated import TruncatedRNN, TruncatedState
+from .cuts import HDetach, TruncatedBPTT
 
 __all__ = [
     "GORU",

@@ -22,7 +22,7 @@ class CacheState(NamedTuple):
     ``(depth, B, slots, ...)``, without ``B`` when unbatched.
 
     Example:
-        >>> from remanence.nn.attention import MultiHeadAttention
+        >>> from remanence.nn._multi_head_attention import MultiHeadAttention
         >>> attention = MultiHeadAttention(8, 2, causal=True)
         >>> _, state = attention(torch.randn(5, 3, 8))
         >>> state.key.shape, state.select([0]).position.tolist()
@@ -55,7 +55,7 @@ class RunningState(NamedTuple):
     Every field is ``(depth, B, ...)``, without ``B`` when unbatched.
 
     Example:
-        >>> from remanence.nn.attention import MultiHeadAttention
+        >>> from remanence.nn._multi_head_attention import MultiHeadAttention
         >>> attention = MultiHeadAttention(8, 2, kind="separable", causal=True)
         >>> attention.initial_state(3).total.shape
         torch.Size([1, 3, 2, 4, 4])

@@ -12,7 +12,7 @@ class NotCertifiedError(ValueError):
 
     Example:
         >>> import torch
-        >>> from remanence.nn.stable import StableRNN
+        >>> from remanence.nn._stable import StableRNN
         >>> layer = StableRNN(3, 4, contraction=0.9)
         >>> _ = torch.nn.init.constant_(layer.weight_hh_l0, 0.5)
         >>> layer.certificate()  # doctest: +ELLIPSIS

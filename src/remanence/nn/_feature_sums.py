@@ -1,6 +1,6 @@
 """The arithmetic under linear attention: means of values per feature, over all keys or over a running past.
 
-:mod:`remanence.nn.linear_attention` says what features are. Nothing here checks its arguments.
+:mod:`remanence.nn._linear_attention` says what features are. Nothing here checks its arguments.
 """
 
 from __future__ import annotations

@@ -8,15 +8,15 @@ from typing import Any
 from torch import nn
 
 from remanence._validate import one_of
+from remanence.nn._backtracking import SABGRU, SABLSTM, SABRNN
+from remanence.nn._convolution import CausalConvolution
 from remanence.nn._layer import RecurrentLayer
-from remanence.nn.attentive import MemGRU, MemLSTM, MemRNN, RelGRU, RelLSTM, RelRNN
-from remanence.nn.backtracking import SABGRU, SABLSTM, SABRNN
-from remanence.nn.convolution import CausalConvolution
-from remanence.nn.orthogonal import GORU, ExpRNN, OrthRNN
-from remanence.nn.recurrent import GRU, LSTM, RNN, HDetachLSTM
-from remanence.nn.stable import StableLSTM, StableRNN
-from remanence.nn.transformer import Transformer
-from remanence.nn.truncated import TruncatedRNN
+from remanence.nn._memory_layers import MemGRU, MemLSTM, MemRNN, RelGRU, RelLSTM, RelRNN
+from remanence.nn._orthogonal import GORU, ExpRNN, OrthRNN
+from remanence.nn._recurrent import GRU, LSTM, RNN, HDetachLSTM
+from remanence.nn._stable import StableLSTM, StableRNN
+from remanence.nn._transformer import Transformer
+from remanence.nn._truncated import TruncatedRNN
 
 _RECURRENT: tuple[type[RecurrentLayer], ...] = (
     *(RNN, LSTM, GRU, OrthRNN, ExpRNN, GORU, StableRNN, StableLSTM, HDetachLSTM),

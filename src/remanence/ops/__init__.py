@@ -1,14 +1,15 @@
 """The functional scans under all layers: one signature, several backends, the reference as the specification."""
 
-from ._around import around_scans
 from ._backend import BACKENDS, Backend, backend_report
+from ._backward_memory import saving
 from ._buffer import Full, Screened
 from ._cells import Cell, GORUCell, GRUCell, LSTMCell, Nonlinearity, RNNCell, modrelu
 from ._log import Log, Trace
 from ._memory import MemoryRule, MemoryRun, SlotCounts
 from ._reads import Combine, Read, Reading, SoftmaxRead, ThresholdRead
-from ._saving import saving
+from ._row_steps import reverse_reset, reverse_rows, row_positions
 from ._scan import scan, stays_packed
+from ._scan_hooks import around_scans
 from ._screens import Attention, Screen
 from ._spec import Memory, ScanSpec, find_cell
 from ._stack import walk_stack
@@ -17,7 +18,6 @@ from ._stride import Strided
 from ._weights import Weights
 from .generation import generate
 from .pairs import count_pairs
-from .steps import reverse_reset, reverse_rows, row_positions
 from .stream import step
 
 __all__ = [

@@ -12,10 +12,10 @@ from torch.nn.utils.rnn import PackedSequence
 from remanence._validate import message
 
 from . import fused, reference
-from ._around import wrappers
 from ._backend import Backend, choose_backend
+from ._backward_memory import present, scan_in_segments
 from ._log import Log
-from ._saving import present, scan_in_segments
+from ._scan_hooks import wrappers
 from ._spec import ScanSpec
 from ._state import State
 from ._weights import Weights

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.functional import dropout
 from torch.nn.utils.rnn import PackedSequence
 
+from ._row_steps import reverse_rows
 from ._state import State, stack_states, state_of_layer
-from .steps import reverse_rows
 
 Sequence = TypeVar("Sequence", Tensor, PackedSequence)
 ScanOne: TypeAlias = Callable[[Sequence, State | None, int], tuple[Sequence, State]]

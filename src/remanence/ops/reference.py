@@ -14,10 +14,10 @@ from torch import Tensor
 from ._log import Log, Trace
 from ._memory import MemoryRun, SlotCounts
 from ._reads import Combine, combine_state
+from ._row_steps import row_positions
 from ._spec import ScanSpec
 from ._state import EMPTY, EMPTY_SLOT, State
 from ._weights import Weights
-from .steps import row_positions
 
 
 def scan(  # noqa: D417 - described once, in `remanence.ops.scan`

@@ -11,7 +11,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from remanence._validate import positive_int, probability
-from remanence.nn._core import core_output_size, core_step, make_core, reset_option
+from remanence.nn._any_core import core_output_size, core_step, make_core, reset_option
 from remanence.nn._encoder import Encoder, EncoderName
 from remanence.nn._generation import draw_sequence
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Unpack
 from remanence.ops import Full, Screen, Screened
 
 from ._options import LSTMOptions, MemoryOptions, RNNOptions
-from .recurrent import GRU, LSTM, RNN
+from ._recurrent import GRU, LSTM, RNN
 
 
 class MemRNN(RNN):

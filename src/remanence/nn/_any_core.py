@@ -8,8 +8,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from remanence._validate import message
+from remanence.nn._core_layouts import step_of
 from remanence.nn._registry import get_model
-from remanence.nn._streaming import step_of
 
 
 def make_core(core: nn.Module | str, width: int, options: dict[str, Any], dropout: float) -> nn.Module:

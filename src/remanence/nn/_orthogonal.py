@@ -17,9 +17,9 @@ from remanence.ops import GORUCell, Memory, Nonlinearity, Weights
 
 from ._layer import RecurrentLayer
 from ._options import CommonOptions
+from ._recurrent import RNN
 from .cuts import Cuts
 from .init import initial_skew
-from .recurrent import RNN
 
 ORTHOGONAL_INITS = ("henaff", "cayley", "random")
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from remanence._validate import message, one_of, positive_int
 from remanence.ops import State, states
 
-from . import _sequence, _streaming
+from . import _core_layouts, _sequence
 from ._layer import RecurrentLayer
 
 
@@ -124,7 +124,7 @@ class TruncatedRNN(nn.Module):
         Returns:
             The output, ``(B, output_size)`` or ``(output_size,)``, and the next state.
         """
-        return _streaming.step_of(self, input_t, state)
+        return _core_layouts.step_of(self, input_t, state)
 
     def extra_repr(self) -> str:
         """Window and start."""
@@ -139,7 +139,7 @@ class TruncatedRNN(nn.Module):
         past = self._no_inputs(batch)
         span = min(self.window, length) if state is None else self.window  # no window is longer than the row
         if state is not None:
-            past = _streaming.enter_state(state, past, layout)
+            past = _core_layouts.enter_state(state, past, layout)
         joined = torch.cat([past.input[0].transpose(0, 1), x])
         output = self._run_windows(joined[self.window - span :], past.step[0], span, None)
         steps = torch.full_like(past.step[0], length) if lengths is None else lengths

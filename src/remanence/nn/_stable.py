@@ -22,9 +22,9 @@ from ._certificate import Bound, LayerCertificate, NotCertifiedError, StabilityC
 from ._layer import RecurrentLayer
 from ._options import ShapeOptions, refuse_unknown
 from ._projection import project_rows_, project_spectral_, row_sums, spectral_norm
+from ._recurrent import LSTM, RNN
 from .cuts import Cuts
 from .init import RecurrentInit
-from .recurrent import LSTM, RNN
 
 _ROUNDING = 1e-12
 """How much lower than asked the projection of an LSTM aims, so that sums of rounded limits keep their promise."""

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack
 from remanence.ops import Strided
 
 from ._options import MemoryOptions, RNNOptions
+from ._recurrent import GRU, LSTM, RNN
 from ._signatures import add_options
 from .cuts import TruncatedBPTT
-from .recurrent import GRU, LSTM, RNN
 
 
 class ReadOptions(TypedDict, total=False):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from remanence._validate import boolean, positive_int, probability
-from remanence.nn import _streaming
+from remanence.nn import _core_layouts
 from remanence.nn._sequence import SequenceInput
 from remanence.ops import states
 
@@ -117,8 +117,8 @@ class CausalConvolution(nn.Module):
 
     def forward(self, input: SequenceInput, state: ConvolutionState | None = None) -> tuple[Any, ConvolutionState]:
         """Runs over a sequence; shapes are in the class docstring."""
-        x, padded, layout = _streaming.enter_rows(input, self, next(self.parameters()))
-        past = self._empty(len(x)) if state is None else _streaming.enter_state(state, self._empty(len(x)), layout)
+        x, padded, layout = _core_layouts.enter_rows(input, self, next(self.parameters()))
+        past = self._empty(len(x)) if state is None else _core_layouts.enter_state(state, self._empty(len(x)), layout)
         steps = torch.full_like(past.step[0], x.shape[1]) if padded is None else (~padded).sum(1)
         seen = [past.input[0], *past.hidden[0].split(self._spans()[1:], dim=1)]
         for number in range(self.depth):
@@ -127,7 +127,7 @@ class CausalConvolution(nn.Module):
             inner, seen[second] = self._convolve(second, inner, seen[second], steps)
             x = ((x if number else self.skip(x)) + inner).relu()
         after = ConvolutionState(seen[0].unsqueeze(0), torch.cat(seen[1:], dim=1).unsqueeze(0), past.step + steps)
-        return _streaming.leave_rows(x, layout), after if layout.batched else states.drop_row(after)
+        return _core_layouts.leave_rows(x, layout), after if layout.batched else states.drop_row(after)
 
     def step(self, input_t: Tensor, state: ConvolutionState | None = None) -> tuple[Tensor, ConvolutionState]:
         """One step of a stream: the same numbers as the whole run.
@@ -139,7 +139,7 @@ class CausalConvolution(nn.Module):
         Returns:
             The output, ``(B, channels)`` or ``(channels,)``, and the next state.
         """
-        return _streaming.step_of(self, input_t, state)
+        return _core_layouts.step_of(self, input_t, state)
 
     def _spans(self) -> list[int]:
         """How far back each convolution looks."""

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from remanence._validate import boolean, one_of, positive_int, probability
-from remanence.nn import _streaming
+from remanence.nn import _core_layouts
 from remanence.nn._attention_state import AttentionState, step_numbers
+from remanence.nn._multi_head_attention import AttentionKind, MultiHeadAttention
 from remanence.nn._sequence import SequenceInput
-from remanence.nn.attention import AttentionKind, MultiHeadAttention
 from remanence.ops.states import drop_row
 
 
@@ -106,9 +106,11 @@ class Transformer(nn.Module):
 
     def forward(self, input: SequenceInput, state: AttentionState | None = None) -> tuple[Any, AttentionState]:
         """Runs over a sequence; shapes are in the class docstring."""
-        x, padded, layout = _streaming.enter_rows(input, self, self._attention(0).in_proj_weight)
+        x, padded, layout = _core_layouts.enter_rows(input, self, self._attention(0).in_proj_weight)
         past = (
-            None if state is None else _streaming.enter_state(state, self._empty(len(x)), layout, growing=self._growing)
+            None
+            if state is None
+            else _core_layouts.enter_state(state, self._empty(len(x)), layout, growing=self._growing)
         )
         if self.positions is not None:
             step = torch.zeros(1, dtype=torch.int64, device=x.device) if past is None else past.step[0]
@@ -118,7 +120,7 @@ class Transformer(nn.Module):
             x, state_after = block(x, None if past is None else _layer(past, number), padded)
             after.append(state_after)
         stacked = _stack(after)
-        return _streaming.leave_rows(x, layout), stacked if layout.batched else drop_row(stacked)
+        return _core_layouts.leave_rows(x, layout), stacked if layout.batched else drop_row(stacked)
 
     def step(self, input_t: Tensor, state: AttentionState | None = None) -> tuple[Tensor, AttentionState]:
         """One step of a stream: the same numbers as the whole run.
@@ -130,7 +132,7 @@ class Transformer(nn.Module):
         Returns:
             The output, ``(B, width)`` or ``(width,)``, and the next state.
         """
-        return _streaming.step_of(self, input_t, state)
+        return _core_layouts.step_of(self, input_t, state)
 
     def redraw_features(self, generator: torch.Generator | None = None) -> None:
         """Draws new random features for every block.

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, scaled_dot_product_attention
 
 from remanence._validate import boolean, message, one_of, positive_int, probability, shape
-from remanence.nn import _streaming
+from remanence.nn import _core_layouts
 from remanence.nn._attention_state import (
     EMPTY,
     AttentionState,
@@ -22,8 +22,8 @@ from remanence.nn._attention_state import (
     visible,
 )
 from remanence.nn._feature_sums import FeatureSums, attend_all, attend_past, floor, hide_padding
+from remanence.nn._linear_attention import orthogonal_gaussian_projection, random_feature_logits
 from remanence.nn._sequence import Layout, SequenceInput
-from remanence.nn.linear_attention import orthogonal_gaussian_projection, random_feature_logits
 from remanence.ops.states import drop_row
 
 AttentionKind: TypeAlias = Literal["softmax", "separable", "positive-random-features"]
@@ -175,12 +175,12 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Any, AttentionState | None]:
         """Attends; shapes are in the class docstring."""
         self._refuse_mismatch(state, memory)
-        x, padded, layout = _streaming.enter_rows(input, self, self.in_proj_weight)
+        x, padded, layout = _core_layouts.enter_rows(input, self, self.in_proj_weight)
         source = x if memory is None else self._enter_memory(memory, x, layout)
         if memory is not None:
             padded = None
         if key_padding_mask is not None:
-            hidden = _streaming.enter_mask("key_padding_mask", key_padding_mask, source, layout)
+            hidden = _core_layouts.enter_mask("key_padding_mask", key_padding_mask, source, layout)
             padded = hidden if padded is None else hidden | padded
         query, key, value = self._project(x, source)
         if self.causal:
@@ -189,7 +189,7 @@ class MultiHeadAttention(nn.Module):
             after = after if layout.batched else drop_row(after)
         else:
             output, after = self._attend_all(query, key, value, padded), None
-        return _streaming.leave_rows(self.out_proj(output.flatten(-2)), layout), after
+        return _core_layouts.leave_rows(self.out_proj(output.flatten(-2)), layout), after
 
     def step(self, input_t: Tensor, state: AttentionState | None = None) -> tuple[Tensor, AttentionState]:
         """One step of a stream: the same numbers as the whole run.
@@ -201,7 +201,7 @@ class MultiHeadAttention(nn.Module):
         Returns:
             The output, ``(B, width)`` or ``(width,)``, and the next state.
         """
-        return _streaming.step_of(self, input_t, state)
+        return _core_layouts.step_of(self, input_t, state)
 
     def _refuse_contradictions(self, features: int | None, feature_seed: int | None) -> None:
         softmax, random = self.kind == "softmax", self.kind == "positive-random-features"
@@ -315,7 +315,7 @@ class MultiHeadAttention(nn.Module):
     def _enter_state(self, state: AttentionState, batch_size: int, layout: Layout) -> AttentionState:
         empty = self._empty(batch_size)
         growing = 2 if self.kind == "softmax" and self.context is None else None
-        return _streaming.enter_state(state, empty, layout, growing=growing)
+        return _core_layouts.enter_state(state, empty, layout, growing=growing)
 
     def extra_repr(self) -> str:
         """The options that are not at their defaults."""
