@@ -12,6 +12,10 @@ from remanence.kv._screens import SCREENS, TOVA, Attention, HeavyHitter, MeanAtt
 
 if TYPE_CHECKING:
     from remanence.kv._cache import ScreenedCache as ScreenedCache
+    from remanence.kv._compare import CacheComparison as CacheComparison
+    from remanence.kv._compare import CacheScore as CacheScore
+    from remanence.kv._compare import compare_caches as compare_caches
+    from remanence.kv._compare import text_loss as text_loss
 
 __all__ = [
     "ScreenedCache",
@@ -23,9 +27,14 @@ __all__ = [
     "HeavyHitter",
     "TOVA",
     "SCREENS",
+    "compare_caches",
+    "text_loss",
+    "CacheComparison",
+    "CacheScore",
 ]
 
 _NEED_TRANSFORMERS = {"ScreenedCache": "_cache"}
+_NEED_TRANSFORMERS |= dict.fromkeys(("compare_caches", "text_loss", "CacheComparison", "CacheScore"), "_compare")
 
 
 def __getattr__(name: str) -> Any:

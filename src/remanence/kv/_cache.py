@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLa
 from remanence._validate import message, positive_int
 from remanence.kv._attention import PREFIX, announce, attention_name, switch_on
 from remanence.kv._layer import Policy, ScreenedLayer
+from remanence.kv._saving import load_layers, read_facts, save_layers
 from remanence.kv._screens import Screen, as_screen
 
 
@@ -104,10 +106,37 @@ class ScreenedCache(Cache):
         index = layer.slots.index[:, :, : layer.count] - layer.start
         return index.clamp(min=-1).sort(-1).values
 
+    def save(self, path: str | Path) -> None:
+        """Writes what the cache holds into a file, whole or not at all; `load` goes on from it.
+
+        Args:
+            path: a safetensors file.
+        """
+        save_layers(Path(path), self.policy, self.layers)
+
+    @classmethod
+    def load(cls, path: str | Path, model: PreTrainedModel, screen: Screen | None = None) -> Self:
+        """Reads a cache back; the text goes on with the same bits.
+
+        Args:
+            path: the file.
+            model: the model that it was saved with.
+            screen: needed if it was not one of this package's.
+
+        Raises:
+            ValueError: the file is no cache, or the model another one.
+        """
+        facts = read_facts(Path(path))
+        known = as_screen(facts["screen"] if screen is None else screen)
+        recent = facts["recent"] if known.keeps_recent else None
+        cache = cls(model, facts["budget"], recent, known, sinks=facts["sinks"], chunk=facts["chunk"])
+        load_layers(Path(path), facts, cache.layers, model.device)
+        return cache
+
     @property
     def nbytes(self) -> int:
         """Bytes of all tensors that the cache has allocated."""
-        return sum(_nbytes(layer) for layer in self.layers)
+        return cache_nbytes(self)
 
     def __repr__(self) -> str:
         budget, recent, sinks = self.policy.budget, self.policy.recent, self.policy.sinks
@@ -138,6 +167,11 @@ def _layers(model: PreTrainedModel, policy: Policy) -> list[Any]:
         found = ", ".join(sorted(strange)) or "sliding windows alone, which are bounded already"
         raise ValueError(message("model", "have layers of full attention", found))
     return [ScreenedLayer(policy) if type(layer) is DynamicLayer else layer for layer in own]
+
+
+def cache_nbytes(cache: Cache) -> int:
+    """Bytes of the tensors that a cache of any kind has allocated."""
+    return sum(_nbytes(layer) for layer in cache.layers)
 
 
 def _nbytes(layer: Any) -> int:

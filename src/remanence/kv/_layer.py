@@ -64,6 +64,10 @@ def _precise(like: Tensor) -> torch.dtype:
     return torch.promote_types(like.dtype, torch.float32)
 
 
+def _sizes(keys: Tensor) -> tuple[int, int, int]:
+    return (keys.shape[0], keys.shape[1], keys.shape[3])
+
+
 def _like(slots: Tensor, field: Tensor) -> Tensor:
     return slots if field.dim() == 3 else slots[..., None].expand(-1, -1, -1, field.shape[-1])
 
@@ -115,12 +119,12 @@ class ScreenedLayer(CacheLayerMixin):
         if key_states.requires_grad:
             expected = "be used without gradients"
             raise ValueError(message("ScreenedCache", expected, "keys with a gradient", "Use torch.no_grad()"))
-        rows = len(key_states)
-        if not self.is_initialized or (self.seen == 0 and len(self.slots.keys) != rows):
+        if not self.is_initialized or (self.seen == 0 and len(self.start) != len(key_states)):
             self.lazy_initialization(key_states, value_states)
-        if len(self.slots.keys) != rows:
-            expected = f"have the {len(self.slots.keys)} rows that the cache holds"
-            raise ValueError(message("input", expected, rows, "Call cache.reset() before another batch"))
+        held, new = _sizes(self.slots.keys), _sizes(key_states)
+        if held != new:
+            expected = f"have keys of (rows, heads, size) {held}, as the cache holds them"
+            raise ValueError(message("input", expected, str(new), "Call cache.reset() before another batch"))
         return key_states, value_states
 
     def get_seq_length(self) -> int:

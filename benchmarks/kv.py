@@ -1,0 +1,140 @@
+"""A bounded key-value cache on a real model: what it costs in loss, saves in time and memory, and what it forgets.
+
+``python -m benchmarks.kv loss MODEL TEXT...``   loss against budget for every screen, beside the full cache
+``python -m benchmarks.kv speed MODEL``          milliseconds a token and bytes of the cache against the length
+``python -m benchmarks.kv passkey MODEL``        a number told early in a text and asked for at its end
+
+MODEL is a folder or a .gguf file (docs/kv.md has SmolLM2-135M). One thread; times are medians of alternating steps.
+Each prints a line of JSON for every measurement as soon as it is made.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import random
+import statistics
+import sys
+from pathlib import Path
+
+import torch
+from benchmarks.measure import machine, timed
+from torch import Tensor
+from transformers import DynamicCache, logging
+
+from remanence.kv import SCREENS, ScreenedCache, text_loss
+from remanence.kv._cache import cache_nbytes
+from remanence.probes import load_language_model
+
+TOKENS, BUDGETS = 2048, (128, 256, 512)
+LENGTHS, KEPT, REPEATS = (512, 1024, 2048, 4096, 8192), 512, 11
+KEYS, FILLER, SHARES = 5, 22, (0.5, 0.8)
+
+
+def tell(**line: object) -> None:
+    print(json.dumps(line), flush=True)
+
+
+def full_cache(model):
+    return DynamicCache(config=model.config)
+
+
+def measure_loss(model, tokenizer, files: list[str]) -> None:
+    """All texts side by side, as rows of a batch; only tokens after the largest budget count."""
+    texts = [read(Path(file)) for file in files]
+    rows = [tokenizer(text[: 20 * TOKENS], return_tensors="pt").input_ids[0, :TOKENS] for text in texts]
+    tokens = torch.stack(rows)
+    caches = {("full", TOKENS): lambda: full_cache(model)}
+    for budget in BUDGETS:
+        for screen in SCREENS:
+            caches[screen, budget] = lambda screen=screen, budget=budget: ScreenedCache(model, budget, screen=screen)
+    for (policy, budget), make in caches.items():
+        cache = make()
+        losses = text_loss(model, tokens, cache, first=max(BUDGETS) + 1)
+        named = {Path(file).name.partition(".")[0]: float(loss) for file, loss in zip(files, losses, strict=True)}
+        tell(policy=policy, budget=budget, nbytes=cache_nbytes(cache) // len(tokens), **named)
+
+
+def read(path: Path) -> str:
+    raw = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+    return raw.decode("utf-8", "replace")
+
+
+@torch.no_grad()
+def measure_speed(model) -> None:
+    """One token more, at each length. What the keys are does not matter to the time: they are random."""
+    caches = {}
+    for length in LENGTHS:
+        caches["full", length] = filled(model, length)
+    for screen in ("window", "attention", "mean"):
+        cache = ScreenedCache(model, KEPT, screen=screen)
+        model(torch.randint(1000, (1, KEPT + 32)), past_key_values=cache)
+        caches[screen, KEPT] = cache
+    token = torch.tensor([[7]])
+    times: dict[tuple[str, int], list[float]] = {name: [] for name in caches}
+    for repeat in range(REPEATS + 1):
+        for name, cache in caches.items():
+            seconds = timed(lambda cache=cache: model(token, past_key_values=cache))
+            times[name] += [seconds] if repeat else []
+    for (policy, length), found in times.items():
+        ms = 1e3 * statistics.median(found)
+        tell(policy=policy, keys=length, ms=ms, nbytes=cache_nbytes(caches[policy, length]))
+
+
+def filled(model, length: int) -> DynamicCache:
+    cache = full_cache(model)
+    config = model.config
+    shape = (1, config.num_key_value_heads, length, config.head_dim)
+    for layer in range(config.num_hidden_layers):
+        cache.update(torch.randn(shape), torch.randn(shape), layer)
+    return cache
+
+
+def measure_passkey(model, tokenizer) -> None:
+    """The key stands after a fifth of the filler. Budgets are shares of the length."""
+    generator = random.Random(0)
+    keys = [str(generator.randrange(10_000, 100_000)) for _ in range(KEYS)]
+    tokenizer.padding_side = "left"
+    batch = tokenizer([passkey_prompt(tokenizer, key) for key in keys], return_tensors="pt", padding=True)
+    length = batch.input_ids.shape[1]
+    tell(policy="full", budget=length, right=recalled(model, tokenizer, batch, keys, full_cache(model)))
+    for share in SHARES:
+        for screen in SCREENS:
+            cache = ScreenedCache(model, int(share * length), screen=screen)
+            right = recalled(model, tokenizer, batch, keys, cache)
+            tell(policy=screen, budget=cache.policy.budget, right=right)
+
+
+def passkey_prompt(tokenizer, key: str) -> str:
+    filler = ["The grass is green. The sky is blue. The sun is yellow. Here we go."] * FILLER
+    filler.insert(FILLER // 5, f"The pass key is {key}. Remember it. {key} is the pass key.")
+    said = " ".join(filler) + " What is the pass key?"
+    chat = [{"role": "user", "content": said}]
+    return tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) + "The pass key is"
+
+
+def recalled(model, tokenizer, batch: dict[str, Tensor], keys: list[str], cache) -> int:
+    found = model.generate(**batch, past_key_values=cache, max_new_tokens=8, do_sample=False)
+    told = tokenizer.batch_decode(found[:, batch["input_ids"].shape[1] :])
+    return sum(key in text for key, text in zip(keys, told, strict=True))
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    logging.set_verbosity_error()
+    what, place, *files = sys.argv[1:]
+    model, tokenizer = load_language_model(place)
+    tell(**machine(), torch=str(torch.__version__), model=Path(place).name)
+    if what == "loss":
+        measure_loss(model, tokenizer, files)
+    elif what == "speed":
+        measure_speed(model)
+    elif what == "passkey":
+        measure_passkey(model, tokenizer)
+    else:
+        raise SystemExit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
