@@ -153,6 +153,29 @@ def probe(
 
 
 @app.command()
+def kv(
+    model: Annotated[str, typer.Argument(help="A Hugging Face decoder: folder, .gguf file or name.")],
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A text.")],
+    budget: Annotated[str, typer.Option(help="Keys held for each layer and head.")] = "128,256,512",
+    screen: Annotated[str, typer.Option(help="Who decides which.")] = "window,h2o,tova,attention,value,mean",
+    tokens: Annotated[int, typer.Option(min=2, help="Tokens of the text, at most the model's positions.")] = 2048,
+    download: Annotated[bool, typer.Option("--download", help="Fetch a model that is not on this machine.")] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write this HTML page.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure what a bounded key-value cache costs a decoder on a text, beside the full one."""
+    from remanence.cli._errors import exit_codes
+
+    with exit_codes():
+        try:
+            from remanence.cli._kv import run_kv
+
+            run_kv(model, file, budget, screen, tokens, download=download, as_json=json, page=output)
+        except ImportError as error:
+            raise ValueError(str(error)) from error
+
+
+@app.command()
 def report(
     paths: Annotated[
         list[Path],
