@@ -6,7 +6,19 @@ import pytest
 import torch
 from torch.autograd import forward_ad
 
-from remanence.ops import Full, ScanSpec, Screened, Strided, Weights, _backend, backend_report, fused, reference, scan
+from remanence.ops import (
+    Full,
+    ScanSpec,
+    Screened,
+    State,
+    Strided,
+    Weights,
+    _backend,
+    backend_report,
+    fused,
+    reference,
+    scan,
+)
 from remanence.testing import assert_matches
 
 REL = ScanSpec("lstm", Screened(3, 4))
@@ -35,10 +47,32 @@ def test_opcheck(scans, spec, save, hidden):
 @pytest.mark.parametrize(("hidden", "batch"), [(5, 1), (5, 12), (130, 12), (130, 150), (256, 17), (256, 150)])
 def test_both_languages_know_how_many_cells_are_kept(hidden, batch):
     weights = (torch.randn(4 * hidden, 2), torch.randn(4 * hidden, hidden))
-    inputs = (torch.randn(140, batch, 2), *weights, *[None] * 21)
+    inputs = fused.ScanInputs(torch.randn(140, batch, 2), *weights, *[None] * 21)
     config = fused.encode(ScanSpec("lstm"), fused.SAVE_LEAN)
     history = torch.ops.remanence.scan_forward(*inputs, config)[-1]
-    assert history.numel() == fused._Shapes(inputs, config).history_size() > 0
+    assert history.numel() == fused.history_numbers(inputs, fused.Config(*config)) > 0
+
+
+def test_both_languages_have_the_same_names_in_the_same_order():
+    forward = torch.ops.remanence.scan_forward.default._schema
+    assert [argument.name for argument in forward.arguments] == [*fused.ScanInputs._fields, "config"]
+    made = [result.name.removesuffix("_n") for result in forward.returns]
+    assert made == list(fused.ScanOutputs._fields)
+    backward = torch.ops.remanence.scan_backward.default._schema
+    kept = [name for name in fused.ScanInputs._fields if name not in fused.NOT_KEPT]
+    taken = [f"d_{name}" for name in fused.COTANGENTS] + kept + ["output", "slot", "history", "config", "wanted"]
+    assert [argument.name for argument in backward.arguments] == taken
+    given = [result.name.removeprefix("d_").removesuffix("_0") for result in backward.returns]
+    assert given == [name for name in fused.ScanInputs._fields if name not in fused.NO_GRADIENT]
+    assert torch.ops.remanence.config_fields().split() == list(fused.Config._fields)
+
+
+@pytest.mark.parametrize("name", ["step", "generate"])
+def test_a_stack_takes_the_state_in_the_order_of_its_fields(name):
+    arguments = [argument.name for argument in getattr(torch.ops.remanence, name).default._schema.arguments]
+    fields = [field for field in State._fields if field != "chain"]
+    start = arguments.index("s")
+    assert arguments[start : start + len(fields)] == fields
 
 
 @pytest.mark.parametrize("spec", [REL, ScanSpec("rnn"), ScanSpec("gru", Full())], ids=str)

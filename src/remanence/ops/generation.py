@@ -17,12 +17,13 @@ from remanence._validate import message, positive_int, real
 
 from . import fused, reference
 from ._backend import Backend, choose_backend
+from ._half import narrow_state, widen, widen_weights
 from ._library import library
 from ._spec import ScanSpec
 from ._stack import walk_stack
 from ._state import State
 from ._weights import Weights
-from .stream import flatten, grown
+from .stream import flatten, grown, present
 
 
 @torch.no_grad()
@@ -177,19 +178,34 @@ def _fused(
     uniforms: Tensor | None,
     temperature: float,
 ) -> tuple[Tensor, State]:
-    s, c, h, chain, *held = state
+    dtype = state.s.dtype
+    s, c, h, chain, *held = map(widen, state)
+    head, head_bias, embedding = (None if tensor is None else widen(tensor) for tensor in (head, head_bias, embedding))
     config = fused.encode(spec, fused.SAVE_NOTHING)
     drawn, s, c, h, *held = torch.ops.remanence.generate(
-        tokens, flatten(layers), s, c, h, *held, head, head_bias, embedding, uniforms, steps, temperature, config
+        tokens,
+        flatten(map(widen_weights, layers)),
+        s,
+        c,
+        h,
+        *held,
+        head,
+        head_bias,
+        embedding,
+        uniforms,
+        steps,
+        temperature,
+        config,
     )
-    return drawn, State(s, c, h, chain, *held)
+    return drawn, narrow_state(State(s, c, h, chain, *held), dtype)
 
 
 def _fake(tokens: Tensor, weights: list[Tensor], *rest: Any) -> tuple[Tensor, ...]:
-    *before, _head, _bias, _embedding, _uniforms, steps, _temperature, config = rest
+    *before, head, bias, embedding, uniforms, steps, _temperature, numbers = rest
+    fused.one_device((tokens, *present(weights), *before, head, bias, embedding, uniforms))
     s, c, h, recent, *others = before
     after = [torch.empty_like(field) for field in (s, c, h)]
-    after += [grown(recent, steps, config), *map(torch.empty_like, others)]
+    after += [grown(recent, steps, fused.Config(*numbers)), *map(torch.empty_like, others)]
     return tokens.new_empty(steps, len(tokens)), *after
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from remanence._require import is_required
 from remanence._validate import message, one_of, positive_int
 
+from . import fused
 from ._library import library
 
 LARGEST_ALPHABET = 256
@@ -101,6 +102,7 @@ def _reference(symbols: Tensor, lags: Tensor, starts: Tensor, groups: Tensor, al
 
 
 def _fake(symbols: Tensor, lags: Tensor, starts: Tensor, groups: Tensor, alphabet: int) -> Tensor:
+    fused.one_device((symbols, lags, starts, groups))
     return starts.new_empty((len(lags), len(groups) - 1, alphabet, alphabet))
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from . import fused, reference
 from ._backend import Backend, choose_backend
+from ._half import HALF, narrow_state, widen, widen_weights
 from ._library import library
 from ._spec import ScanSpec
 from ._stack import walk_stack
@@ -50,6 +51,10 @@ def step(
     """
     if choose_backend(backend, spec, x) != "fused":
         return _reference(x, layers, state, spec)
+    if x.dtype in HALF:
+        wide = State(*map(widen, state))
+        output, final = step(widen(x), list(map(widen_weights, layers)), wide, spec=spec, backend=backend)
+        return output.to(x.dtype), narrow_state(final, state.s.dtype)
     return kernel_step(x, flatten(layers), state, fused.encode(spec, fused.SAVE_NOTHING))
 
 
@@ -100,15 +105,25 @@ def _reference(x: Tensor, layers: Sequence[Weights], state: State, spec: ScanSpe
 
 
 def _fake(x: Tensor, weights: list[Tensor], *rest: Any) -> tuple[Tensor, ...]:
-    *before, config = rest
+    *before, numbers = rest
+    fused.one_device((x, *present(weights), *before))
+    config = fused.Config(*numbers)
     s, c, h, recent, *others = before
-    hidden, summary = s.shape[-1], fused.OUTPUTS[config[4]] == "summary" and config[2] != fused.NO_MEMORY
-    output = x.new_empty(*x.shape[:-1], 2 * hidden if summary else hidden)
+    output = x.new_empty(*x.shape[:-1], s.shape[-1] * config.output_parts)
     after = [torch.empty_like(field) for field in (s, c, h)]
     return output, *after, grown(recent, 1, config), *map(torch.empty_like, others)
 
 
-def grown(recent: Tensor, steps: int, config: list[int]) -> Tensor:
+def present(weights: list[Tensor]) -> list[Tensor]:
+    """The weights that a stack of layers has, of those that :func:`flatten` gives.
+
+    Args:
+        weights: with an empty tensor where there is none.
+    """
+    return [weight for weight in weights if weight is not NOTHING]
+
+
+def grown(recent: Tensor, steps: int, config: fused.Config) -> Tensor:
     """An empty tensor of the shape that a ring has after some steps: more slots where it has no limit.
 
     Args:
@@ -116,8 +131,7 @@ def grown(recent: Tensor, steps: int, config: list[int]) -> Tensor:
         steps: how many.
         config: a specification as the kernel reads it.
     """
-    unbounded = config[2] == fused.BUFFER and config[5] < 0
-    return recent.new_empty(*recent.shape[:-2], recent.shape[-2] + steps * unbounded, recent.shape[-1])
+    return recent.new_empty(*recent.shape[:-2], recent.shape[-2] + steps * config.grows, recent.shape[-1])
 
 
 _KERNEL: Any = None  # the operator, looked up once: by its name it takes longer

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <stdexcept>
 #include <vector>
 
 #include "scan.h"
@@ -26,7 +27,8 @@ struct Pairs {
 // cell stands for two or four pairs in a row, which saves as many additions.
 class PairTables {
  public:
-  explicit PairTables(Index alphabet) : alphabet_(alphabet), codes_(PAIR_BLOCK) {
+  explicit PairTables(Index alphabet)
+      : alphabet_(alphabet), first_(PAIR_BLOCK), second_(PAIR_BLOCK), codes_(PAIR_BLOCK) {
     Index pairs = alphabet * alphabet;
     pack_ = pairs <= 8 ? 4 : pairs <= 64 ? 2 : 1;  // 8^4 = 64^2 = 4096 cells at most
     size_ = 1;
@@ -38,8 +40,9 @@ class PairTables {
   void add(const uint8_t *first, const uint8_t *second, Index n, int64_t *counts) {
     while (n > 0) {
       Index part = std::min(n, PAIR_BLOCK - filled_);
+      take(first, second, part);
       uint16_t *to = codes_.data() + filled_, width = uint16_t(alphabet_);
-      for (Index i = 0; i < part; ++i) to[i] = uint16_t(first[i] * width + second[i]);
+      for (Index i = 0; i < part; ++i) to[i] = uint16_t(first_[i] * width + second_[i]);
       first += part;
       second += part;
       n -= part;
@@ -55,6 +58,16 @@ class PairTables {
   }
 
  private:
+  // Symbols may lie in memory that somebody else is writing to: what is counted is a copy, and the copy is checked.
+  void take(const uint8_t *first, const uint8_t *second, Index n) {
+    std::memcpy(first_.data(), first, std::size_t(n));
+    std::memcpy(second_.data(), second, std::size_t(n));
+    uint8_t most = 0;
+    for (Index i = 0; i < n; ++i) most = std::max({most, first_[i], second_[i]});
+    if (most >= alphabet_)
+      throw std::runtime_error("a symbol lies beyond the alphabet: did the file change meanwhile?");
+  }
+
   static uint64_t four(const uint16_t *codes) {  // one load instead of four
     uint64_t all;
     std::memcpy(&all, codes, sizeof all);
@@ -123,6 +136,7 @@ class PairTables {
   }
 
   Index alphabet_, pack_, size_, filled_ = 0, pending_ = 0;
+  std::vector<uint8_t> first_, second_;  // a block of symbols
   std::vector<uint32_t> tables_;
   std::vector<uint16_t> codes_;
 };

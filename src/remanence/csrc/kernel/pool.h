@@ -1,6 +1,8 @@
 // Memory that is used again. A training step asks for the same large blocks every time; from the system each of them
 // would come page by page, zeroed, which costs a small layer as much as its arithmetic.
 #pragma once
+#include <pthread.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -34,6 +36,9 @@ class Pool {
     std::memcpy(&size, block, sizeof size);
     if (!worth(size) || !keep(block, size)) discard(block, size);
   }
+
+  void before_fork() { lock.lock(); }
+  void after_fork() { lock.unlock(); }
 
   void release() {
     std::lock_guard<std::mutex> guard(lock);
@@ -134,9 +139,13 @@ class Pool {
   }
 };
 
-// Lives as long as the process: tensors may be freed after everything else.
+// Lives as long as the process: tensors may be freed after everything else. A fork waits until nobody holds the lock, or
+// the child would inherit it locked, by a thread that it does not have.
 inline Pool &pool() {
-  static Pool *one = new Pool;
+  static Pool *one = [] {
+    pthread_atfork([] { pool().before_fork(); }, [] { pool().after_fork(); }, [] { pool().after_fork(); });
+    return new Pool;
+  }();
   return *one;
 }
 

@@ -25,11 +25,11 @@ struct Spec {
   Memory memory;
   Score score;
   Output output;
-  Index recent;      // size of the ring; -1: unbounded
-  Index relevant;    // slots of the relevant set, or of the stored states of STRIDE
-  bool half;         // s = (h + r) / 2 instead of h + r
-  bool cut_reads;    // a cut through s also cuts the gradient into what the memory holds then
-  int every, top_k;  // STRIDE
+  Index recent;          // size of the ring; -1: unbounded
+  Index relevant;        // slots of the relevant set, or of the stored states of STRIDE
+  bool half;             // s = (h + r) / 2 instead of h + r
+  bool cut_reads;        // a cut through s also cuts the gradient into what the memory holds then
+  int64_t every, top_k;  // STRIDE
   bool normalise, raw_underfull, start_zero;
   Save save;
   bool screens;  // relevance is collected
@@ -54,10 +54,10 @@ inline Index group_rows(Index batch) {
 constexpr std::size_t LARGE_HISTORY = 16 << 20;  // bytes
 
 // Steps of a chunk of the backward pass: enough rows per product of weight gradients, and few enough for the cache; never
-// of the threads. Must agree with fused.py: chunk_steps.
+// of the threads.
 inline Index chunk_steps(Index np, Index batch) {
   Index block = block_rows(np, batch), group = group_rows(batch), rows = group < block ? group : block;
-  Index chunk = (np < 128 ? 128 : 64) / rows;
+  Index chunk = (np < 128 ? 128 : 64) / (rows < 1 ? 1 : rows);
   return chunk < 4 ? 4 : chunk;
 }
 

@@ -1,6 +1,7 @@
 // The scan as torch ops: schemas, checks, allocation. Through the stable ABI, so one build serves several torch versions.
 // Autograd is registered from Python (ops/fused.py).
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <tuple>
 
@@ -50,6 +51,7 @@ void check_state(const Inputs &i, const Spec &spec, Index n, Index held) {
   int64_t batch = i.batch(), slots = spec.relevant;
   ScalarType dtype = i.x.scalar_type();
   STD_TORCH_CHECK(i.c && i.h && i.recent && i.relevant && i.relevant_step && i.step, "remanence: half a state");
+  STD_TORCH_CHECK(i.recent->dim() == 3, "remanence: `state.recent` has an unexpected shape or dtype");
   expect(i.s, "state.s", dtype, {batch, n});
   expect(i.c, "state.c", dtype, {batch, spec.cell == Cell::LSTM ? n : 0});
   expect(i.h, "state.h", dtype, {batch, spec.leaks_h() ? n : 0});
@@ -59,8 +61,7 @@ void check_state(const Inputs &i, const Spec &spec, Index n, Index held) {
   expect(i.relevant_score, "state.relevant_score", dtype, {batch, spec.memory == Memory::BUFFER ? slots : 0});
   expect(i.relevant_step, "state.relevant_step", ScalarType::Long, {batch, slots});
   expect(i.step, "state.step", ScalarType::Long, {batch});
-  const int64_t *step = in<int64_t>(i.step);
-  for (int64_t row = 0; row < batch; ++row) STD_TORCH_CHECK(step[row] >= 0, "`state.step` must not be negative");
+  check_steps(in<int64_t>(i.step), batch);
 }
 
 void check_by_time(const Inputs &i, Index n) {
@@ -70,14 +71,20 @@ void check_by_time(const Inputs &i, Index n) {
   expect(i.h_offset, "h_offset", i.x.scalar_type(), i.by_time(n));
 }
 
+void check_sizes(const Inputs &i) {
+  bool shaped = i.x.dim() == 3 || (i.packed() && i.lengths && i.lengths->dim() == 1 && i.lengths->numel());
+  STD_TORCH_CHECK(shaped, "remanence: `x` must be (T, B, input_size), or packed with its lengths");
+  STD_TORCH_CHECK(i.x.is_cpu(), "remanence: `x` must be on the CPU");
+  STD_TORCH_CHECK(i.x.size(0) >= 1 && i.x.size(0) <= MOST_SLOTS, "`x` must hold at least one step");
+  STD_TORCH_CHECK(i.w_hh.dim() == 2 && i.w_hh.size(1) >= 1, "remanence: `weight_hh` must be a matrix");
+}
+
 void check_lengths(const Inputs &i) {
-  STD_TORCH_CHECK(i.x.dim() == 3 || (i.packed() && i.lengths && i.lengths->numel()),
-                  "remanence: `x` has a wrong shape");
-  int64_t steps = i.packed() ? i.x.size(0) : i.steps(), batch = i.packed() ? i.lengths->size(0) : i.batch(), sum = 0;
+  int64_t most = i.x.size(0), batch = i.packed() ? i.lengths->size(0) : i.batch(), sum = 0;
   expect(i.lengths, "lengths", ScalarType::Long, {batch});
   const int64_t *lengths = in<int64_t>(i.lengths);
   for (int64_t row = 0; lengths && row < batch; sum += lengths[row++]) {
-    STD_TORCH_CHECK(lengths[row] >= 1 && lengths[row] <= steps, "`lengths` must be in 1..T");
+    STD_TORCH_CHECK(lengths[row] >= 1 && lengths[row] <= most, "`lengths` must be in 1..T");
     STD_TORCH_CHECK(!i.packed() || !row || lengths[row] <= lengths[row - 1], "remanence: packed rows must be sorted");
   }
   STD_TORCH_CHECK(!i.packed() || sum == i.x.size(0), "remanence: packed rows do not fit their lengths");
@@ -133,6 +140,7 @@ template <class T> Reading<T> read_inputs(const Inputs &i, const Spec &spec) {
   Reading<T> reading;
   Scan<T> &a = reading.scan;
   a.spec = spec;
+  check_sizes(i);
   check_lengths(i);
   a.steps = i.steps();
   a.batch = i.batch();
@@ -145,15 +153,16 @@ template <class T> Reading<T> read_inputs(const Inputs &i, const Spec &spec) {
   a.n = i.w_hh.size(1);
   a.np = (a.n + ALIGN - 1) / ALIGN * ALIGN;
   bool buffer = spec.memory == Memory::BUFFER;
-  a.held = !buffer ? 0 : spec.recent >= 0 ? spec.recent : i.recent ? i.recent->size(1) : 0;
+  a.held = !buffer ? 0 : spec.recent >= 0 ? spec.recent : i.recent && i.recent->dim() == 3 ? i.recent->size(1) : 0;
   a.capacity = !buffer ? 0 : spec.recent >= 0 ? spec.recent : a.held + a.steps;
   check_weights(i, spec, a.n);
   check_by_time(i, a.n);
   if (i.s) {
     check_state(i, spec, a.n, a.held);
     read_state(i, a);
-  } else
+  } else {
     start_afresh(reading);
+  }
   a.x = in<T>(i.x);
   a.w_ih = in<T>(i.w_ih);
   a.w_hh = in<T>(i.w_hh);
@@ -189,31 +198,62 @@ Maybe dense_pooled(const Maybe &t) {
   return copy;
 }
 
-// Points the scan to the parts of its history, one behind the other, and returns how many numbers that takes. The
-// output serves as history of s (or h) if its rows need no padding. Must agree with fused.py: history_size.
-template <class T> Index point_history(Scan<T> &a, Index places, T *output, T *history) {
+// The history: take(wanted, width) gives each part its place, one behind the other: `width` numbers for every place of the
+// scan, or take(wanted, width, true) for every chunk of them. The output serves as history of s (or h) if its rows need no
+// padding.
+template <class T, class Take> void lay_history(Scan<T> &a, T *output, const Take &take) {
   const Spec &spec = a.spec;
-  if (spec.save == Save::NOTHING) return 0;
-  Index used = 0;
-  auto take = [&](bool wanted, Index width, Index every = 1) {
+  if (spec.save == Save::NOTHING) return;
+  bool remembers = spec.memory != Memory::NONE, reads = spec.memory == Memory::BUFFER, whole = spec.save == Save::ALL;
+  bool same = a.n == a.np && spec.output != Output::SUMMARY;
+  bool is_h = same && (!remembers || spec.output == Output::HIDDEN);
+  bool is_s = same && (!remembers || spec.output == Output::MACRO);
+  a.h_hist = is_h ? output : take(true, a.np, false);
+  a.s_hist = !remembers ? a.h_hist : is_s ? output : take(true, a.np, false);
+  a.c_hist = take(spec.cell == Cell::LSTM, a.np, !whole);
+  a.gates = take(spec.cell == Cell::RNN ? a.offset != nullptr : whole, spec.planes() * a.np, false);
+  a.q_hist = take(reads && whole, a.np, false);
+  a.k_hist = take(a.keeps_keys(), a.np, false);
+  a.norm = take(reads, a.norm_size(), false);
+  a.wide = reinterpret_cast<Width *>(take(a.keeps_keys(), 1, false));
+}
+
+// How many numbers the history takes: for every place, and for every chunk of so many places.
+struct HistorySize {
+  Index each = 0, chunked = 0, chunk = 1;
+  Index numbers(Index places) const { return places * each + places / chunk * chunked; }
+};
+
+template <class T> HistorySize history_size(Scan<T> a) {
+  HistorySize size;
+  size.chunk = chunk_steps(a.np, a.batch);
+  lay_history<T>(a, nullptr, [&](bool wanted, Index width, bool chunked) {
+    (chunked ? size.chunked : size.each) += wanted ? width : 0;
+    return static_cast<T *>(nullptr);
+  });
+  return size;
+}
+
+template <class T> void point_history(Scan<T> &a, Index places, T *output, T *history) {
+  Index used = 0, chunk = chunk_steps(a.np, a.batch);
+  lay_history(a, output, [&](bool wanted, Index width, bool chunked) {
     T *part = wanted && history ? history + used : nullptr;
-    used += wanted ? places / every * width : 0;
+    used += wanted ? (chunked ? places / chunk : places) * width : 0;
     return part;
-  };
-  bool same = a.n == a.np && spec.output != Output::SUMMARY, remembers = spec.memory != Memory::NONE,
-       reads = spec.memory == Memory::BUFFER;
-  bool is_h = same && (!remembers || spec.output == Output::HIDDEN),
-       is_s = same && (!remembers || spec.output == Output::MACRO);
-  bool whole = spec.save == Save::ALL, gated = spec.cell != Cell::RNN;
-  a.h_hist = is_h ? output : take(true, a.np);
-  a.s_hist = !remembers ? a.h_hist : is_s ? output : take(true, a.np);
-  a.c_hist = take(spec.cell == Cell::LSTM, a.np, whole ? 1 : chunk_steps(a.np, a.batch));
-  a.gates = take(gated ? whole : a.offset != nullptr, spec.planes() * a.np);
-  a.q_hist = take(reads && whole, a.np);
-  a.k_hist = take(a.keeps_keys(), a.np);
-  a.norm = take(reads, a.norm_size());
-  a.wide = reinterpret_cast<Width *>(history && a.keeps_keys() ? history + used : nullptr);
-  return used + (a.keeps_keys() ? (places + 3) / 4 : 0);
+  });
+}
+
+// For tracing, where there are shapes and no data: see `history_numbers` in ops/fused.py.
+std::tuple<int64_t, int64_t, int64_t> history_of(Config config, int64_t hidden, int64_t batch, bool offset) {
+  Scan<float> a{};
+  float marker = 0;
+  a.spec = read_spec(config);
+  a.n = hidden;
+  a.np = (hidden + ALIGN - 1) / ALIGN * ALIGN;
+  a.batch = batch;
+  a.offset = offset ? &marker : nullptr;
+  HistorySize size = history_size(a);
+  return {size.each, size.chunked, size.chunk};
 }
 
 using ForwardOut =
@@ -245,14 +285,13 @@ template <class T> ForwardOut forward_typed(const Inputs &i, const Spec &spec) {
   a.step1 = out<int64_t>(step);
   a.log_slot = out<int64_t>(slot);
   a.log_displaced = out<int64_t>(displaced);
-  Index numbers = point_history<T>(a, places, a.output, nullptr);
+  Index numbers = history_size(a).numbers(places);
   a.large = numbers * sizeof(T) > LARGE_HISTORY;
   Tensor history = pooled(i.x, {numbers});
   point_history(a, places, a.output, out<T>(history));
-  if (a.wide)
-    std::memset(static_cast<void *>(a.wide), 0,
-                std::size_t((places + 3) / 4) * sizeof(T));  // so that no byte is left to chance
-  run_forward(a, torch::stable::get_num_threads(), TorchParallel());
+  // So that no byte is left to chance.
+  if (a.wide) std::memset(static_cast<void *>(a.wide), 0, std::size_t(places) * sizeof(T));
+  if (a.batch) run_forward(a, torch::stable::get_num_threads(), TorchParallel());
   return {output,        s,    c,    h,         recent, recent_score, relevant, relevant_score,
           relevant_step, step, slot, displaced, history};
 }
@@ -261,63 +300,137 @@ ForwardOut scan_forward(Tensor x, Tensor w_ih, Tensor w_hh, Maybe b_ih, Maybe b_
                         Maybe modrelu, Maybe s, Maybe c, Maybe h, Maybe recent, Maybe recent_score, Maybe relevant,
                         Maybe relevant_score, Maybe relevant_step, Maybe step, Maybe reset, Maybe lengths, Maybe cut_h,
                         Maybe cut_c, Maybe h_offset, Maybe forced, Config config) {
-  Inputs i{dense(x),
-           dense(w_ih),
-           dense(w_hh),
-           dense(b_ih),
-           dense(b_hh),
-           dense(query),
-           dense(key),
-           dense(score),
-           dense(modrelu),
-           dense(s),
-           dense(c),
-           dense(h),
-           dense(recent),
-           dense(recent_score),
-           dense(relevant),
-           dense(relevant_score),
-           dense(relevant_step),
-           dense(step),
-           dense(reset),
-           dense(lengths),
-           dense(cut_h),
-           dense(cut_c),
-           dense(h_offset),
-           dense(forced)};
+  Inputs i{.x = dense(x),
+           .w_ih = dense(w_ih),
+           .w_hh = dense(w_hh),
+           .b_ih = dense(b_ih),
+           .b_hh = dense(b_hh),
+           .query = dense(query),
+           .key = dense(key),
+           .score = dense(score),
+           .modrelu = dense(modrelu),
+           .s = dense(s),
+           .c = dense(c),
+           .h = dense(h),
+           .recent = dense(recent),
+           .recent_score = dense(recent_score),
+           .relevant = dense(relevant),
+           .relevant_score = dense(relevant_score),
+           .relevant_step = dense(relevant_step),
+           .step = dense(step),
+           .reset = dense(reset),
+           .lengths = dense(lengths),
+           .cut_h = dense(cut_h),
+           .cut_c = dense(cut_c),
+           .h_offset = dense(h_offset),
+           .forced = dense(forced)};
   Spec spec = read_spec(config);
   if (i.x.scalar_type() == ScalarType::Float) return forward_typed<float>(i, spec);
   STD_TORCH_CHECK(i.x.scalar_type() == ScalarType::Double, "remanence: the fused kernel takes float32 and float64");
   return forward_typed<double>(i, spec);
 }
 
-constexpr int GIVEN = 15;  // gradients
 using BackwardOut = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor,
                                Tensor, Tensor, Tensor, Tensor>;
+
+struct Cotangents {
+  Maybe output, s, c, h, recent, relevant;
+};
 
 struct Saved {
   Tensor output, slot, history;
 };
 
-// `wanted`: a bit for each gradient; the others are empty.
+// What the forward pass saved must still be what it was: the walk back goes by it.
+template <class T> void check_saved(const Scan<T> &a, const Inputs &i, const Saved &saved, Index places) {
+  ScalarType dtype = i.x.scalar_type();
+  int64_t wide = a.spec.output == Output::SUMMARY && a.spec.memory != Memory::NONE ? 2 * a.n : a.n;
+  expect(saved.output, "output", dtype, i.by_time(wide));
+  expect(saved.slot, "slot", ScalarType::Long, i.by_time());
+  expect(saved.history, "history", dtype, {history_size(a).numbers(places)});
+  STD_TORCH_CHECK(saved.output.is_contiguous() && saved.slot.is_contiguous(), "remanence: what was saved has changed");
+  const int64_t *slot = in<int64_t>(saved.slot);
+  for (Index at = 0; at < places; ++at)
+    STD_TORCH_CHECK(slot[at] >= EMPTY && slot[at] < a.spec.relevant,
+                    "remanence: the log names a slot that does not exist");
+}
+
+template <class T> void check_cotangents(const Scan<T> &a, const Inputs &i, const Cotangents &d) {
+  ScalarType dtype = i.x.scalar_type();
+  int64_t B = a.batch, wide = a.spec.output == Output::SUMMARY && a.spec.memory != Memory::NONE ? 2 * a.n : a.n;
+  expect(d.output, "the gradient of the output", dtype, i.by_time(wide));
+  expect(d.s, "the gradient of state.s", dtype, {B, a.n});
+  expect(d.c, "the gradient of state.c", dtype, {B, a.spec.cell == Cell::LSTM ? a.n : 0});
+  expect(d.h, "the gradient of state.h", dtype, {B, a.spec.leaks_h() ? a.n : 0});
+  expect(d.recent, "the gradient of state.recent", dtype, {B, a.capacity, a.n});
+  expect(d.relevant, "the gradient of state.relevant", dtype, {B, a.spec.relevant, a.n});
+}
+
+// Gradients in the order in which the operator returns them. `wanted` has a bit for each; the others are empty.
+class Given {
+ public:
+  Given(const Inputs &i, int64_t wanted) : like(i.x), wanted(wanted) {}
+
+  template <class T> T *take(const Maybe &of) {
+    bool is_wanted = of && wanted >> made.size() & 1;
+    Tensor gradient = fresh(is_wanted ? shape_of(*of) : Shape{0}, like.scalar_type());
+    made.push_back(gradient);
+    return out<T>(gradient);
+  }
+  void zero() {
+    for (Tensor &gradient : made)
+      if (gradient.numel()) std::memset(gradient.mutable_data_ptr(), 0, gradient.numel() * gradient.element_size());
+  }
+  BackwardOut tuple() const {
+    return [&]<std::size_t... k>(std::index_sequence<k...>) {
+      return BackwardOut{made[k]...};
+    }(std::make_index_sequence<std::tuple_size_v<BackwardOut>>());
+  }
+
+ private:
+  const Tensor &like;
+  int64_t wanted;
+  std::vector<Tensor> made;
+};
+
 template <class T>
-BackwardOut backward_typed(const Inputs &i, const Spec &spec, const Maybe (&d)[6], const Saved &saved, int64_t wanted) {
+BackwardOut backward_typed(const Inputs &i, const Spec &spec, const Cotangents &d, const Saved &saved, int64_t wanted) {
+  STD_TORCH_CHECK(spec.save != Save::NOTHING, "remanence: the forward pass saved nothing for a backward pass");
   Reading<T> reading = read_inputs<T>(i, spec);
   Scan<T> &a = reading.scan;
-  a.log_slot = out<int64_t>(saved.slot);
   Index places = i.packed() ? i.x.size(0) : a.steps * a.batch;
+  check_saved(a, i, saved, places);
+  check_cotangents(a, i, d);
+  a.log_slot = out<int64_t>(saved.slot);
   point_history(a, places, out<T>(saved.output), out<T>(saved.history));
-  const Maybe of[GIVEN] = {i.x,       i.w_ih, i.w_hh, i.b_ih, i.b_hh,   i.query,    i.key,     i.score,
-                           i.modrelu, i.s,    i.c,    i.h,    i.recent, i.relevant, i.h_offset};
-  Tensor g[GIVEN];
-  for (int k = 0; k < GIVEN; ++k)
-    g[k] = of[k] && wanted >> k & 1 ? fresh(shape_of(*of[k]), i.x.scalar_type()) : fresh({0}, i.x.scalar_type());
-  Gradients<T> grads{in<T>(d[0]),   in<T>(d[1]),   in<T>(d[2]),  in<T>(d[3]),  in<T>(d[4]),   in<T>(d[5]),
-                     out<T>(g[0]),  out<T>(g[1]),  out<T>(g[2]), out<T>(g[3]), out<T>(g[4]),  out<T>(g[5]),
-                     out<T>(g[6]),  out<T>(g[7]),  out<T>(g[8]), out<T>(g[9]), out<T>(g[10]), out<T>(g[11]),
-                     out<T>(g[12]), out<T>(g[13]), out<T>(g[14])};
-  run_backward(a, grads, torch::stable::get_num_threads(), TorchParallel());
-  return {g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7], g[8], g[9], g[10], g[11], g[12], g[13], g[14]};
+  Given given(i, wanted);
+  Gradients<T> g{};
+  g.output = in<T>(d.output);
+  g.s1 = in<T>(d.s);
+  g.c1 = in<T>(d.c);
+  g.h1 = in<T>(d.h);
+  g.recent1 = in<T>(d.recent);
+  g.relevant1 = in<T>(d.relevant);
+  g.x = given.take<T>(i.x);
+  g.w_ih = given.take<T>(i.w_ih);
+  g.w_hh = given.take<T>(i.w_hh);
+  g.b_ih = given.take<T>(i.b_ih);
+  g.b_hh = given.take<T>(i.b_hh);
+  g.query = given.take<T>(i.query);
+  g.key = given.take<T>(i.key);
+  g.score = given.take<T>(i.score);
+  g.modrelu = given.take<T>(i.modrelu);
+  g.s0 = given.take<T>(i.s);
+  g.c0 = given.take<T>(i.c);
+  g.h0 = given.take<T>(i.h);
+  g.recent0 = given.take<T>(i.recent);
+  g.relevant0 = given.take<T>(i.relevant);
+  g.offset = given.take<T>(i.h_offset);
+  if (a.batch)
+    run_backward(a, g, torch::stable::get_num_threads(), TorchParallel());
+  else
+    given.zero();
+  return given.tuple();
 }
 
 BackwardOut scan_backward(Maybe d_output, Maybe d_s, Maybe d_c, Maybe d_h, Maybe d_recent, Maybe d_relevant, Tensor x,
@@ -325,38 +438,40 @@ BackwardOut scan_backward(Maybe d_output, Maybe d_s, Maybe d_c, Maybe d_h, Maybe
                           Maybe modrelu, Maybe s, Maybe c, Maybe h, Maybe recent, Maybe relevant, Maybe relevant_step,
                           Maybe step, Maybe reset, Maybe lengths, Maybe cut_h, Maybe cut_c, Maybe h_offset,
                           Tensor output, Tensor slot, Tensor history, Config config, int64_t wanted) {
-  Inputs i{dense(x),
-           dense(w_ih),
-           dense(w_hh),
-           dense(b_ih),
-           dense(b_hh),
-           dense(query),
-           dense(key),
-           dense(score),
-           dense(modrelu),
-           dense(s),
-           dense(c),
-           dense(h),
-           dense(recent),
-           std::nullopt,
-           dense(relevant),
-           std::nullopt,
-           dense(relevant_step),
-           dense(step),
-           dense(reset),
-           dense(lengths),
-           dense(cut_h),
-           dense(cut_c),
-           dense(h_offset),
-           std::nullopt};
-  Maybe d[6] = {dense_pooled(d_output), dense(d_s), dense(d_c), dense(d_h), dense(d_recent), dense(d_relevant)};
+  Inputs i{.x = dense(x),
+           .w_ih = dense(w_ih),
+           .w_hh = dense(w_hh),
+           .b_ih = dense(b_ih),
+           .b_hh = dense(b_hh),
+           .query = dense(query),
+           .key = dense(key),
+           .score = dense(score),
+           .modrelu = dense(modrelu),
+           .s = dense(s),
+           .c = dense(c),
+           .h = dense(h),
+           .recent = dense(recent),
+           .recent_score = std::nullopt,
+           .relevant = dense(relevant),
+           .relevant_score = std::nullopt,
+           .relevant_step = dense(relevant_step),
+           .step = dense(step),
+           .reset = dense(reset),
+           .lengths = dense(lengths),
+           .cut_h = dense(cut_h),
+           .cut_c = dense(cut_c),
+           .h_offset = dense(h_offset),
+           .forced = std::nullopt};
+  Cotangents d{dense_pooled(d_output), dense(d_s), dense(d_c), dense(d_h), dense(d_recent), dense(d_relevant)};
   Saved saved{output, slot, history};
   Spec spec = read_spec(config);
   if (i.x.scalar_type() == ScalarType::Float) return backward_typed<float>(i, spec, d, saved, wanted);
+  STD_TORCH_CHECK(i.x.scalar_type() == ScalarType::Double, "remanence: the fused kernel takes float32 and float64");
   return backward_typed<double>(i, spec, d, saved, wanted);
 }
 
 Tensor packed_product(Tensor a, Tensor weights) {
+  STD_TORCH_CHECK(a.dim() == 2 && weights.dim() == 2, "remanence: `a` and `weights` must be matrices");
   int64_t rows = a.size(0), depth = a.size(1), width = weights.size(0);
   expect(a, "a", ScalarType::Float, {rows, depth});
   expect(weights, "weights", ScalarType::Float, {width, depth});
@@ -377,21 +492,26 @@ std::string instruction_set() { return kernels().name; }
 }  // namespace
 
 STABLE_TORCH_LIBRARY(remanence, m) {
+  pool();  // now, while nobody forks
   m.def(
       "scan_forward(Tensor x, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, Tensor? query, Tensor? key, "
       "Tensor? score, Tensor? modrelu, Tensor? s, Tensor? c, Tensor? h, Tensor? recent, Tensor? recent_score, "
       "Tensor? relevant, Tensor? relevant_score, Tensor? relevant_step, Tensor? step, Tensor? reset, Tensor? lengths, "
-      "Tensor? cut_h, Tensor? cut_c, Tensor? h_offset, Tensor? forced, int[] config) -> (Tensor, Tensor, Tensor, "
-      "Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)");
+      "Tensor? cut_h, Tensor? cut_c, Tensor? h_offset, Tensor? forced, int[] config) -> (Tensor output, Tensor s_n, "
+      "Tensor c_n, Tensor h_n, Tensor recent_n, Tensor recent_score_n, Tensor relevant_n, Tensor relevant_score_n, "
+      "Tensor relevant_step_n, Tensor step_n, Tensor slot, Tensor displaced, Tensor history)");
   m.def(
       "scan_backward(Tensor? d_output, Tensor? d_s, Tensor? d_c, Tensor? d_h, Tensor? d_recent, Tensor? d_relevant, "
       "Tensor x, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, Tensor? query, Tensor? key, Tensor? score, "
       "Tensor? modrelu, Tensor? s, Tensor? c, Tensor? h, Tensor? recent, Tensor? relevant, Tensor? relevant_step, "
       "Tensor? step, Tensor? reset, Tensor? lengths, Tensor? cut_h, Tensor? cut_c, Tensor? h_offset, Tensor output, "
-      "Tensor slot, Tensor history, int[] config, int wanted) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, "
-      "Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)");
+      "Tensor slot, Tensor history, int[] config, int wanted) -> (Tensor d_x, Tensor d_w_ih, Tensor d_w_hh, "
+      "Tensor d_b_ih, Tensor d_b_hh, Tensor d_query, Tensor d_key, Tensor d_score, Tensor d_modrelu, Tensor d_s_0, "
+      "Tensor d_c_0, Tensor d_h_0, Tensor d_recent_0, Tensor d_relevant_0, Tensor d_h_offset)");
   m.def("packed_product(Tensor a, Tensor weights) -> Tensor");
   m.def("source_hash() -> str");
+  m.def("config_fields() -> str");
+  m.def("history_of(int[] config, int hidden, int batch, bool offset) -> (int, int, int)");
   m.def("instruction_set() -> str");
   m.def("release_memory() -> ()");
 }
@@ -404,6 +524,8 @@ STABLE_TORCH_LIBRARY_IMPL(remanence, CPU, m) {
 
 STABLE_TORCH_LIBRARY_IMPL(remanence, CompositeExplicitAutograd, m) {
   m.impl("source_hash", TORCH_BOX(&source_hash));
+  m.impl("config_fields", TORCH_BOX(&config_fields));
+  m.impl("history_of", TORCH_BOX(&history_of));
   m.impl("instruction_set", TORCH_BOX(&instruction_set));
   m.impl("release_memory", TORCH_BOX(&release_memory));
 }

@@ -8,8 +8,8 @@ namespace {
 
 using Out = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
 
-Out with_state(const Tensor &made, const Fields &f) {
-  return {made, f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]};
+Out with_state(const Tensor &made, const StackState &f) {
+  return {made, f.s, f.c, f.h, f.recent, f.recent_score, f.relevant, f.relevant_score, f.relevant_step, f.step};
 }
 
 struct Ends {  // what stands before and behind the layers
@@ -57,10 +57,11 @@ Out generate(Tensor tokens, std::vector<Tensor> weights, Tensor s, Tensor c, Ten
              Tensor recent_score, Tensor relevant, Tensor relevant_score, Tensor relevant_step, Tensor step,
              Tensor head, Maybe head_bias, Maybe embedding, Maybe uniforms, int64_t steps, double temperature,
              Config config) {
-  Fields state{s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step};
+  StackState state{s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step};
   Ends ends{dense(tokens), dense(head), dense(head_bias), dense(embedding), dense(uniforms)};
   STD_TORCH_CHECK(tokens.dim() == 1 && head.dim() == 2, "remanence: `tokens` must be a row and `head` a matrix");
-  Stack stack = read_stack(std::move(weights), state, config, tokens.size(0), true, steps, head.scalar_type());
+  STD_TORCH_CHECK(!embedding || embedding->dim() == 2, "remanence: `embedding` must be a matrix");
+  Stack stack = read_stack(weights, state, config, tokens.size(0), true, steps, head.scalar_type());
   if (head.scalar_type() == ScalarType::Float) return generate_typed<float>(stack, ends, temperature);
   return generate_typed<double>(stack, ends, temperature);
 }
@@ -74,13 +75,14 @@ template <class T> Out step_typed(const Stack &s, const Tensor &x) {
 
 Out step_stack(Tensor x, std::vector<Tensor> weights, Tensor s, Tensor c, Tensor h, Tensor recent, Tensor recent_score,
                Tensor relevant, Tensor relevant_score, Tensor relevant_step, Tensor step, Config config) {
-  Fields state{s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step};
+  StackState state{s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step};
   bool batched = x.dim() == 2;
   STD_TORCH_CHECK(batched || x.dim() == 1, "remanence: `x` must be one step, with or without rows");
   ScalarType dtype = x.scalar_type();
-  Stack stack = read_stack(std::move(weights), state, config, batched ? x.size(0) : 1, batched, 1, dtype);
+  Stack stack = read_stack(weights, state, config, batched ? x.size(0) : 1, batched, 1, dtype);
   STD_TORCH_CHECK(x.size(batched) == stack.inputs(), "remanence: `x` has an unexpected number of features");
   Tensor input = dense(x);
+  STD_TORCH_CHECK(input.is_cpu(), "remanence: `x` must be on the CPU");
   return dtype == ScalarType::Float ? step_typed<float>(stack, input) : step_typed<double>(stack, input);
 }
 

@@ -1,98 +1,108 @@
 // A stack of layers and its state as checked pointers: what generation and streams are bound with.
 #pragma once
-#include <array>
+#include <utility>
 
 #include "../kernel/stack_dispatch.h"
 #include "tensors.h"
 
 namespace remanence {
 
-constexpr int WEIGHTS = 8;  // tensors of one layer, an empty one where there is none: see `Weights` in ops/_types.py
-constexpr int FIELDS = 9;   // tensors of the state, without `chain`: see `State`
-using Fields =
-    std::array<Tensor, FIELDS>;  // s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step
+struct LayerWeights {  // an empty tensor where there is none: `Weights` in ops/_types.py
+  static constexpr std::size_t COUNT = 8;
+  Tensor ih, hh, bias_ih, bias_hh, query, key, score, modrelu;
 
-struct Stack {  // contiguous tensors, kept alive
-  std::vector<Tensor> weights;
-  Fields state;  // (depth, batch, ...), or (depth, ...) without a batch
-  Fields final;  // of the same shapes, but for a ring that grows
-  Spec spec;
-  Index depth, batch, n, steps;
-  bool batched;
-
-  Index features() const { return spec.output == Output::SUMMARY && spec.memory != Memory::NONE ? 2 * n : n; }
-  Index inputs() const { return weights[0].size(1); }
+  static LayerWeights from(const Tensor *w) {
+    return {dense(w[0]), dense(w[1]), dense(w[2]), dense(w[3]), dense(w[4]), dense(w[5]), dense(w[6]), dense(w[7])};
+  }
 };
 
-inline void check_layer(const Stack &s, Index layer, ScalarType dtype) {
-  const Tensor *w = &s.weights[layer * WEIGHTS];
-  Index n = s.n, gates = s.spec.blocks() * n;
-  auto check = [&](int i, const char *name, std::initializer_list<int64_t> shape, bool needed) {
-    if (needed || w[i].numel()) expect(w[i], name, dtype, shape);
+struct StackState {  // `State` in ops/_types.py, without `chain`: (depth, batch, ...), or (depth, ...) without a batch
+  Tensor s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step;
+
+  StackState contiguous() const {
+    return {dense(s),
+            dense(c),
+            dense(h),
+            dense(recent),
+            dense(recent_score),
+            dense(relevant),
+            dense(relevant_score),
+            dense(relevant_step),
+            dense(step)};
+  }
+};
+
+struct Stack {  // contiguous tensors, kept alive
+  std::vector<LayerWeights> layers;
+  StackState state;
+  StackState final;  // of the same shapes, but for a ring that grows
+  Spec spec;
+  Index batch, n, steps;
+  bool batched;
+
+  Index depth() const { return Index(layers.size()); }
+  Index features() const { return spec.output == Output::SUMMARY && spec.memory != Memory::NONE ? 2 * n : n; }
+  Index inputs() const { return layers[0].ih.size(1); }
+  bool grows() const { return spec.memory == Memory::BUFFER && spec.recent < 0; }
+  Index held(const StackState &of) const { return spec.memory == Memory::BUFFER ? of.recent.size(1 + batched) : 0; }
+  // Shape of a field of the state: `rest` behind the dimensions that all fields share.
+  Shape shape(std::initializer_list<int64_t> rest) const {
+    Shape made = batched ? Shape{depth(), batch} : Shape{depth()};
+    made.insert(made.end(), rest);
+    return made;
+  }
+};
+
+inline void check_layer(const Stack &stack, const LayerWeights &w, Index inputs, ScalarType dtype) {
+  Index n = stack.n, gates = stack.spec.blocks() * n;
+  auto optional = [&](const Tensor &weight, const char *name, const Shape &shape) {
+    if (weight.numel()) expect(weight, name, dtype, shape);
   };
-  check(0, "ih", {gates, layer ? s.features() : s.inputs()}, true);
-  check(1, "hh", {gates, n}, true);
-  check(2, "bias_ih", {gates}, false);
-  check(3, "bias_hh", {gates}, false);
-  check(7, "modrelu", {n}, false);
-  bool matrices = s.spec.memory == Memory::BUFFER;
-  if (matrices) {
-    check(4, "query", {n, n}, true);
-    check(5, "key", {n, n}, true);
-    check(6, "score", {n}, false);
-  }
-  if (s.spec.memory == Memory::STRIDE) {
-    check(4, "query", {n}, true);
-    check(5, "key", {n}, true);
-    check(6, "score", {1}, false);
-  }
+  expect(w.ih, "ih", dtype, {gates, inputs});
+  expect(w.hh, "hh", dtype, {gates, n});
+  optional(w.bias_ih, "bias_ih", {gates});
+  optional(w.bias_hh, "bias_hh", {gates});
+  optional(w.modrelu, "modrelu", {n});
+  if (stack.spec.memory == Memory::NONE) return;
+  bool matrices = stack.spec.memory == Memory::BUFFER;
+  expect(w.query, "query", dtype, matrices ? Shape{n, n} : Shape{n});
+  expect(w.key, "key", dtype, matrices ? Shape{n, n} : Shape{n});
+  optional(w.score, "score", {matrices ? n : 1});
 }
 
-inline void check_state(const Stack &s, ScalarType dtype) {
-  static const char *const names[FIELDS] = {"state.s",
-                                            "state.c",
-                                            "state.h",
-                                            "state.recent",
-                                            "state.recent_score",
-                                            "state.relevant",
-                                            "state.relevant_score",
-                                            "state.relevant_step",
-                                            "state.step"};
-  const Spec &spec = s.spec;
-  Index slots = 1 + s.batched, relevant = spec.relevant, ranked = spec.memory == Memory::BUFFER ? relevant : 0;
-  Index held = spec.memory != Memory::BUFFER ? 0 : spec.recent >= 0 ? spec.recent : s.state[3].size(slots);
-  Index scored = spec.memory == Memory::BUFFER && spec.recent >= 0 && s.state[4].numel() ? held : 0;
-  Index sizes[FIELDS][2] = {{s.n, -1},
-                            {spec.cell == Cell::LSTM ? s.n : 0, -1},
-                            {spec.leaks_h() ? s.n : 0, -1},
-                            {held, s.n},
-                            {scored, -1},
-                            {relevant, s.n},
-                            {ranked, -1},
-                            {relevant, -1},
-                            {-1, -1}};
-  for (int i = 0; i < FIELDS; ++i) {
-    const Tensor &field = s.state[i];
-    Index have = field.dim(), j = slots;
-    bool fits = field.scalar_type() == (i < 7 ? dtype : ScalarType::Long) && have >= slots && field.size(0) == s.depth;
-    if (fits && s.batched) fits = field.size(1) == s.batch;
-    for (Index size : sizes[i])
-      if (size >= 0) {
-        fits = fits && j < have && field.size(j) == size;
-        ++j;
-      }
-    STD_TORCH_CHECK(fits && have == j, "remanence: `", names[i], "` has an unexpected shape or dtype");
-  }
-  const int64_t *step = in<int64_t>(s.state[8]);
-  for (Index i = 0; i < s.depth * s.batch; ++i) STD_TORCH_CHECK(step[i] >= 0, "`state.step` must not be negative");
+inline void check_state(const Stack &stack, ScalarType dtype) {
+  const Spec &spec = stack.spec;
+  const StackState &state = stack.state;
+  Index n = stack.n, slots = spec.relevant, ring_place = 1 + stack.batched;
+  bool buffer = spec.memory == Memory::BUFFER;
+  STD_TORCH_CHECK(state.recent.dim() == ring_place + 2, "remanence: `state.recent` has an unexpected shape or dtype");
+  Index held = !buffer ? 0 : spec.recent >= 0 ? spec.recent : state.recent.size(ring_place);
+  expect(state.s, "state.s", dtype, stack.shape({n}));
+  expect(state.c, "state.c", dtype, stack.shape({spec.cell == Cell::LSTM ? n : 0}));
+  expect(state.h, "state.h", dtype, stack.shape({spec.leaks_h() ? n : 0}));
+  expect(state.recent, "state.recent", dtype, stack.shape({held, n}));
+  expect(state.recent_score, "state.recent_score", dtype, stack.shape({spec.screens ? held : 0}));
+  expect(state.relevant, "state.relevant", dtype, stack.shape({slots, n}));
+  expect(state.relevant_score, "state.relevant_score", dtype, stack.shape({buffer ? slots : 0}));
+  expect(state.relevant_step, "state.relevant_step", ScalarType::Long, stack.shape({slots}));
+  expect(state.step, "state.step", ScalarType::Long, stack.shape({}));
+  check_steps(in<int64_t>(state.step), stack.depth() * stack.batch);
 }
 
-inline void make_final(Stack &s) {
-  for (int i = 0; i < FIELDS; ++i) {
-    Shape shape = shape_of(s.state[i]);
-    if (i == 3 && s.spec.memory == Memory::BUFFER && s.spec.recent < 0) shape[1 + s.batched] += s.steps;
-    s.final[i] = fresh(shape, s.state[i].scalar_type());
-  }
+inline StackState make_final(const Stack &stack) {
+  const StackState &from = stack.state;
+  auto like = [](const Tensor &field) { return fresh(shape_of(field), field.scalar_type()); };
+  Shape recent = shape_of(from.recent);
+  if (stack.grows()) recent[1 + stack.batched] += stack.steps;
+  return {like(from.s),
+          like(from.c),
+          like(from.h),
+          fresh(recent, from.recent.scalar_type()),
+          like(from.recent_score),
+          like(from.relevant),
+          like(from.relevant_score),
+          like(from.relevant_step),
+          like(from.step)};
 }
 
 // One layer's part of a field, or null where it is empty.
@@ -103,68 +113,73 @@ template <class U> U *part_out(const Tensor &field, Index layer) {
   return field.numel() ? out<U>(field) + layer * (field.numel() / field.size(0)) : nullptr;
 }
 
-template <class T> Scan<T> read_layer(const Stack &s, Index layer) {
-  const Tensor *w = &s.weights[layer * WEIGHTS];
+template <class T> Scan<T> read_layer(const Stack &stack, Index layer) {
+  const LayerWeights &w = stack.layers[layer];
+  const StackState &from = stack.state, &to = stack.final;
   Scan<T> a{};
-  a.spec = s.spec;
-  a.steps = s.steps;
-  a.batch = s.batch;
-  a.inputs = w[0].size(1);
-  a.n = s.n;
-  a.np = (s.n + ALIGN - 1) / ALIGN * ALIGN;
-  a.held = s.spec.memory == Memory::BUFFER ? s.state[3].size(1 + s.batched) : 0;
-  a.capacity = s.spec.memory == Memory::BUFFER ? s.final[3].size(1 + s.batched) : 0;
-  a.w_ih = in<T>(w[0]);
-  a.w_hh = in<T>(w[1]);
-  a.b_ih = in<T>(w[2]);
-  a.b_hh = in<T>(w[3]);
-  a.query = in<T>(w[4]);
-  a.key = in<T>(w[5]);
-  a.score = in<T>(w[6]);
-  a.modrelu = in<T>(w[7]);
-  a.s0 = part<T>(s.state[0], layer);
-  a.c0 = part<T>(s.state[1], layer);
-  a.h0 = part<T>(s.state[2], layer);
-  a.recent0 = part<T>(s.state[3], layer);
-  a.recent_score0 = part<T>(s.state[4], layer);
-  a.relevant0 = part<T>(s.state[5], layer);
-  a.relevant_score0 = part<T>(s.state[6], layer);
-  a.relevant_step0 = part<int64_t>(s.state[7], layer);
-  a.step0 = part<int64_t>(s.state[8], layer);
-  a.s1 = part_out<T>(s.final[0], layer);
-  a.c1 = part_out<T>(s.final[1], layer);
-  a.h1 = part_out<T>(s.final[2], layer);
-  a.recent1 = part_out<T>(s.final[3], layer);
-  a.recent_score1 = part_out<T>(s.final[4], layer);
-  a.relevant1 = part_out<T>(s.final[5], layer);
-  a.relevant_score1 = part_out<T>(s.final[6], layer);
-  a.relevant_step1 = part_out<int64_t>(s.final[7], layer);
-  a.step1 = part_out<int64_t>(s.final[8], layer);
+  a.spec = stack.spec;
+  a.steps = stack.steps;
+  a.batch = stack.batch;
+  a.inputs = w.ih.size(1);
+  a.n = stack.n;
+  a.np = (a.n + ALIGN - 1) / ALIGN * ALIGN;
+  a.held = stack.held(from);
+  a.capacity = stack.held(to);
+  a.w_ih = in<T>(w.ih);
+  a.w_hh = in<T>(w.hh);
+  a.b_ih = in<T>(w.bias_ih);
+  a.b_hh = in<T>(w.bias_hh);
+  a.query = in<T>(w.query);
+  a.key = in<T>(w.key);
+  a.score = in<T>(w.score);
+  a.modrelu = in<T>(w.modrelu);
+  a.s0 = part<T>(from.s, layer);
+  a.c0 = part<T>(from.c, layer);
+  a.h0 = part<T>(from.h, layer);
+  a.recent0 = part<T>(from.recent, layer);
+  a.recent_score0 = part<T>(from.recent_score, layer);
+  a.relevant0 = part<T>(from.relevant, layer);
+  a.relevant_score0 = part<T>(from.relevant_score, layer);
+  a.relevant_step0 = part<int64_t>(from.relevant_step, layer);
+  a.step0 = part<int64_t>(from.step, layer);
+  a.s1 = part_out<T>(to.s, layer);
+  a.c1 = part_out<T>(to.c, layer);
+  a.h1 = part_out<T>(to.h, layer);
+  a.recent1 = part_out<T>(to.recent, layer);
+  a.recent_score1 = part_out<T>(to.recent_score, layer);
+  a.relevant1 = part_out<T>(to.relevant, layer);
+  a.relevant_score1 = part_out<T>(to.relevant_score, layer);
+  a.relevant_step1 = part_out<int64_t>(to.relevant_step, layer);
+  a.step1 = part_out<int64_t>(to.step, layer);
   return a;
 }
 
-// Checks everything and makes the final state. `state` in the order of `Fields`.
-inline Stack read_stack(std::vector<Tensor> weights, const Fields &state, const Config &config, Index batch,
+// Checks everything and makes the final state.
+inline Stack read_stack(const std::vector<Tensor> &weights, const StackState &state, const Config &config, Index batch,
                         bool batched, Index steps, ScalarType dtype) {
-  STD_TORCH_CHECK(weights.size() && weights.size() % WEIGHTS == 0, "remanence: `weights` must hold 8 tensors a layer");
+  STD_TORCH_CHECK(weights.size() && weights.size() % LayerWeights::COUNT == 0,
+                  "remanence: `weights` must hold 8 tensors a layer");
   STD_TORCH_CHECK(dtype == ScalarType::Float || dtype == ScalarType::Double,
                   "remanence: the fused kernel takes float32 and float64");
-  for (Tensor &weight : weights) weight = dense(weight);
-  Stack s{std::move(weights), state, {}, read_spec(config), 0, batch, 0, steps, batched};
-  for (Tensor &field : s.state) field = dense(field);
-  STD_TORCH_CHECK(s.weights[0].dim() == 2 && s.weights[1].dim() == 2, "remanence: weights must be matrices");
-  STD_TORCH_CHECK(batch >= 1 && steps >= 1, "remanence: there must be at least one row and one step");
-  s.depth = Index(s.weights.size()) / WEIGHTS;
-  s.n = s.weights[1].size(1);
-  for (Index layer = 0; layer < s.depth; ++layer) check_layer(s, layer, dtype);
-  check_state(s, dtype);
-  make_final(s);
-  return s;
+  STD_TORCH_CHECK(batch >= 1 && steps >= 1 && steps <= MOST_SLOTS,
+                  "remanence: there must be at least one row and one step");
+  Stack stack{{}, state.contiguous(), {}, read_spec(config), batch, 0, steps, batched};
+  for (std::size_t at = 0; at < weights.size(); at += LayerWeights::COUNT)
+    stack.layers.push_back(LayerWeights::from(&weights[at]));
+  const LayerWeights &first = stack.layers[0];
+  STD_TORCH_CHECK(first.ih.dim() == 2 && first.hh.dim() == 2 && first.hh.size(1) >= 1,
+                  "remanence: weights must be matrices");
+  stack.n = first.hh.size(1);
+  for (Index layer = 0; layer < stack.depth(); ++layer)
+    check_layer(stack, stack.layers[layer], layer ? stack.features() : stack.inputs(), dtype);
+  check_state(stack, dtype);
+  stack.final = make_final(stack);
+  return stack;
 }
 
-template <class T> std::vector<Scan<T>> read_layers(const Stack &s) {
+template <class T> std::vector<Scan<T>> read_layers(const Stack &stack) {
   std::vector<Scan<T>> layers;
-  for (Index layer = 0; layer < s.depth; ++layer) layers.push_back(read_layer<T>(s, layer));
+  for (Index layer = 0; layer < stack.depth(); ++layer) layers.push_back(read_layer<T>(stack, layer));
   return layers;
 }
 

@@ -9,6 +9,8 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "../kernel/scan.h"
@@ -38,35 +40,75 @@ struct TorchParallel {
   }
 };
 
-constexpr std::size_t CONFIG = 16;  // numbers that describe a scan, see `encode` in ops/fused.py
+// What `config` holds, by place: the fields of `Config` in ops/fused.py.
+constexpr std::string_view CONFIG[] = {"cell",          "nonlinearity", "memory",    "score", "output", "recent",
+                                       "relevant",      "half",         "cut_reads", "every", "top_k",  "normalise",
+                                       "raw_underfull", "start_zero",   "screens",   "save"};
+
+consteval std::size_t field(std::string_view name) {
+  std::size_t place = 0;
+  while (CONFIG[place] != name) ++place;  // beyond the end it does not compile
+  return place;
+}
+
+inline std::string config_fields() {
+  std::string names;
+  for (std::string_view name : CONFIG) names += (names.empty() ? "" : " ") + std::string(name);
+  return names;
+}
 
 template <class Choice> Choice choose(int64_t number, Choice last) {
-  STD_TORCH_CHECK(number >= 0 && number <= int64_t(last), "remanence: config holds a choice that does not exist");
+  STD_TORCH_CHECK(number >= 0 && number <= int64_t(last), "remanence: `config` holds a choice that does not exist");
   return Choice(number);
 }
 
+inline int64_t within(int64_t number, int64_t least, int64_t most, const char *name) {
+  STD_TORCH_CHECK(number >= least && number <= most, "`", name, "` must be from ", least, " to ", most, "; got ",
+                  number);
+  return number;
+}
+
+constexpr int64_t MOST_SLOTS = (int64_t(1) << 31) - 1;  // sources of held states are 32-bit numbers
+constexpr int64_t MOST_STEPS = int64_t(1) << 62;        // counts of steps that can go on growing
+constexpr int64_t MOST_STORED = 64;                     // slots of a Strided memory
+
+inline void check_memory(const Spec &spec) {
+  if (spec.memory == Memory::STRIDE) {
+    within(spec.relevant, 1, MOST_STORED, "top_k");
+    within(spec.every, 1, MOST_STEPS, "every");
+    within(spec.top_k, 1, MOST_STORED, "top_k");
+  }
+  if (spec.memory != Memory::BUFFER) return;
+  STD_TORCH_CHECK(spec.recent && (!spec.relevant || spec.screens),
+                  "remanence: `config` describes no memory that exists");
+}
+
 inline Spec read_spec(const Config &c) {
-  STD_TORCH_CHECK(c.size() == CONFIG, "remanence: config must have 16 entries");
+  STD_TORCH_CHECK(c.size() == std::size(CONFIG), "remanence: `config` must hold: ", config_fields());
   Spec spec{};
-  spec.cell = choose(c[0], Cell::GORU);
-  spec.nonlinearity = choose(c[1], Nonlinearity::IDENTITY);
-  spec.memory = choose(c[2], Memory::STRIDE);
-  spec.score = choose(c[3], Score::TANH_AFFINE);
-  spec.output = choose(c[4], Output::SUMMARY);
-  spec.recent = c[5];
-  spec.relevant = c[6];
-  spec.half = c[7];
-  spec.cut_reads = c[8];
-  spec.every = int(c[9]);
-  spec.top_k = int(c[10]);
-  spec.normalise = c[11];
-  spec.raw_underfull = c[12];
-  spec.start_zero = c[13];
-  spec.screens = c[14];
-  spec.save = choose(c[15], Save::LEAN);
-  STD_TORCH_CHECK(spec.memory != Memory::STRIDE || spec.relevant <= 64,
-                  "remanence: the fused kernel stores at most 64 states");
+  spec.cell = choose(c[field("cell")], Cell::GORU);
+  spec.nonlinearity = choose(c[field("nonlinearity")], Nonlinearity::IDENTITY);
+  spec.memory = choose(c[field("memory")], Memory::STRIDE);
+  spec.score = choose(c[field("score")], Score::TANH_AFFINE);
+  spec.output = choose(c[field("output")], Output::SUMMARY);
+  spec.recent = within(c[field("recent")], -1, MOST_SLOTS, "recent");
+  spec.relevant = within(c[field("relevant")], 0, MOST_SLOTS - spec.recent, "relevant");
+  spec.half = c[field("half")];
+  spec.cut_reads = c[field("cut_reads")];
+  spec.every = c[field("every")];
+  spec.top_k = c[field("top_k")];
+  spec.normalise = c[field("normalise")];
+  spec.raw_underfull = c[field("raw_underfull")];
+  spec.start_zero = c[field("start_zero")];
+  spec.screens = c[field("screens")];
+  spec.save = choose(c[field("save")], Save::LEAN);
+  check_memory(spec);
   return spec;
+}
+
+inline void check_steps(const int64_t *step, Index count) {
+  for (Index i = 0; i < count; ++i)
+    STD_TORCH_CHECK(step[i] >= 0 && step[i] <= MOST_STEPS, "`state.step` must be from 0 to 2^62; got ", step[i]);
 }
 
 // A new tensor on the CPU; without torch's dispatcher, which takes longer than a small step.
@@ -90,6 +132,7 @@ inline Tensor dense(const Tensor &t) { return t.is_contiguous() ? t : torch::sta
 inline Maybe dense(const Maybe &t) { return t ? Maybe(dense(*t)) : t; }
 
 inline void expect(const Tensor &t, const char *name, ScalarType dtype, const Shape &shape) {
+  STD_TORCH_CHECK(t.is_cpu(), "remanence: `", name, "` must be on the CPU");
   bool fits = t.scalar_type() == dtype && t.dim() == int64_t(shape.size());
   int64_t i = 0;
   for (int64_t size : shape) fits = fits && t.size(i++) == size;

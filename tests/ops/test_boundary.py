@@ -1,0 +1,278 @@
+"""No public call ends the interpreter or returns what was never computed, whatever it is given."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+import warnings
+from typing import Any
+
+import pytest
+import torch
+
+from remanence.nn import GRU, LSTM, SABLSTM, MemLSTM, RelLSTM, RelRNN
+from remanence.ops import Full, ScanSpec, Screened, State, Strided, Weights, generate, scan, step
+from remanence.ops.reference import empty_state
+from remanence.testing import assert_matches
+
+
+def draw(*shape: int, **options: Any) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64, **options)
+
+
+FIELDS = [name for name in State._fields if name != "chain"]
+
+
+def weights_for(spec: ScanSpec, inputs: int = 3, hidden: int = 5) -> Weights:
+    gates = {"rnn": 1, "lstm": 4, "gru": 3, "goru": 3}[spec.cell] * hidden
+    read = {}
+    if isinstance(spec.memory, Strided):
+        read = {"query": draw(hidden), "key": draw(hidden), "score": draw(1)}
+    elif spec.memory is not None:
+        read = {"query": draw(hidden, hidden), "key": draw(hidden, hidden), "score": draw(hidden)}
+    return Weights(ih=draw(gates, inputs), hh=draw(gates, hidden) / hidden**0.5, **read)
+
+
+@pytest.mark.parametrize("backend", ["fused", "reference"])
+@pytest.mark.parametrize("memory", [None, Screened(2, 2), Strided(2, 1), Full()], ids=str)
+def test_no_rows_give_no_rows_and_no_gradient(backend, memory):
+    spec = ScanSpec("lstm", memory)
+    weights = weights_for(spec)
+    weights = weights._replace(hh=weights.hh.requires_grad_())
+    output, state, _ = scan(draw(4, 0, 3), weights, spec=spec, backend=backend)
+    assert output.shape == (4, 0, 5)
+    assert state.s.shape == (0, 5)
+    output.sum().backward()
+    assert weights.hh.grad is not None
+    assert not weights.hh.grad.any()
+
+
+@pytest.mark.parametrize("every", [2**32, 2**32 + 2])
+def test_a_large_stride_is_no_small_one(every):
+    spec = ScanSpec("rnn", Strided(2, every))
+    weights, x = weights_for(spec), draw(9, 2, 3)
+    fused, exact = (scan(x, weights, spec=spec, backend=backend) for backend in ("fused", "reference"))
+    assert bool((fused[2].slot == -1).all())
+    assert_matches({"output": fused[0]}, {"output": exact[0]})
+
+
+@pytest.mark.parametrize("backend", ["fused", "reference"])
+def test_no_steps_are_refused(backend):
+    spec = ScanSpec("rnn")
+    with pytest.raises(ValueError, match="`x` must hold at least one step"):
+        scan(draw(0, 2, 3), weights_for(spec), spec=spec, backend=backend)
+
+
+def test_the_operator_itself_refuses_no_steps():
+    from remanence.ops import fused
+
+    spec = ScanSpec("rnn")
+    with pytest.raises(RuntimeError, match="at least one step"):
+        fused.scan(draw(0, 2, 3), weights_for(spec), None, spec=spec)
+
+
+@pytest.mark.parametrize("count", [2**63 - 3, 2**62 + 1, -1])
+def test_a_count_of_steps_that_cannot_go_on_is_refused(count):
+    layer = RelLSTM(3, 5, recent=2, relevant=2, backend="fused", dtype=torch.float64)
+    state = layer.initial_state(2)
+    state = state._replace(step=torch.full_like(state.step, count))
+    with torch.no_grad(), pytest.raises((RuntimeError, ValueError), match="step"):
+        layer.step(draw(2, 3), state)
+    with pytest.raises((RuntimeError, ValueError), match="step"):
+        layer(draw(4, 2, 3), state)
+
+
+@pytest.mark.parametrize("field", ["recent_score", "relevant_score", "recent", "relevant", "relevant_step", "c", "s"])
+def test_an_emptied_field_is_refused(field):
+    spec = ScanSpec("lstm", Screened(2, 2))
+    weights = weights_for(spec, inputs=4)
+    state = empty_state(spec, 5, (1, 2), weights.hh)
+    value = getattr(state, field)
+    broken = state._replace(**{field: value[..., :0]}, step=torch.full((1, 2), 7))
+    with pytest.raises(RuntimeError, match=f"state.{field}"):
+        step(draw(2, 4), [weights], broken, spec=spec, backend="fused")
+    with pytest.raises(RuntimeError, match=f"state.{field}"):
+        generate(torch.zeros(2, dtype=torch.int64), [weights], broken, spec=spec, head=draw(4, 5), steps=3)
+    with pytest.raises(RuntimeError, match=f"state.{field}"):
+        scan(draw(3, 2, 4), weights, State(*(part[0] for part in broken)), spec=spec, backend="fused")
+
+
+def test_a_layer_without_data_gives_no_answer():
+    layer = RelLSTM(3, 4, recent=2, relevant=1, dtype=torch.float64)
+    x, state = draw(2, 3), layer.initial_state(2)
+    with torch.no_grad():
+        layer.step(x, state)
+        layer.to("meta")
+        with pytest.raises((RuntimeError, ValueError), match="meta"):
+            layer.step(x, state)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_field_without_data_gives_no_answer(field):
+    layer = RelLSTM(3, 4, recent=2, relevant=1, dtype=torch.float64)
+    state = layer.initial_state(2)
+    state = state._replace(**{field: getattr(state, field).to("meta")})
+    with torch.no_grad(), pytest.raises((RuntimeError, ValueError), match="meta"):
+        layer.step(draw(2, 3), state)
+    rows, weights = State(*(part[0] for part in state)), layer.weights()
+    with pytest.raises((RuntimeError, ValueError), match="meta"):
+        scan(draw(4, 2, 3), weights, rows, spec=layer.spec)
+    with pytest.raises((RuntimeError, ValueError), match="meta"):
+        generate(torch.zeros(2, dtype=torch.int64), [weights], state, spec=layer.spec, head=draw(3, 4), steps=3)
+
+
+def test_all_on_meta_still_gives_shapes():
+    layer = RelLSTM(3, 4, recent=2, relevant=1, device="meta", dtype=torch.float64)
+    with torch.no_grad():
+        output, state = layer.step(draw(2, 3, device="meta"), layer.initial_state(2))
+    assert output.is_meta
+    assert state.recent.shape == (1, 2, 2, 4)
+
+
+def corrupt(state: State, rng: random.Random) -> State:
+    """A state with one field of another size, dtype, or with numbers that mean nothing."""
+    name = rng.choice(FIELDS)
+    value = getattr(state, name)
+    dimension = rng.randrange(value.dim())
+    changes = [
+        lambda: value.narrow(dimension, 0, max(value.shape[dimension] - 1, 0)),
+        lambda: torch.cat([value, value], dimension),
+        lambda: value.unsqueeze(dimension),
+        lambda: value.flatten(),
+        lambda: value.to(torch.int32),
+        lambda: value.float(),
+        lambda: torch.full_like(value, rng.choice([-1, 0, 1, 5, 2**40, -(2**40), 2**62, -(2**63)])),
+        lambda: value.transpose(0, dimension),
+    ]
+    return state._replace(**{name: rng.choice(changes)()})
+
+
+@pytest.mark.parametrize("make", [RelLSTM, RelRNN, MemLSTM, SABLSTM, LSTM, GRU], ids=lambda make: make.__name__)
+def test_malformed_states_are_refused_or_mean_what_the_reference_says(make):
+    rng = random.Random(5)
+    torch.manual_seed(5)
+    layer = make(3, 5, backend="auto", dtype=torch.float64)
+    _, good = layer(draw(6, 2, 3))
+    good = good.detach()
+    for _ in range(60):
+        state, x = corrupt(good, rng), draw(2, 3)
+        answers = []
+        for backend in ("auto", "reference"):
+            layer.backend = backend
+            try:
+                with torch.no_grad():
+                    answers.append(layer.step(x, state)[0])
+            except (ValueError, TypeError, RuntimeError, IndexError):
+                answers.append(None)
+        if answers[0] is not None and answers[1] is not None:
+            assert_matches({"output": answers[0]}, {"output": answers[1]})
+
+
+def gradient(parameter: torch.Tensor) -> torch.Tensor:
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.clone()
+
+
+@pytest.mark.parametrize("hidden", [5, 16, 19])
+@pytest.mark.parametrize("make", [LSTM, RelLSTM, RelRNN, GRU, SABLSTM], ids=lambda make: make.__name__)
+def test_an_infinite_input_spoils_no_more_than_in_the_reference(make, hidden):
+    x = draw(6, 3, 4)
+    x[2, 1, 0] = torch.inf
+    results = []
+    layer = make(4, hidden, dtype=torch.float64)
+    for backend in ("fused", "reference"):
+        layer.backend = backend
+        layer.zero_grad()
+        output, _ = layer(x)
+        output.nan_to_num(0.0, 0.0, 0.0).sum().backward()
+        results.append({"output": output.detach()} | {name: gradient(p) for name, p in layer.named_parameters()})
+    for name, fused in results[0].items():
+        exact = results[1][name]
+        assert torch.equal(fused.isfinite(), exact.isfinite()), name
+        assert_matches({name: fused.nan_to_num(0, 0, 0)}, {name: exact.nan_to_num(0, 0, 0)})
+
+
+def test_raw_scores_that_overflow_spoil_the_same_rows_in_both():
+    torch.manual_seed(0)
+    spec = ScanSpec("rnn", Strided(3, 1, underfull="raw"), "identity", combine="half")
+    weights = weights_for(spec)
+    x = draw(6, 3, 3)
+    x[:, 1] *= 1e200  # its scores are finite, their products with the states are not
+    outputs = [scan(x, weights, spec=spec, backend=backend)[0] for backend in ("fused", "reference")]
+    assert torch.equal(outputs[0].isfinite(), outputs[1].isfinite())
+    assert bool(outputs[0][:, [0, 2]].isfinite().all())
+
+
+def test_equal_scores_normalise_to_an_empty_read_in_both():
+    spec = ScanSpec("rnn", Strided(3, 1, normalise=True))
+    weights = weights_for(spec)._replace(key=torch.zeros(5, dtype=torch.float64))
+    x = draw(6, 3, 3)
+    for backend in ("fused", "reference"):
+        output = scan(x, weights, spec=spec, backend=backend)[0]
+        plain = scan(x, weights._replace(query=None, key=None, score=None), spec=ScanSpec("rnn"), backend=backend)[0]
+        assert_matches({"output": output}, {"output": plain})
+
+
+@pytest.mark.parametrize("backend", ["fused", "reference"])
+def test_a_cut_of_the_reads_reaches_empty_slots_too(backend):
+    spec = ScanSpec("rnn", Screened(2, 3), cut_reads=True)
+    weights = weights_for(spec)
+    state = empty_state(spec, 5, (2,), weights.hh)
+    relevant = torch.zeros_like(state.relevant).requires_grad_()
+    cut = torch.zeros(4, 2, dtype=torch.bool)
+    cut[2, 0] = True
+    options = {"spec": spec, "cut_h": cut, "backend": backend}
+    _, final, _ = scan(draw(4, 2, 3), weights, state._replace(relevant=relevant), **options)
+    final.relevant[:, 2].sum().backward()  # a slot that stays empty
+    assert relevant.grad is not None
+    assert not relevant.grad[0].any()
+    assert bool((relevant.grad[1, 2] == 1).all())
+
+
+def test_symbols_beyond_the_alphabet_are_refused_by_the_operator_itself():
+    symbols = torch.full((5000,), 7, dtype=torch.uint8)
+    edges = torch.tensor([0, 5000])
+    with pytest.raises(RuntimeError, match="beyond the alphabet"):
+        torch.ops.remanence.pair_counts(symbols, torch.tensor([1]), edges, edges, 3)
+
+
+@pytest.mark.parametrize("edges", [[0, 6000], [5, 5000], [0, 4000, 3000, 5000], [5000]])
+def test_edges_beyond_the_symbols_are_refused_by_the_operator_itself(edges):
+    symbols, whole = torch.zeros(5000, dtype=torch.uint8), torch.tensor([0, 5000])
+    with pytest.raises(RuntimeError, match="must rise from 0 to 5000"):
+        torch.ops.remanence.pair_counts(symbols, torch.tensor([1]), torch.tensor(edges), whole, 3)
+
+
+def test_children_of_busy_threads_do_not_hang():
+    layer, x = LSTM(8, 64, dtype=torch.float64), draw(40, 16, 8)
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            layer(x)[0].sum().backward()
+
+    torch.set_num_threads(1)
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(60):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, from Python 3.12 on
+                child = os.fork()
+            if child == 0:
+                with torch.no_grad():
+                    layer(x)
+                os._exit(0)
+            end = time.monotonic() + 60
+            while os.waitpid(child, os.WNOHANG) == (0, 0):
+                if time.monotonic() > end:
+                    os.kill(child, 9)
+                    os.waitpid(child, 0)
+                    pytest.fail("a forked child hangs")
+                time.sleep(0.002)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
