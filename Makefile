@@ -85,10 +85,15 @@ $(VENV)/.installed: $(VENV)/.torch pyproject.toml $(wildcard setup.py src/remane
 	$(PIP) --no-build-isolation -e '.[dev]'
 	@touch $@
 
+# What extras ask for, without installing, and so compiling, the package again.
+extras = $(PIP) -r <($(BIN)/python -c 'import sys, tomllib; \
+	extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+	print(*(wish for name in sys.argv[1:] for wish in extras[name]), sep="\n")' $(1))
+
 $(VENV)/.docs: $(VENV)/.installed
-	$(PIP) --no-build-isolation -e '.[docs]'
+	$(call extras,docs)
 	@touch $@
 
 $(VENV)/.e2e: $(VENV)/.installed
-	$(PIP) --no-build-isolation -e '.[report,e2e]'
+	$(call extras,report e2e)
 	@touch $@

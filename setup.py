@@ -1,11 +1,14 @@
-"""Builds the fused kernel beside the package. Whatever goes wrong is recorded and leaves a working package behind.
+"""Builds the fused kernel beside the package. A missing compiler is recorded and leaves a working package behind.
 
-``REMANENCE_REQUIRE=kernel`` makes a failed build fatal. The record, ``_build.json``, is read by ``remanence doctor``.
+Without torch nothing is built, and nothing is installed: ``pip install .`` builds in an isolated environment, where it
+would leave the kernel out without a word. ``REMANENCE_REQUIRE=kernel`` makes every failed build fatal. The record,
+``_build.json``, is read by ``remanence doctor``.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import platform
@@ -23,6 +26,12 @@ SOURCES = Path("src/remanence/csrc")
 # Contraction into fused multiply-add is the compiler's default; bits may differ between instruction sets, never
 # between calls. -ffast-math would break the treatment of NaN.
 FLAGS = ["-std=c++20", "-O3", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"]
+NO_TORCH = (
+    "remanence: torch is not in the build environment, and the kernel is built against the torch that will run it. "
+    "Install torch and setuptools first, then the package without isolation: "
+    "pip install torch setuptools && pip install --no-build-isolation ."
+)
+OLDEST_PYTHON = "cp311"  # the library calls nothing of Python: one wheel serves this and every newer one
 ABI_FLOOR = "-DTORCH_TARGET_VERSION=0x020b000000000000"  # torch 2.11
 
 
@@ -41,6 +50,8 @@ class BuildKernel(build_ext):
     def build_extension(self, ext: Extension) -> None:
         """Build, record, and fail only where the kernel is required."""
         record: dict[str, str] = {"machine": platform.machine()}
+        if importlib.util.find_spec("torch") is None:
+            raise SystemExit(NO_TORCH)
         try:
             self._build(Path(self.get_ext_fullpath(ext.name)), record)
         except (ImportError, OSError, subprocess.CalledProcessError) as error:
@@ -103,4 +114,5 @@ os.chdir(HERE)
 setup(
     ext_modules=[Extension("remanence._kernel", sources=[], py_limited_api=True)],
     cmdclass={"build_ext": BuildKernel},
+    options={"bdist_wheel": {"py_limited_api": OLDEST_PYTHON}},
 )

@@ -85,6 +85,31 @@ def test_a_failed_build_leaves_a_working_package_that_says_why(checkout, compile
 
 
 @pytest.mark.slow
+def test_without_torch_nothing_is_installed_and_the_command_is_named(checkout):
+    hide = "import sys, runpy; sys.modules['torch'] = None; sys.argv = ['setup.py', 'build_ext', '--inplace']; "
+    built = run(checkout, "-c", hide + "runpy.run_path('setup.py', run_name='__main__')")
+    assert built.returncode != 0
+    assert "pip install --no-build-isolation ." in built.stderr
+    assert not (checkout / "src/remanence/_build.json").exists()
+
+
+def test_the_documentation_does_not_build_the_package_again():
+    planned = subprocess.run(["make", "-n", "-B", "docs"], cwd=ROOT, capture_output=True, text=True)
+    assert planned.returncode == 0, planned.stderr
+    assert planned.stdout.count("--no-build-isolation") == 1  # the package itself, once
+
+
+@pytest.mark.slow
+def test_the_wheel_is_for_every_python_from_the_oldest_on(checkout):
+    built = run(
+        checkout, "setup.py", "-q", "bdist_wheel", CXX="/bin/false"
+    )  # the tag knows nothing of what was compiled
+    assert built.returncode == 0, built.stderr
+    (wheel,) = (checkout / "dist").glob("*.whl")
+    assert "-cp311-abi3-" in wheel.name
+
+
+@pytest.mark.slow
 def test_a_failed_build_is_fatal_where_the_kernel_is_required(checkout):
     built = build(checkout, CXX="/bin/false", REMANENCE_REQUIRE="data,kernel")
     assert built.returncode != 0

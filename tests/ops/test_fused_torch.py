@@ -10,10 +10,12 @@ from remanence.ops import (
     Full,
     ScanSpec,
     Screened,
+    SlowPathWarning,
     State,
     Strided,
     Weights,
     _backend,
+    _slow_path,
     backend_report,
     fused,
     reference,
@@ -146,9 +148,11 @@ def test_what_the_kernel_lacks_goes_to_the_reference(spec):
         _backend.choose_backend("fused", spec, x)
 
 
-def test_other_dtypes_and_devices_go_to_the_reference():
+def test_other_dtypes_and_devices_go_to_the_reference(monkeypatch):
+    monkeypatch.setattr(_slow_path, "_told", set())
     spec = ScanSpec("rnn")
-    assert _backend.choose_backend("auto", spec, torch.zeros(1, 1, 1, dtype=torch.bfloat16)) == "reference"
+    with pytest.warns(SlowPathWarning, match="complex64"):
+        assert _backend.choose_backend("auto", spec, torch.zeros(1, 1, 1, dtype=torch.complex64)) == "reference"
     assert _backend.choose_backend("auto", spec, torch.zeros(1, 1, 1, device="meta")) == "reference"
     assert _backend.choose_backend("auto", spec, torch.zeros(1, 1, 1)) == "fused"
 

@@ -11,6 +11,7 @@ from ._row_steps import reverse_reset, reverse_rows, row_positions
 from ._scan import scan, stays_packed
 from ._scan_hooks import around_scans
 from ._screens import Attention, Screen
+from ._slow_path import SlowPathWarning
 from ._spec import Memory, ScanSpec, find_cell
 from ._stack import walk_stack
 from ._state import State
@@ -42,6 +43,7 @@ __all__ = [
     "Screen",
     "Screened",
     "SlotCounts",
+    "SlowPathWarning",
     "SoftmaxRead",
     "State",
     "Strided",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ._types import State, Weights
+from ._state import State
+from ._weights import Weights
 
 HALF = (torch.bfloat16, torch.float16)
 
@@ -29,7 +30,7 @@ def widen_weights(weights: Weights) -> Weights:
     Args:
         weights: in any precision.
     """
-    return Weights(*(None if weight is None else widen(weight) for weight in weights))
+    return Weights._make(None if weight is None else widen(weight) for weight in weights)
 
 
 def widen_state(state: State | None) -> State | None:

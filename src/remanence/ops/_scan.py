@@ -149,6 +149,8 @@ def _scan(
     **by_time: Any,
 ) -> tuple[Tensor, State, Log]:
     """The scan itself, on the backend that was asked for."""
+    if not len(x):
+        raise ValueError(message("x", "hold at least one step", "0 steps"))
     kept = present()
     run = reference.scan
     if choose_backend(backend, spec, x) == "fused":

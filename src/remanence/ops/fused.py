@@ -35,6 +35,7 @@ SCORES = {"additive": 0, "dot": 1, "affine": 2, "tanh": 3}
 OUTPUTS = ("macro", "hidden", "summary")
 SAVE_NOTHING, SAVE_ALL, SAVE_LEAN = range(3)
 MOST_STORED = 64
+DTYPES = (torch.float32, torch.float64, *HALF)
 
 
 class Config(NamedTuple):
@@ -161,7 +162,7 @@ def unsupported(spec: ScanSpec, dtype: torch.dtype, device: torch.device) -> str
     memory = spec.memory if spec.has_memory else None
     if device.type != "cpu":
         return f"the fused kernel runs on the CPU, not on {device.type!r}"
-    if dtype not in (torch.float32, torch.float64, *HALF):
+    if dtype not in DTYPES:
         return f"the fused kernel takes float32, float64, bfloat16 and float16, not {dtype}"
     if type(spec.cell) not in CELL_TYPES:
         return f"the cell {spec.cell} is not in the fused kernel"
@@ -261,7 +262,7 @@ def _config(spec: ScanSpec) -> Config:
         half=int(spec.combine == "half"),
         cut_reads=int(spec.cut_reads),
     )
-    if memory is None:
+    if not isinstance(memory, Full | Screened | Strided):
         return config
     config = config._replace(output=OUTPUTS.index(spec.output), score=SCORES[memory.score])
     if isinstance(memory, Strided):
@@ -364,7 +365,8 @@ def _fake_forward(*args: Any) -> ScanOutputs:
     counts = [(batch, config.relevant), (batch,), by_time, by_time]
     whole = [x.new_empty(shape, dtype=torch.int64) for shape in counts]
     output = x.new_empty((*by_time, inputs.w_hh.shape[1] * config.output_parts))
-    return ScanOutputs(output, *_fake_state(inputs, config), *whole, x.new_empty(history_numbers(inputs, config)))
+    history = x.new_empty(history_numbers(inputs, config))
+    return ScanOutputs._make((output, *_fake_state(inputs, config), *whole, history))
 
 
 def _fake_backward(*args: Any) -> tuple[Tensor, ...]:

@@ -180,7 +180,7 @@ def _fused(
 ) -> tuple[Tensor, State]:
     dtype = state.s.dtype
     s, c, h, chain, *held = map(widen, state)
-    head, head_bias, embedding = (None if tensor is None else widen(tensor) for tensor in (head, head_bias, embedding))
+    bias, read = (None if tensor is None else widen(tensor) for tensor in (head_bias, embedding))
     config = fused.encode(spec, fused.SAVE_NOTHING)
     drawn, s, c, h, *held = torch.ops.remanence.generate(
         tokens,
@@ -189,9 +189,9 @@ def _fused(
         c,
         h,
         *held,
-        head,
-        head_bias,
-        embedding,
+        widen(head),
+        bias,
+        read,
         uniforms,
         steps,
         temperature,

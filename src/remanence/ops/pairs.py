@@ -14,6 +14,7 @@ from remanence._validate import message, one_of, positive_int
 
 from . import fused
 from ._library import library
+from ._slow_path import warn_once
 
 LARGEST_ALPHABET = 256
 
@@ -84,6 +85,8 @@ def _fused(backend: str) -> bool:
         return backend != "reference"
     if backend == "fused" or (backend == "auto" and (found.stale or is_required("kernel"))):
         raise RuntimeError(f"the compiled kernel is needed, but {found.problem}. {found.remedy}")
+    if backend == "auto":
+        warn_once(found.problem, found.remedy)
     return False
 
 

@@ -107,8 +107,10 @@ inline Spec read_spec(const Config &c) {
 }
 
 inline void check_steps(const int64_t *step, Index count) {
-  for (Index i = 0; i < count; ++i)
-    STD_TORCH_CHECK(step[i] >= 0 && step[i] <= MOST_STEPS, "`state.step` must be from 0 to 2^62; got ", step[i]);
+  for (Index i = 0; i < count; ++i) {
+    STD_TORCH_CHECK(step[i] >= 0, "`state.step` must not be negative; got ", step[i]);
+    STD_TORCH_CHECK(step[i] <= MOST_STEPS, "`state.step` must be at most 2^62; got ", step[i]);
+  }
 }
 
 // A new tensor on the CPU; without torch's dispatcher, which takes longer than a small step.

@@ -1,0 +1,60 @@
+"""Never slow in silence: one warning per process and reason where the reference runs though the kernel was wanted."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+
+from . import fused
+from ._library import library
+
+
+class SlowPathWarning(UserWarning):
+    """A scan runs on the reference path, many times slower than the compiled kernel, and could do otherwise.
+
+    It is shown once per process and reason. ``backend="reference"`` asks for that path and silences it, and so does
+    ``warnings.simplefilter("ignore", remanence.ops.SlowPathWarning)``.
+
+    Example:
+        >>> issubclass(SlowPathWarning, UserWarning)
+        True
+    """
+
+
+_told: set[str] = set()
+
+
+def warn_of_device_and_dtype(dtype: torch.dtype, device: torch.device) -> None:
+    """Says so if the kernel is left out because it is not there, or because of where or what the numbers are.
+
+    Args:
+        dtype: of the input.
+        device: of the input; shapes without data (``"meta"``) are no slow path.
+    """
+    if device.type == "meta":
+        return
+    found = library()
+    if found.problem is not None:
+        warn_once(found.problem, found.remedy)
+    elif device.type != "cpu":
+        remedy = "Keep layer and input on the CPU: there the kernel is often faster than steps one by one elsewhere."
+        warn_once(f"the kernel runs on the CPU, not on {device.type!r}", remedy)
+    elif dtype not in fused.DTYPES:
+        warn_once(f"the kernel does not take {dtype}", "Use float32, float64, bfloat16 or float16.")
+
+
+def warn_once(reason: str, remedy: str) -> None:
+    """Warns, but never twice for one reason, and not inside a graph that is being compiled.
+
+    Args:
+        reason: why the kernel is left out.
+        remedy: how to change that.
+    """
+    if reason in _told or torch.compiler.is_compiling():
+        return
+    _told.add(reason)
+    text = (
+        f"this runs on the slow reference path: {reason}. {remedy} backend='reference' asks for it without a warning."
+    )
+    warnings.warn(text, SlowPathWarning, stacklevel=2)

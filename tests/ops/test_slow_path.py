@@ -1,0 +1,69 @@
+"""Never slow in silence: one warning for each reason, with the remedy, and none where the kernel could not have run."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+
+from remanence.nn import RelLSTM
+from remanence.ops import ScanSpec, Screened, SlowPathWarning, Strided, _backend, _slow_path, count_pairs, pairs
+from remanence.ops._library import Library
+
+MISSING = Library(None, "there is no compiled kernel (on purpose)", "Run `make it`.", {})
+
+
+@pytest.fixture
+def untold(monkeypatch):
+    """As if nothing had been said yet."""
+    monkeypatch.setattr(_slow_path, "_told", set())
+    monkeypatch.delenv("REMANENCE_REQUIRE", raising=False)
+
+
+@pytest.fixture
+def no_kernel(monkeypatch, untold):
+    for module in (_backend, _slow_path, pairs):
+        monkeypatch.setattr(module, "library", lambda: MISSING)
+
+
+def test_a_missing_kernel_is_said_once_with_the_remedy(no_kernel):
+    layer, x = RelLSTM(3, 4, recent=2, relevant=1), torch.randn(5, 2, 3)
+    said = "no compiled kernel .on purpose.*Run `make it`.*backend='reference'"
+    with pytest.warns(SlowPathWarning, match=said):
+        layer(x)
+    layer(x)  # a second warning would be an error
+    RelLSTM(3, 4, recent=2, relevant=1)(x)
+
+
+def test_asking_for_the_reference_is_no_surprise(no_kernel):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RelLSTM(3, 4, recent=2, relevant=1, backend="reference")(torch.randn(5, 2, 3))
+
+
+def test_counting_pairs_says_so_too(no_kernel):
+    symbols = torch.tensor([0, 1, 0], dtype=torch.uint8)
+    with pytest.warns(SlowPathWarning, match="no compiled kernel"):
+        count_pairs(symbols, [1], 2)
+    count_pairs(symbols, [1], 2, backend="reference")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "device", "reason"),
+    [(torch.float32, "cuda", "not on 'cuda'"), (torch.complex64, "cpu", "does not take torch.complex64")],
+)
+def test_other_devices_and_dtypes_are_said_once(untold, dtype, device, reason):
+    with pytest.warns(SlowPathWarning, match=reason):
+        _slow_path.warn_of_device_and_dtype(dtype, torch.device(device))
+    _slow_path.warn_of_device_and_dtype(dtype, torch.device(device))
+
+
+def test_nothing_is_said_where_the_kernel_could_not_have_run(untold):
+    x = torch.zeros(3, 2, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for spec in (ScanSpec("rnn", Screened(2, 2), combine="concat"), ScanSpec("rnn", Strided(2, 1, score="mlp"))):
+            assert _backend.choose_backend("auto", spec, x) == "reference"
+        assert _backend.choose_backend("auto", ScanSpec("rnn"), x.to("meta")) == "reference"
+        torch.func.vmap(lambda row: torch.tensor(_backend.choose_backend("auto", ScanSpec("rnn"), row) == "fused"))(x)
