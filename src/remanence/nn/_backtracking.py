@@ -71,7 +71,8 @@ class SABRNN(RNN):
         torch.Size([1, 2, 4, 8])
     """
 
-    document, fixed = "ke2017", ("memory",)
+    document = "ke2017"
+    fixed = ("memory",)
 
     def __init__(
         self,
@@ -106,7 +107,8 @@ class SABLSTM(LSTM):
         torch.Size([50, 2, 16])
     """
 
-    document, fixed = "ke2017", ("memory",)
+    document = "ke2017"
+    fixed = ("memory",)
 
     def __init__(
         self,
@@ -137,7 +139,8 @@ class SABGRU(GRU):
         torch.Size([50, 2, 8])
     """
 
-    document, fixed = "ke2017", ("memory",)
+    document = "ke2017"
+    fixed = ("memory",)
 
     def __init__(
         self,

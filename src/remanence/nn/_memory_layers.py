@@ -27,7 +27,8 @@ class MemRNN(RNN):
         torch.Size([1, 2, 5, 8])
     """
 
-    document, fixed = "kerg2020", ("memory", "max_steps")
+    document = "kerg2020"
+    fixed = ("memory", "max_steps")
 
     def __init__(
         self,
@@ -56,7 +57,8 @@ class MemLSTM(LSTM):
         torch.Size([1, 2, 4, 8])
     """
 
-    document, fixed = "kerg2020", ("memory", "max_steps")
+    document = "kerg2020"
+    fixed = ("memory", "max_steps")
 
     def __init__(
         self,
@@ -84,7 +86,8 @@ class MemGRU(GRU):
         torch.Size([5, 2, 8])
     """
 
-    document, fixed = "kerg2020", ("memory", "max_steps")
+    document = "kerg2020"
+    fixed = ("memory", "max_steps")
 
     def __init__(
         self,
@@ -118,7 +121,8 @@ class RelRNN(RNN):
         (torch.Size([1, 2, 4, 8]), torch.Size([1, 2, 2, 8]))
     """
 
-    document, fixed = "kerg2020", ("memory", "max_steps")
+    document = "kerg2020"
+    fixed = ("memory", "max_steps")
 
     def __init__(
         self,
@@ -157,7 +161,8 @@ class RelLSTM(LSTM):
         (torch.Size([50, 2, 8]), torch.Size([1, 2, 8]), True)
     """
 
-    document, fixed = "kerg2020", ("memory", "max_steps")
+    document = "kerg2020"
+    fixed = ("memory", "max_steps")
 
     def __init__(
         self,
@@ -190,7 +195,8 @@ class RelGRU(GRU):
         torch.Size([50, 2, 8])
     """
 
-    document, fixed = "kerg2020", ("memory", "max_steps")
+    document = "kerg2020"
+    fixed = ("memory", "max_steps")
 
     def __init__(
         self,

@@ -54,7 +54,8 @@ class SequenceModel(nn.Module):
         **core_options: Any,
     ) -> None:
         super().__init__()
-        self.input_size, self.output_size = input_size, positive_int("output_size", output_size)
+        self.input_size = input_size
+        self.output_size = positive_int("output_size", output_size)
         self.dropout = probability("dropout", dropout)
         self.encoder = Encoder(encoder, input_size, embedding_size)
         self.core = make_core(core, self.encoder.output_size, core_options, self.dropout)

@@ -110,7 +110,8 @@ class ExpRNN(RNN):
     @torch.no_grad()
     def reset_parameters(self) -> None:
         """Draw all parameters anew, the skew part so that the recurrent matrix is an orthogonal start."""
-        kind, self.recurrent_init = self.recurrent_init, None
+        kind = self.recurrent_init
+        self.recurrent_init = None  # there is no `weight_hh` for the base class to fill
         super().reset_parameters()
         self.recurrent_init = kind
         self.updates.zero_()
@@ -228,7 +229,8 @@ class GORU(RecurrentLayer):
 
     def parameter_shapes(self, layer: int) -> dict[str, tuple[int, ...]]:
         """Input matrix for both gates and the candidate, recurrent matrix and bias for the gates, angles."""
-        n, shapes = self.hidden_size, super().parameter_shapes(layer)
+        n = self.hidden_size
+        shapes = super().parameter_shapes(layer)
         shapes["weight_hh"] = (2 * n, self.spec.macro_size(n))
         shapes.pop("bias_hh", None)
         if "bias_ih" in shapes:
