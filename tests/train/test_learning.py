@@ -249,3 +249,41 @@ def test_settings_that_leave_a_done_run_nothing_to_do_are_refused(faults, tmp_pa
         resume(tmp_path / "run", config=faults.tiny_config(budget={"updates": 2}, seed=9))
     assert (tmp_path / "run" / "config.toml").read_bytes() == before
     assert Run(tmp_path / "run").is_done
+
+
+def numbers(found: dict[str, float]) -> dict[str, torch.Tensor]:
+    return {name: torch.tensor(value, dtype=torch.float64) for name, value in found.items()}
+
+
+@pytest.mark.parametrize("core", ["LSTM", "RelLSTM", "SABLSTM", "MemRNN"])
+def test_a_streamed_evaluation_gives_the_numbers_of_the_whole(core):
+    task = Copy(length=30, items=3)
+    model = SequenceModel.for_task(task, core, hidden_size=6).double()
+    config = EvaluationConfig(batches=2, batch_size=4)
+    whole = evaluate(model, task, config)
+    for chunk in (1, 7, 100):
+        streamed = evaluate(model, task, config, chunk=chunk)
+        assert streamed["accuracy"] == whole["accuracy"]
+        assert_matches(numbers(streamed), numbers(whole))
+
+
+def test_a_streamed_evaluation_carries_a_texts_state(text):
+    model = SequenceModel.for_task(text, "LSTM", hidden_size=6).double()
+    config = EvaluationConfig(batches=3, batch_size=2)
+    whole, streamed = evaluate(model, text, config), evaluate(model, text, config, chunk=3)
+    assert_matches(numbers(streamed), numbers(whole))
+
+
+def test_a_model_that_reads_backwards_cannot_be_streamed():
+    task = Copy(length=5, items=2)
+    model = SequenceModel.for_task(task, "LSTM", hidden_size=4, bidirectional=True)
+    with pytest.raises(ValueError, match="`chunk` must be None for a model that reads backwards too"):
+        evaluate(model, task, EvaluationConfig(batches=1, batch_size=2), chunk=2)
+
+
+@pytest.mark.slow
+def test_a_million_steps_are_evaluated_piece_by_piece():
+    task = Copy(length=1_000_000)
+    model = SequenceModel.for_task(task, "RelLSTM", hidden_size=4, recent=2, relevant=2)
+    found = evaluate(model, task, EvaluationConfig(batches=1, batch_size=1), chunk=10_000)
+    assert 0.0 < found["asked_loss"] < 10.0

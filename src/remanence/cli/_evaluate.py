@@ -11,9 +11,12 @@ from remanence import runs
 from remanence._validate import message, one_of
 from remanence.cli._errors import exit_codes
 from remanence.cli._tables import numbers, show_rows
-from remanence.runs import tag, trusting
+from remanence.runs import trusting
 from remanence.tasks import SPLITS, Split, Task
-from remanence.train import EvaluationConfig, Run, evaluate
+from remanence.train import Evaluation, EvaluationConfig, Run, evaluate
+
+LONGEST_WHOLE = 10_000
+CHUNK = 1_000
 
 
 def evaluate_run(
@@ -23,6 +26,7 @@ def evaluate_run(
     batches: int,
     batch_size: int,
     weights: str,
+    chunk: int | None,
     *,
     trust: bool,
     as_json: bool,
@@ -42,8 +46,9 @@ def evaluate_run(
         rows: list[dict[str, Any]] = []
         for length in numbers("length", lengths) or [None]:
             asked = task if length is None else task.with_length(length)
-            row = {"length": length or _own_length(task), **evaluate(model, asked, config, part)}
-            rows.append({**tag("evaluation"), **row, "weights": chosen.name, "update": chosen.update})
+            found = evaluate(model, asked, config, part, chunk=chunk or _chunk(asked))
+            result = Evaluation(length or _own_length(task), found, chosen.name, chosen.update, part)
+            rows.append(result.to_dict())
     show_rows(rows, as_json)
 
 
@@ -55,6 +60,12 @@ def _evaluate_policy(folder: Path, lengths: str | None, episodes: int, *, as_jso
         hint = "Use remanence rl play --environment"
         raise ValueError(message("length", "be left out for a policy, whose episodes end by themselves", lengths, hint))
     play_episodes(folder, None, [], episodes, 0, likeliest=False, video=None, as_json=as_json)
+
+
+def _chunk(task: Task) -> int | None:
+    """Long sequences go through piece by piece; short ones whole."""
+    length = _own_length(task)
+    return CHUNK if length is not None and length > LONGEST_WHOLE else None
 
 
 def _own_length(task: Task) -> int | None:

@@ -75,13 +75,16 @@ def evaluate(
     batches: Annotated[int, typer.Option(min=0, help="Batches; 0 is a whole pass, for tasks that end.")] = 10,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows of a batch.")] = 100,
     weights: Weights = "best",
+    chunk: Annotated[
+        int | None, typer.Option(min=1, help="Steps at a time; default: whole sequences, 1000 if T > 10,000.")
+    ] = None,
     trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Measure a trained model, also at lengths that it was not trained at; a policy plays."""
     from remanence.cli._evaluate import evaluate_run
 
-    evaluate_run(run, length, split, batches, batch_size, weights, trust=trust, as_json=json)
+    evaluate_run(run, length, split, batches, batch_size, weights, chunk, trust=trust, as_json=json)
 
 
 def generate(

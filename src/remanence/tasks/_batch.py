@@ -53,6 +53,18 @@ class Batch(NamedTuple):
         reset = None if self.reset is None else self.reset[start:stop]
         return Batch(self.inputs[:, start:stop], self.targets[:, start:stop], self.mask[:, start:stop], reset)
 
+    def piece(self, start: int, stop: int) -> Batch:
+        """Takes some of the steps, in time.
+
+        Args:
+            start: First step.
+            stop: Step after the last.
+
+        Returns:
+            The shorter batch; `reset` still says which rows begin with the whole one.
+        """
+        return Batch(*(part[start:stop] for part in self[:3]), reset=self.reset)
+
     def to(self, device: torch.device | str) -> Batch:
         """Moves every tensor to a device.
 
@@ -90,6 +102,7 @@ class Score(NamedTuple):
         loss_count: Number of those steps.
         correct: Number of right answers.
         asked: Number of answers asked for.
+        asked_loss_sum: Sum of the loss over the steps where answers are asked for.
 
     Example:
         >>> total = Score(2.0, 4, 1, 2).plus(Score(1.0, 2, 2, 2))
@@ -101,6 +114,7 @@ class Score(NamedTuple):
     loss_count: int = 0
     correct: int = 0
     asked: int = 0
+    asked_loss_sum: float = 0.0
 
     @property
     def loss(self) -> float:
@@ -111,6 +125,11 @@ class Score(NamedTuple):
     def accuracy(self) -> float:
         """Share of right answers, nan if none was asked for."""
         return self.correct / self.asked if self.asked else math.nan
+
+    @property
+    def asked_loss(self) -> float:
+        """Mean loss per answer asked for, nan if none was."""
+        return self.asked_loss_sum / self.asked if self.asked else math.nan
 
     def plus(self, other: Score) -> Score:
         """Adds the sums of another batch.
@@ -126,4 +145,5 @@ class Score(NamedTuple):
             self.loss_count + other.loss_count,
             self.correct + other.correct,
             self.asked + other.asked,
+            self.asked_loss_sum + other.asked_loss_sum,
         )

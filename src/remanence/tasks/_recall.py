@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,9 +14,18 @@ from torch import Tensor
 from remanence import _validate
 from remanence.tasks._batch import Baseline, Batch
 from remanence.tasks._registry import register_task
+from remanence.tasks._stream import Split
 from remanence.tasks._task import Task
 
 Encoding = Literal["one-hot", "scalar"]
+
+
+class _Drawn(NamedTuple):
+    """All that is random in a batch: the symbols `(items, B)`, the steps at which they stand, and the steps in all."""
+
+    shown: Tensor
+    places: Tensor
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -73,16 +83,52 @@ class _Recall(Task):
         Returns:
             The batch; T is the same for all rows, drawn anew for every batch if `shortest` is given.
         """
+        drawn = self._draw(batch_size, generator)
+        return self._piece(drawn, 0, drawn.steps)
+
+    def stream_batch(
+        self, position: int, batch_size: int, *, chunk: int, split: Split = "train", seed: int = 0
+    ) -> Iterator[Batch]:
+        """Gives batch number `position` in pieces of time, with the numbers of the whole.
+
+        Only the symbols and their places are drawn at once, so memory does not grow with T.
+
+        Args:
+            position: Number of the batch, from 0.
+            batch_size: Number of rows, B.
+            chunk: Steps of a piece; the last may be shorter.
+            split: "train", "validation" or "test".
+            seed: The experiment's seed.
+
+        Yields:
+            One piece after the other.
+        """
+        _validate.positive_int("chunk", chunk)
+        drawn = self._draw(batch_size, self.stream(split, seed, position))
+        for start in range(0, drawn.steps, chunk):
+            yield self._piece(drawn, start, min(start + chunk, drawn.steps))
+
+    def _draw(self, batch_size: int, generator: torch.Generator) -> _Drawn:
         _validate.positive_int("batch_size", batch_size)
         device, length = generator.device, self._draw_length(generator)
         shown = torch.randint(1, self.symbols + 1, (self.items, batch_size), generator=generator, device=device)
-        tokens = torch.zeros(length + 2 * self.items, batch_size, dtype=torch.int64, device=device)
-        tokens.scatter_(0, self._places(length, batch_size, generator), shown)
-        tokens[length + self.items - 1] = self.symbols + 1
+        return _Drawn(shown, self._places(length, batch_size, generator), length + 2 * self.items)
+
+    def _piece(self, drawn: _Drawn, start: int, stop: int) -> Batch:
+        """The steps `start` to `stop` of the sequences."""
+        tokens = drawn.shown.new_zeros(stop - start, drawn.shown.shape[1])
+        inside = (drawn.places >= start) & (drawn.places < stop)
+        rows = torch.arange(tokens.shape[1], device=tokens.device).expand_as(inside)
+        tokens[drawn.places[inside] - start, rows[inside]] = drawn.shown[inside]
+        first_asked = drawn.steps - self.items
+        if start <= first_asked - 1 < stop:
+            tokens[first_asked - 1 - start] = self.symbols + 1
         targets = torch.zeros_like(tokens)
-        targets[-self.items :] = shown
         mask = torch.zeros_like(tokens, dtype=torch.bool)
-        mask[-self.items :] = True
+        begin = max(first_asked, start)
+        if begin < stop:
+            targets[begin - start :] = drawn.shown[begin - first_asked : stop - first_asked]
+            mask[begin - start :] = True
         return Batch(self._encode(tokens), targets, mask)
 
     @abstractmethod

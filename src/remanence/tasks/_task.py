@@ -127,6 +127,29 @@ class Task(ABC):
         """
         return self.sample(batch_size, self.stream(split, seed, position))
 
+    def stream_batch(
+        self, position: int, batch_size: int, *, chunk: int, split: Split = "train", seed: int = 0
+    ) -> Iterator[Batch]:
+        """Gives batch number `position` in pieces of time, with the numbers of the whole.
+
+        Here the whole batch is drawn and cut; tasks that can draw a piece at a time override it, so that sequences of
+        any length fit into memory.
+
+        Args:
+            position: Number of the batch, from 0.
+            batch_size: Number of rows, B.
+            chunk: Steps of a piece; the last may be shorter.
+            split: "train", "validation" or "test".
+            seed: The experiment's seed.
+
+        Yields:
+            One piece after the other.
+        """
+        _validate.positive_int("chunk", chunk)
+        whole = self.batch(position, batch_size, split=split, seed=seed)
+        for start in range(0, whole.steps, chunk):
+            yield whole.piece(start, start + chunk)
+
     def batches_per_epoch(self, batch_size: int, split: Split = "train") -> int | None:
         """Number of batches in one pass over a split, None if fresh ones never end.
 
@@ -209,7 +232,9 @@ class Task(ABC):
         """
         losses = self.step_loss(*self._counted(output, batch))
         right = self.step_correct(*_asked(output, batch))
-        return Score(losses.double().sum().item(), losses.numel(), int(right.sum()), right.numel())
+        total = losses.double().sum().item()
+        asked = losses.view(batch.mask.shape)[batch.mask].double().sum().item() if self.loss_on_all_steps else total
+        return Score(total, losses.numel(), int(right.sum()), right.numel(), asked)
 
     def report(self, score: Score) -> dict[str, float]:
         """Words a score in the units in which the task is usually reported.

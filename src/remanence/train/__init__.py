@@ -27,7 +27,7 @@ from remanence.train._config import (
     TaskConfig,
 )
 from remanence.train._distributed import Processes, join_processes
-from remanence.train._evaluation import evaluate
+from remanence.train._evaluation import Evaluation, evaluate
 from remanence.train._grid import Cell, carry_out, plan_grid, run_name, summarise
 from remanence.train._optimisers import AveragingSGD, make_optimiser, parameter_groups
 from remanence.train._outcome import Outcome
@@ -40,6 +40,7 @@ __all__ = [
     "train",
     "resume",
     "evaluate",
+    "Evaluation",
     "Outcome",
     "Run",
     "Weights",

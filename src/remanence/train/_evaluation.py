@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from remanence.runs import detach
+from remanence._validate import message
+from remanence.runs import Result, detach
 from remanence.tasks import Batch, Score, Split, Task
 from remanence.train._config import EvaluationConfig
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, task: Task, config: EvaluationConfig, split: Split = "validation") -> dict[str, float]:
+def evaluate(
+    model: nn.Module, task: Task, config: EvaluationConfig, split: Split = "validation", *, chunk: int | None = None
+) -> dict[str, float]:
     """Measures a model in evaluation mode; the state is carried on where the task says so.
 
     Args:
@@ -23,52 +27,83 @@ def evaluate(model: nn.Module, task: Task, config: EvaluationConfig, split: Spli
         task: What it is asked.
         config: How many batches, of what size and seed.
         split: "validation", "test" or "train".
+        chunk: steps at a time, the state carried on, for sequences that are too long for memory; None takes them
+            whole. The answers are the same, to rounding.
 
     Returns:
-        The task's report, among it "loss" and "accuracy".
+        The task's report, among it "loss" and "accuracy"; where the loss counts every step, also "asked_loss", the mean
+        over the steps where answers are asked for.
 
     Example:
         >>> from remanence.nn import SequenceModel
         >>> from remanence.tasks import Copy
         >>> model = SequenceModel.for_task(Copy(length=3), "LSTM", hidden_size=4)
         >>> sorted(evaluate(model, Copy(length=3), EvaluationConfig(batches=1, batch_size=5)))
-        ['accuracy', 'loss']
+        ['accuracy', 'asked_loss', 'loss']
     """
     score, state = Score(), None
-    size = config.batch_size
-    count = config.batches or task.batches_per_epoch(size, split)
+    count = config.batches or task.batches_per_epoch(config.batch_size, split)
     if count is None:
         raise ValueError(f"`evaluation.batches` must be >= 1 for task {task.name!r}, which never ends; got 0")
+    if chunk is not None and any(getattr(part, "bidirectional", False) for part in model.modules()):
+        raise ValueError(message("chunk", "be None for a model that reads backwards too", chunk))
     with _evaluating(model):
         for position in range(count):
-            batch = fitted(task.batch(position, size, split=split, seed=config.seed), model)
-            output, state = answer(model, task, batch, state)
-            score = score.plus(task.score(output, batch))
-    return task.report(score)
+            for number, piece in enumerate(_pieces(task, position, config, split, chunk)):
+                batch = fitted(piece, model)
+                origin = start(task, batch, state) if number == 0 else {"state": state}
+                output, after = model(batch.inputs, **origin)
+                state = detach(after)
+                score = score.plus(task.score(output, batch))
+            if not task.stateful:
+                state = None
+    found = task.report(score)
+    return {**found, "asked_loss": score.asked_loss} if task.loss_on_all_steps else found
 
 
-def answer(model: nn.Module, task: Task, batch: Batch, state: Any) -> tuple[Tensor, Any]:
-    """Runs a model over a batch, from the carried state if the task goes on where it ended.
+def _pieces(task: Task, position: int, config: EvaluationConfig, split: Split, chunk: int | None) -> Iterator[Batch]:
+    """A batch of the evaluation, whole or in pieces of time."""
+    if chunk is None:
+        yield task.batch(position, config.batch_size, split=split, seed=config.seed)
+        return
+    yield from task.stream_batch(position, config.batch_size, chunk=chunk, split=split, seed=config.seed)
+
+
+@dataclass(frozen=True)
+class Evaluation(Result):
+    """What ``remanence evaluate`` found at one length, as it prints it with ``--json``.
 
     Args:
-        model: ``model(inputs, state) -> output, state``.
-        task: Says whether state is carried.
-        batch: With ``reset`` of the rows that start afresh.
-        state: Of the batch before; None starts empty.
-
-    Returns:
-        Output ``(T, B, output_size)``, and the state to carry on, detached (None if the task carries none).
+        length: T of the task, None if it has none.
+        values: the task's report, among it ``loss`` and ``accuracy``.
+        weights: ``"best"`` or ``"last"``.
+        update: batches that these weights had learnt from.
+        split: ``"test"`` or ``"validation"``.
 
     Example:
-        >>> from remanence.nn import SequenceModel
-        >>> from remanence.tasks import Copy
-        >>> task = Copy(length=3)
-        >>> model = SequenceModel.for_task(task, "LSTM", hidden_size=4)
-        >>> answer(model, task, task.batch(0, 2), None)[0].shape
-        torch.Size([23, 2, 9])
+        >>> Evaluation(5, {"loss": 0.5}, "best", 100, "test").to_dict()["loss"]
+        0.5
     """
-    output, after = model(batch.inputs, **start(task, batch, state))
-    return output, detach(after) if task.stateful else None
+
+    kind: ClassVar[str] = "evaluation"
+
+    length: int | None
+    values: dict[str, float]
+    weights: str
+    update: int | None
+    split: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Kind, version and fields; the values stand among them."""
+        fields = super().to_dict()
+        return {**{name: value for name, value in fields.items() if name != "values"}, **fields["values"]}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Makes what :meth:`to_dict` described."""
+        own = ("kind", "version", "length", "weights", "update", "split")
+        measured = {name: value for name, value in values.items() if name not in own}
+        return super().from_dict({**values, "values": measured})
 
 
 def fitted(batch: Batch, model: nn.Module) -> Batch:
