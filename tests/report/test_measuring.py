@@ -64,3 +64,26 @@ def test_a_run_without_weights_is_said_and_passed_over(make_run):
     run = make_run("bare", probes=False)
     assert measure_missing([run], told.append) == []
     assert "could not be measured" in told[-1]
+
+
+def test_code_that_a_run_names_is_never_executed(make_run, tmp_path):
+    run = make_run("own", probes=False)
+    trap = tmp_path / "trap.py"
+    trap.write_text(f"open({str(tmp_path / 'sprung')!r}, 'w').close()", encoding="utf-8")
+    config = run / "config.toml"
+    config.write_text(f"imports = [{json.dumps(str(trap))}]\n" + config.read_text(), encoding="utf-8")
+    told = []
+    assert measure_missing([run], told.append) == []
+    assert "names code of its own" in told[-1]
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_measurements_are_not_written_through_a_link(runs, tmp_path):
+    precious = tmp_path / "precious.txt"
+    precious.write_text("mine")
+    path = runs / "lstm" / "probes.json"
+    path.unlink(missing_ok=True)
+    path.symlink_to(precious)
+    assert measure_missing([runs / "lstm"]) == [path]
+    assert precious.read_text() == "mine"
+    assert not path.is_symlink()

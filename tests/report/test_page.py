@@ -7,7 +7,24 @@ import statistics
 
 import pytest
 
-from remanence.report import write_report
+from remanence.figures import Axis, Curve, Figure, Look
+from remanence.report import (
+    Code,
+    Column,
+    Details,
+    Entry,
+    Facts,
+    Figures,
+    Finding,
+    Heading,
+    Page,
+    Problem,
+    Section,
+    Switches,
+    Table,
+    Text,
+    write_report,
+)
 
 pytest.importorskip("plotly")
 
@@ -300,3 +317,90 @@ def test_a_run_that_was_never_evaluated_counts_as_not_solved(write, make_run):
     page = text_of(write(bare.parent))
     assert "RelRNN solves Denoise at T = 100 in 1 of 2 runs" in page
     assert "<h1><bdi>RelRNN solves Denoise at T = 100 in some runs</bdi></h1>" in page
+
+
+def test_models_that_fare_alike_share_a_sentence(write, make_run):
+    for model, best in (("GRU", 0.3), ("LSTM", 0.2), ("RNN", 0.1)):
+        runs = make_run(model, model=model, best=best).parent
+    page = text_of(write(runs))
+    together = "GRU (30.0 %), LSTM (20.0 %) and RNN (10.0 %) do not solve Denoise at T = 100 within 1,000 updates"
+    assert f"{together}, in one run each; a guess gets 12.5 %." in page
+    assert "LSTM does not solve" not in page
+
+
+def test_what_is_alike_for_all_models_is_noted_once(write, make_run):
+    for model in ("GRU", "LSTM", "RNN"):
+        runs = make_run(model, model=model, probes=False).parent
+    page = text_of(write(runs))
+    assert page.count("weights have not been measured") == 1
+    assert "All 3 models: weights have not been measured." in page
+
+
+def test_a_link_in_place_of_the_page_is_replaced_and_not_followed(make_comparison, tmp_path):
+    precious = tmp_path / "precious.txt"
+    precious.write_text("mine")
+    (tmp_path / "page.html").symlink_to(precious)
+    write_report([make_comparison()], tmp_path / "page.html", measure=False)
+    assert precious.read_text() == "mine"
+    assert not (tmp_path / "page.html").is_symlink()
+
+
+def write_policy(folder, model="GRU", frames=2048):
+    """The folder of a policy's run, with three updates."""
+    folder.mkdir(parents=True)
+    settings = f'environment = "Maze-v0"\nseed = 1\nframes = {frames}\n[model]\nname = {json.dumps(model)}\n'
+    (folder / "policy.toml").write_text(settings, encoding="utf-8")
+    lines = [
+        {"kind": "train", "update": n, "frames": 1024 * n, "mean_return": n / 4, "frames_per_second": 900.0}
+        for n in (1, 2)
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (folder / "status.json").write_text(json.dumps({"status": "done", "update": 2}), encoding="utf-8")
+    return folder
+
+
+def test_runs_of_policies_have_a_section_with_their_learning_curve(write, tmp_path):
+    write_policy(tmp_path / "runs" / "policy")
+    path = write(tmp_path / "runs")
+    page = text_of(path)
+    assert '<section id="policies-1">' in page
+    assert "GRU, seed 1 has a mean return of 0.5 after 2,048 frames." in page
+    assert "Mean return" in page
+    assert '"y":[0.25,0.5]' in path.read_text(encoding="utf-8")
+    assert "could not be read" not in page
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_policies_are_text(write, tmp_path, name):
+    whole = write(write_policy(tmp_path / "policy", model=name)).read_text(encoding="utf-8")
+    assert "<script>window.hurt" not in whole
+    assert whole.count("<script") == 3
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_page_of_blocks_shows_every_text_as_text(text):
+    figure = Figure(text, text, (Curve(text, [1], [1.0], group=text),), Axis(text), Axis(text))
+    blocks = [
+        Text(text),
+        Text(text, "note"),
+        Heading(text),
+        Code(text),
+        Facts([(text, text)]),
+        Details(text, [Code(text), Facts([(text, text)])]),
+        Table((Column(text, text),), [[Entry(text, text, link=text, colour="#000", note=text)]], text),
+        Table((Column(text),), [[Entry(text)]], text, filters=[{"kind": text}]),
+        Switches({text: Look()}),
+        Figures([figure]),
+    ]
+    page = Page([Section("all", text, blocks, text, [Finding(text)])], [Problem(text, text)]).render()
+    assert page.count("<script") == 3
+    assert "<img" not in page.partition("<script")[0]
+    assert "<script>window.hurt" not in page
+
+
+def test_results_that_do_not_fit_together_are_named(write, make_comparison, tmp_path):
+    gap = {"ks": [], "output": [], "loss": [], "full_loss": 1.0, "gradient": []}
+    (tmp_path / "probe.json").write_text(json.dumps({"truncation_gap": gap}), encoding="utf-8")
+    page = text_of(write(make_comparison(), tmp_path / "probe.json"))
+    assert "its truncation_gap cannot be read: its numbers do not fit together" in page
+    assert "RelRNN solves Denoise" in page

@@ -11,6 +11,8 @@ import numpy as np
 from ._looks import Look, looks
 from ._ticks import finite_numbers, log_ticks
 
+FEW_TICKS = 8
+"""Ticks of several figures that one axis can bear."""
 Scale: TypeAlias = Literal["linear", "log", "category"]
 Unit: TypeAlias = Literal["", "percent", "SI"]
 Values: TypeAlias = "Sequence[Any] | np.ndarray"
@@ -223,7 +225,8 @@ def overlay(title: str, figures: Mapping[str, Figure], styles: Mapping[str, Look
     parts = [part for name, figure in figures.items() for part in _belonging(name, figure, chosen[name])]
     caption = "\n".join(f"{name}: {figure.caption}" for name, figure in figures.items() if figure.caption)
     first = next(iter(figures.values()))
-    x = _shared_axis(first.x, [value for part in parts for value in plain(part.x)])
+    named = tuple(sorted({tick for figure in figures.values() for tick in figure.x.ticks}))
+    x = replace(first.x, ticks=named) if len(named) <= FEW_TICKS else _shared_axis(first.x, named)
     y = _shared_axis(first.y, [value for part in parts for value in _heights(part)])
     return Figure(title, caption, tuple(parts), x, y, wide=first.wide)
 

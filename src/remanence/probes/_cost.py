@@ -6,6 +6,7 @@ import dataclasses
 import math
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, ClassVar
 
 import torch
@@ -152,6 +153,7 @@ def cost(
     batch_first: bool | None = None,
     repeats: int = 5,
     training: bool = False,
+    count: bool = True,
 ) -> Cost:
     """Measures a forward and a backward pass at several lengths and fits ``a + b T + c T^2``.
 
@@ -166,6 +168,8 @@ def cost(
         batch_first: whether time is the second dimension; ``None`` asks the model, and measures where it does not say.
         repeats: runs of which the fastest counts.
         training: whether to keep training mode, with its dropout; by default the model is in evaluation mode meanwhile.
+        count: whether to count operations, on the plain path, which is slow for long sequences. Without, the declared
+            ones stand for them where there are any.
 
     Example:
         >>> cost(torch.nn.GRU(3, 8), [8, 16]).lengths
@@ -183,9 +187,11 @@ def cost(
             "seconds": tuple(min(times) for times in runs),
             "peak_bytes": tuple(peak_bytes(training_step(subject, x)) for x in inputs),
         }
-        forward = [_forward_cost(subject, x) for x in inputs]
+        declared = _declared_operations(model, sizes, subject.layout.rows)
+        forward = [_forward_cost(subject, x, count or declared is None) for x in inputs]
     columns["state_bytes"] = tuple(state for state, _ in forward)
-    columns["operations"] = tuple(operations for _, operations in forward)
+    counted = tuple(operations for _, operations in forward)
+    columns["operations"] = counted if count or declared is None else declared
     growth = {name: fit_growth(sizes, [float(value) for value in columns[name]]) for name in MEASURES}
     growth["seconds"] = fit_noisy_growth(sizes, runs)
     return Cost(
@@ -193,7 +199,7 @@ def cost(
         **columns,
         growth=growth,
         declared_state_bytes=_declared_state(model, subject),
-        declared_operations=_declared_operations(model, sizes, subject.layout.rows),
+        declared_operations=declared,
     )
 
 
@@ -240,13 +246,17 @@ def timed(run: Callable[[], None], device: torch.device) -> float:
     return clock.perf_counter() - started
 
 
-def _forward_cost(subject: Subject, x: Tensor) -> tuple[int, int]:
-    """Bytes of the state that a run hands over, and floating-point operations of its matrix products."""
+def _forward_cost(subject: Subject, x: Tensor, count: bool) -> tuple[int, int]:
+    """Bytes of the state that a run hands over, and floating-point operations of its matrix products, if asked for."""
     counter = FlopCounterMode(display=False, custom_mapping=HIDDEN)
-    with torch.no_grad(), products_visible(subject.model), without_fast_path(), counter:
+    with torch.no_grad(), ExitStack() as stack:
+        if count:
+            stack.enter_context(products_visible(subject.model))
+            stack.enter_context(without_fast_path())
+            stack.enter_context(counter)
         result = subject.run(x)
     held = {id(tensor): tensor.nbytes for tensor in tensors_in(state_of(result))}
-    return sum(held.values()), counter.get_total_flops()
+    return sum(held.values()), counter.get_total_flops() if count else 0
 
 
 def tensors_in(value: Any, depth: int = 4) -> Iterator[Tensor]:

@@ -119,14 +119,27 @@ def _reach(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
 def _costs(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
     """Time, memory, state and operations against T for one sequence, with the fitted growth."""
     by_title: dict[str, dict[str, Figure]] = {}
-    for cell in found.cells:
-        for figure in cell.weights.cost.figures() if cell.weights.cost is not None else ():
-            by_title.setdefault(figure.title, {})[cell.name] = figure
+    chosen: dict[str, Look] = {}
+    for label in found.labels:
+        # The length of the training does not matter: the cost was measured at lengths of its own.
+        cells = [cell for cell in found.cells if cell.label == label and cell.weights.cost is not None]
+        if not cells or cells[0].weights.cost is None:
+            continue
+        name = cells[0].name if len(cells) == 1 else cells[0].short
+        chosen[name] = styles[label]
+        for figure in cells[0].weights.cost.figures():
+            by_title.setdefault(figure.title, {})[name] = _of_group(figure, label)
     for title, measured in by_title.items():
-        whole = _grouped(overlay(title, measured, _cell_looks(found, styles)), found)
+        whole = overlay(title, measured, chosen)
         orders = folded({name: figure.caption for name, figure in measured.items()})
         words = f"For one sequence: marks are measured, lines are a + b T + c T².\n{orders}."
         yield replace(whole, caption=words)
+
+
+def _of_group(figure: Figure, label: str) -> Figure:
+    """The same, with curves that belong to the switch of a model."""
+    parts = [replace(part, group=label) if isinstance(part, Curve) else part for part in figure.parts]
+    return replace(figure, parts=tuple(parts))
 
 
 def folded(told: Mapping[str, str]) -> str:

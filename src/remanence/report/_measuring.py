@@ -78,7 +78,7 @@ def measure_run(record: RunRecord) -> dict[str, Any]:
     steps = int(batch.inputs.shape[0])
     measured: dict[str, Callable[[], Any]] = {
         "gradient_reach": lambda: probes.gradient_reach(model, batch, task.loss).to_dict(),
-        "cost": lambda: probes.cost(model, COST_LENGTHS, one, repeats=REPEATS).to_dict(),
+        "cost": lambda: probes.cost(model, COST_LENGTHS, one, repeats=REPEATS, count=False).to_dict(),
     }
     if steps <= LONGEST_MAP:
         measured["attention_map"] = lambda: probes.attention_map(model, one).to_dict()

@@ -10,6 +10,8 @@ from remanence.report._comparison import Cell, Comparison, Spread, Transfer
 from remanence.report._numbers import SPACE, at_length, count, enumerated, number_of, percent, plain, size
 from remanence.report._run_record import SOLVED
 
+ALIKE = 3
+"""Models from which on one sentence speaks of all that fared alike."""
 KEPT = 0.95
 """Accuracy from which on a model is said to keep what it learnt."""
 
@@ -51,7 +53,34 @@ def findings(found: Comparison) -> list[tuple[str, str]]:
         ['LSTM has not been evaluated at T = 5.']
     """
     ordered = sorted(found.cells, key=lambda cell: (not _all_solved(cell), -(cell.accuracy.mean or 0.0)))
-    return [(finding(found, cell), cell.label) for cell in ordered]
+    alike: dict[object, list[Cell]] = {}
+    for cell in ordered:
+        alike.setdefault(_fate(cell), []).append(cell)
+    said = []
+    for cells in alike.values():
+        if len(cells) >= ALIKE:
+            said.append((_together(found, cells), ""))
+        else:
+            said += [(finding(found, cell), cell.label) for cell in cells]
+    return said
+
+
+def _fate(cell: Cell) -> object:
+    """What cells have in common that one sentence can speak of; otherwise the cell itself."""
+    plain_end = not _ending(cell) and not _kept(cell)
+    if not plain_end or not cell.can_be_solved or not cell.accuracy.values or (cell.solved and not _all_solved(cell)):
+        return id(cell)
+    return cell.length, len(cell.runs), _all_solved(cell) or _within(cell)
+
+
+def _together(found: Comparison, cells: Sequence[Cell]) -> str:
+    """One sentence about models that fared alike."""
+    told = [f"{cell.short} ({with_range(cell)})" for cell in cells]
+    runs = "in one run each" if len(cells[0].runs) == 1 else f"over {number_of(len(cells[0].runs), 'seed')} each"
+    task = found.title + at_length(cells[0].length)
+    if _all_solved(cells[0]):
+        return f"{enumerated(told)} solve {task}, {runs}."
+    return f"{enumerated(told)} do not solve {task}{_within(cells[0])}, {runs}{_chance(found)}."
 
 
 def headline(found: Comparison) -> str:
