@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from remanence.probes import AttentionMap, Cost, GradientReach
 from remanence.report._numbers import as_number
-from remanence.report._probe_results import read_result
+from remanence.report._probe_results import read_probe
+from remanence.runs import ResultError, check_version, tag
 
 PROBES = ("gradient_reach", "cost", "attention_map")
 """The probes whose results are kept."""
@@ -33,6 +34,9 @@ class MeasuredWeights:
         12.0
     """
 
+    kind: ClassVar[str] = "measured_weights"
+    version: ClassVar[int] = 1
+
     update: int | None = None
     parameters: float | None = None
     steps: float | None = None
@@ -47,13 +51,17 @@ class MeasuredWeights:
         """What a file says, and what of it could not be read.
 
         Args:
-            table: its contents.
+            table: its contents; files of version 0 say no kind.
         """
         problems: list[str] = []
+        try:
+            check_version({**tag(cls.kind), **table}, cls.kind, cls.version)
+        except ResultError as error:
+            return cls(), [f"cannot be read: {error}"]
         results: dict[str, Any] = {}
         for name in (name for name in PROBES if name in table):
             try:
-                results[name] = read_result(name, table[name])
+                results[name] = read_probe(table[name], name)
             except ValueError as error:
                 problems.append(f"its {name} cannot be read: {error}")
         errors = table.get("errors")

@@ -13,8 +13,10 @@ import torch
 from remanence import probes
 from remanence.report._comparison import best_of, compare
 from remanence.report._files import write_plainly
+from remanence.report._measured_weights import MeasuredWeights
 from remanence.report._reading import folders_with
 from remanence.report._run_record import PROBES, RunRecord, read_run
+from remanence.runs import tag
 from remanence.tasks import Task
 from remanence.train import Run
 
@@ -83,6 +85,7 @@ def measure_run(record: RunRecord) -> dict[str, Any]:
     if steps <= LONGEST_MAP:
         measured["attention_map"] = lambda: probes.attention_map(model, one).to_dict()
     table: dict[str, Any] = {
+        **tag(MeasuredWeights.kind, MeasuredWeights.version),
         "update": None if record.best is None else record.best.get("update"),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "steps": steps,

@@ -1,47 +1,32 @@
-"""Results of probes by their kinds."""
+"""Results of probes out of files: by the kind that they say, through the registry of all results."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from remanence import probes
-
-KINDS: dict[str, type[probes.ProbeResult]] = {
-    "layout": probes.Layout,
-    "not_measured": probes.NotMeasured,
-    "gradient_reach": probes.GradientReach,
-    "perturbation_reach": probes.PerturbationReach,
-    "context_use": probes.ContextUse,
-    "attention_map": probes.AttentionMap,
-    "dependency_depth": probes.DependencyDepth,
-    "gradient_paths": probes.GradientPaths,
-    "cost": probes.Cost,
-    "tradeoff": probes.Tradeoff,
-    "stability": probes.Stability,
-    "truncation_gap": probes.TruncationGap,
-    "memory_demand": probes.MemoryDemand,
-    "mutual_information": probes.MutualInformation,
-}
+from remanence.probes import ProbeResult
+from remanence.report._version_0 import tagged
+from remanence.runs import ResultError, result_from
 
 
-def read_result(kind: str, values: Any) -> probes.ProbeResult:
+def read_probe(values: Any, name: str = "") -> ProbeResult:
     """The result of a probe, tried out: its verdict can be said and its figures drawn.
 
     Args:
-        kind: name of the probe.
-        values: as ``to_dict`` gave them.
+        values: as ``to_dict`` gave them; files of version 0 do not say their kind.
+        name: under which they were found, by which files of version 0 tell what they are.
 
     Raises:
-        ValueError: If they are not what that probe gives.
+        ValueError: If they are not what that probe gives, of an unknown kind, or newer than this package.
 
     Example:
-        >>> read_result("cost", {"lengths": [1]})
+        >>> read_probe({"lengths": [1]}, "cost")
         Traceback (most recent call last):
         ValueError: Cost lacks `seconds`
     """
-    said = values.get("kind") if isinstance(values, Mapping) else None  # a probe that does not apply says so
-    result = KINDS[said if said in KINDS else kind].from_dict(values)
+    result = result_from(tagged(values, name))
+    if not isinstance(result, ProbeResult):
+        raise ResultError(f"a result of a probe was expected, not a {result.kind}")
     try:
         _ = result.verdict, result.figures()
     except Exception as error:  # numbers of the right types that do not fit together; whatever breaks, it is the file

@@ -12,9 +12,9 @@ from remanence._validate import message
 from remanence.probes import InformationLaw, MutualInformation, ProbeResult
 from remanence.report._page import Problem
 from remanence.report._policy_record import POLICY, PolicyRecord, read_policy
-from remanence.report._probe_results import read_result
+from remanence.report._probe_results import read_probe
 from remanence.report._run_record import PROBES, RunRecord, read_run
-from remanence.report._version_0 import CURVE, named_results, stored_curve
+from remanence.report._version_0 import CURVE, stored_curve, tagged
 
 COMPARISON = "comparison.json"
 """Name of the file that ``remanence compare`` leaves beside its runs."""
@@ -203,17 +203,25 @@ def _add_list(findings: Findings, place: str, entries: list[dict[str, Any]]) -> 
 
 
 def _add_probes(findings: Findings, place: str, contents: Mapping[str, Any]) -> bool:
-    found = False
-    for kind, values in named_results(contents):
-        found = True
+    """Takes one result of a probe, or several by name; False if there is none."""
+    named = {"": contents} if "kind" in tagged(contents) else contents
+    known = {name: values for name, values in named.items() if "kind" in _tagged_table(values, name)}
+    for name, values in known.items():
         try:
-            if kind == "mutual_information":
-                findings.curves.append(_curve(place, values))
-            else:
-                findings.probes.append(ProbeFinding(place, kind, read_result(kind, values)))
+            result = read_probe(values, name)
         except ValueError as error:
+            kind = tagged(values, name)["kind"]
             findings.problems.append(Problem(place, f"its {kind} cannot be read: {error}"))
-    return found
+            continue
+        if isinstance(result, MutualInformation):
+            findings.curves.append(_curve(place, values))
+        else:
+            findings.probes.append(ProbeFinding(place, name or result.kind, result))
+    return bool(known)
+
+
+def _tagged_table(values: Any, name: str) -> Mapping[str, Any]:
+    return tagged(values, name) if isinstance(values, Mapping) else {}
 
 
 def _curve(place: str, values: Mapping[str, Any]) -> InformationCurve:

@@ -6,54 +6,56 @@ This is the only place that does so. Everything it gives is a result of today.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from remanence.probes import InformationLaw, MutualInformation
+from remanence.probes import InformationLaw, MutualInformation, ProbeResult
 from remanence.report._numbers import as_number
-from remanence.report._probe_results import KINDS
+from remanence.runs import result_kinds, tag
 
+FIRST_VERSION = 1
+"""What version 0 has in common with: only kind and version were added."""
 CURVE = {"lags", "values", "floor"}
 """Fields that every curve of mutual information has, the short ones of stored experiments too."""
 
 
-def kind_of(values: Mapping[str, Any]) -> str | None:
-    """The kind of a probe's result; None if it is no such result.
-
-    Args:
-        values: as ``to_dict`` gave them.
+def probe_kinds() -> dict[str, type[ProbeResult]]:
+    """The results of probes, by kind.
 
     Example:
-        >>> kind_of({"chance": 0.1, "memory_free": 0.2, "model": None, "measured": True})
+        >>> probe_kinds()["cost"].__name__
+        'Cost'
+    """
+    return {kind: result for kind, result in result_kinds().items() if issubclass(result, ProbeResult)}
+
+
+def tagged(values: Any, name: str = "") -> Any:
+    """The values with kind and version; those that say them already are left as they are.
+
+    Args:
+        values: of a result.
+        name: under which they were found: files of version 0 name results by their kind.
+
+    Example:
+        >>> tagged({"chance": 0.1, "memory_free": 0.2, "model": None, "measured": True})["kind"]
         'memory_demand'
     """
-    for kind, result in KINDS.items():
+    if not isinstance(values, Mapping) or "kind" in values:
+        return values
+    kind = name if name in probe_kinds() else _told_by_fields(values)
+    return values if kind is None else {**tag(kind, FIRST_VERSION), **values}
+
+
+def _told_by_fields(values: Mapping[str, Any]) -> str | None:
+    """The kind whose fields are all there; None if there is none."""
+    for kind, result in probe_kinds().items():
         fields = dataclasses.fields(result)  # type: ignore[arg-type]
         needed = {field.name for field in fields if field.default is dataclasses.MISSING}
-        if needed <= values.keys():
+        if needed and needed <= values.keys():
             return kind
     return None
-
-
-def named_results(values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The results of ``remanence probe --json``, by kind; or the one result that the values are.
-
-    Args:
-        values: of a whole file.
-
-    Example:
-        >>> [kind for kind, _ in named_results({"cost": {"lengths": [1]}, "note": 1})]
-        ['cost']
-    """
-    kind = kind_of(values)
-    if kind is not None:
-        yield kind, values
-        return
-    for name, inside in values.items():
-        if name in KINDS and isinstance(inside, Mapping):
-            yield name, inside
 
 
 def stored_curve(values: Mapping[str, Any]) -> tuple[MutualInformation, InformationLaw | None]:
