@@ -139,6 +139,20 @@ def test_a_trained_run_is_probed_on_its_own_task(tmp_path, monkeypatch):
     assert len(found["attention_map"]["maps"]) == 1
 
 
+def test_code_that_a_run_names_needs_trust(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small = ["--length", "3", "--hidden", "4", "--set", "task.options.items=2", "--set", "evaluation.batches=1"]
+    assert runner.invoke(app, ["train", "copy", "--updates", "2", "--run", "mine", *small]).exit_code == 0
+    (tmp_path / "evil.py").write_text("raise SystemExit('it ran')", encoding="utf-8")
+    settings = tmp_path / "mine" / "config.toml"
+    named = settings.read_text(encoding="utf-8").replace("imports = []", f'imports = ["{tmp_path / "evil.py"}"]')
+    settings.write_text(named, encoding="utf-8")
+    refused = runner.invoke(app, ["probe", "mine"])
+    assert refused.exit_code == 7
+    assert "--trust" in refused.output
+    assert "it ran" in runner.invoke(app, ["probe", "mine", "--trust"]).output
+
+
 def test_a_factory_needs_a_shape_and_a_folder_must_be_a_run(tmp_path):
     assert "--shape 100,2,3" in runner.invoke(app, ["probe", "torch.nn:Identity"]).output.replace("\n", " ")
     assert runner.invoke(app, ["probe", str(tmp_path)]).exit_code == 2

@@ -10,7 +10,7 @@ import typer
 import remanence
 from remanence.cli._experiments import reproduce
 from remanence.cli._rl import rl
-from remanence.cli._training import add_training_commands
+from remanence.cli._training import Trust, add_training_commands
 
 app = typer.Typer(
     name="remanence",
@@ -141,15 +141,15 @@ def probe(
         ),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Write the report's page about it (needs plotly).")] = None,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Measure how far back a model sees and what it costs."""
+    from remanence.cli._errors import exit_codes
     from remanence.cli.probe import Request, run_probe
 
-    try:
-        run_probe(Request(target, shape, tokens, text, batch_first), output, as_json=json)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+    with exit_codes():
+        run_probe(Request(target, shape, tokens, text, batch_first, trust), output, as_json=json)
 
 
 @app.command()

@@ -19,6 +19,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from remanence import probes
 from remanence._validate import message, positive_int
+from remanence.runs import RunError, trusting
 
 RUN_ROWS = 8
 """Rows of the batch on which a run is probed."""
@@ -39,6 +40,7 @@ class Request:
         tokens: draw int64 tokens below this instead of numbers.
         text: a file that a language model reads.
         batch_first: the layout; ``None`` to ask the model.
+        trust: whether code that a run's stored settings name may run.
     """
 
     target: str
@@ -46,6 +48,7 @@ class Request:
     tokens: int | None = None
     text: Path | None = None
     batch_first: bool | None = None
+    trust: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ def run_probe(request: Request, output: Path | None = None, *, as_json: bool = F
         read as T = 6 steps, B = 1 row (time first, the default where one of the two sizes is 1)
         gradient_reach: Sees the present step only. ...
     """
-    subject = load_subject(request)
+    with trusting(request.trust):
+        subject = load_subject(request)
     results = measure(subject, request.batch_first)
     table = {name: result.to_dict() for name, result in results.items()}
     if as_json:
@@ -137,6 +141,8 @@ def trained_run(folder: Path) -> Subject:
 
     try:
         model, task = Run.open(folder).load()
+    except RunError:
+        raise  # says itself what is wrong with the run
     except (OSError, RuntimeError) as error:
         raise ValueError(message("target", "be the folder of a run", str(folder), str(error))) from error
     batch = task.batch(0, RUN_ROWS, split="test")
