@@ -23,12 +23,12 @@ result = probes.gradient_reach(model, torch.randn(300, 8, 4))
 One run and one backward pass give the norm of dL/dh_t for every step. States are seen in the layers of this library
 (the fused kernel too), in torch's `RNN`, `LSTM` and `GRU`, in torch's cells, wherever they sit inside the model; in
 any other model the gradient with respect to the input is taken, or to the embedding for tokens (`through="inputs"`
-asks for it). The default loss is the sum of the last step's outputs (with random signs where that is constant, as behind
-a LayerNorm); give your own as `loss(output, batch)`.
+asks for it). The default loss is the sum of the last step's outputs (with random signs where that is constant, as
+behind a LayerNorm); give your own as `loss(output, batch)`.
 
-The verdict begins with steps: the farthest step at which half, and a hundredth, of the gradient at the last step is left.
-What is below the rounding of the model's numbers (1e-7 of the gradient at the last step in float32) changes no sum that it
-enters: noise. `result.steps_left(0.1)` gives any other share.
+The verdict begins with steps: the farthest step at which half, and a hundredth, of the gradient at the last step is
+left. What is below the rounding of the model's numbers (1e-7 of the gradient at the last step in float32) changes
+no sum that it enters: noise. `result.steps_left(0.1)` gives any other share.
 
 Two laws are fitted to the log norms, exponential and power, and Akaike's criterion chooses. The interval comes from
 a block bootstrap, since neighbouring norms are not independent. The gradient counts as *stable* while its fitted
@@ -43,14 +43,14 @@ model = torch.nn.LSTM(4, 32)
 result = probes.perturbation_reach(model, torch.randn(300, 8, 4))
 """,
         """
-One step is changed at a time, and the last output compared with what it was: no gradient is needed, so that sampled,
-rounded or compiled models can be measured too. A token is replaced by another one of the batch; a step of numbers moves by
-the difference of two steps of the batch, the same at all distances. Where the inputs are tokens and the output has a class
-for each, the change is the total variation between the two distributions (0: the same, 1: nothing in common); otherwise it
-is the norm of the difference. `floor` is what rounding alone changes.
+One step is changed at a time, and the last output compared with what it was: no gradient is needed, so that
+sampled, rounded or compiled models can be measured too. A token is replaced by another one of the batch; a step of
+numbers moves by the difference of two steps of the batch, the same at all distances. Where the inputs are tokens
+and the output has a class for each, the change is the total variation between the two distributions (0: the same,
+1: nothing in common); otherwise it is the norm of the difference. `floor` is what rounding alone changes.
 
-A gradient tells of small changes, this of real ones. They differ where a model saturates, or attends to a token for what it
-is.
+A gradient tells of small changes, this of real ones. They differ where a model saturates, or attends to a token for
+what it is.
 """,
     ),
     "context_use": (
@@ -63,10 +63,10 @@ model = MarkovModel(chain, order=4)
 result = probes.context_use(model, model.sample(64, 200))
 """,
         """
-The same tokens are predicted with 1, 2, 4, ... tokens before them, and the cross-entropy is given in nats per token: what
-more context is worth. `result.enough(0.01)` is the context from which on no more than that is won. The intervals are those of
-the difference from the longest context, token by token, so they are narrower than those of the losses. Give real sequences:
-random tokens hold nothing to be used.
+The same tokens are predicted with 1, 2, 4, ... tokens before them, and the cross-entropy is given in nats per
+token: what more context is worth. `result.enough(0.01)` is the context from which on no more than that is won. The
+intervals are those of the difference from the longest context, token by token, so they are narrower than those of
+the losses. Give real sequences: random tokens hold nothing to be used.
 """,
     ),
     "attention_map": (
@@ -162,8 +162,8 @@ A contraction factor is *proved* where the weights allow it: by the layer's own 
 norm of a tanh recurrence. The largest Lyapunov exponent is *estimated* along the given run, by power iteration with
 the recurrence's Jacobians, or from the decay of the gradient where they cannot be had (memories, stacks, foreign
 models). `window_by_lemma` is the truncation that keeps outputs within epsilon by Lemma 1 of Miller and Hardt 2018,
-`window_measured` the one that does on the run, if any that is shorter than the run does; the second is never longer than
-the first.
+`window_measured` the one that does on the run, if any that is shorter than the run does; the second is never longer
+than the first.
 """,
     ),
     "truncation_gap": (

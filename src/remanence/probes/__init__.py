@@ -11,7 +11,8 @@ from ._demand import MemoryDemand, memory_demand
 from ._depth import DependencyDepth, dependency_depth
 from ._fit import Decay, Growth
 from ._huggingface import load_language_model, sample_texts, sample_tokens
-from ._information import MutualInformation, logarithmic_lags, mutual_information
+from ._information import MutualInformation, mutual_information
+from ._lags import logarithmic_lags
 from ._laws import InformationLaw, Regime
 from ._layout import Layout
 from ._paths import GradientPaths, gradient_paths

@@ -68,7 +68,8 @@ class ContextUse(ProbeResult):
     @property
     def verdict(self) -> str:
         """How many tokens of context are used, and what they are worth."""
-        first, last = self.contexts[0], self.contexts[-1]
+        first = self.contexts[0]
+        last = self.contexts[-1]
         worth = f"{self.nats[0]:.3f} nats a token with {_tokens(first)} of context, {self.nats[-1]:.3f} with {last:,}"
         if self.tokens < FEWEST or abs(self.gain) <= NORMAL * self.error[0]:
             return f"Too few tokens to say whether context is used: {worth}, measured on {self.tokens:,} tokens"

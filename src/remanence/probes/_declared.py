@@ -71,7 +71,9 @@ def _attention(layer: Any, length: int) -> int:
 def _recurrent(layer: Any, spec: ScanSpec, length: int) -> int | None:
     if getattr(layer, "proj_size", 0) or spec.combine == "concat" or spec.output in ("summary", "weights"):
         return None
-    directions, hidden, total = 2 if layer.bidirectional else 1, layer.hidden_size, 0
+    directions = 2 if layer.bidirectional else 1
+    hidden = layer.hidden_size
+    total = 0
     keyed = isinstance(spec.memory, Full | Screened)
     for number in range(layer.num_layers):
         inputs = layer.input_size if number == 0 else directions * hidden

@@ -42,7 +42,8 @@ class DependencyDepth(ProbeResult):
     def verdict(self) -> str:
         """Greatest and typical depth, and kappa."""
         reached = self.depth[self.depth >= 0]
-        greatest, middle = int(reached.max(initial=0)), float(np.median(reached)) if len(reached) else math.nan
+        greatest = int(reached.max(initial=0))
+        middle = float(np.median(reached)) if len(reached) else math.nan
         share = f"{len(reached)} of {len(self.depth)} steps"
         return f"depth at most {greatest}, median {middle:g}, over {share}; kappa {self.kappa}"
 
@@ -113,7 +114,8 @@ def _dense(attention: Any) -> list[list[tuple[int, float]]]:
 
 def _listed(steps: Any, weights: Any) -> list[list[tuple[int, float]]]:
     """What each step reads, from lists of steps and weights; a step that stands in two slots counts with both."""
-    places, shares = np.asarray(steps), np.asarray(weights, dtype=float)
+    places = np.asarray(steps)
+    shares = np.asarray(weights, dtype=float)
     if places.ndim != 2 or places.shape != shares.shape:
         raise ValueError(message("attention", "be two arrays (T, K)", f"{places.shape} and {shares.shape}"))
     reads = []
@@ -131,7 +133,8 @@ def _search(reads: list[list[tuple[int, float]]], end: int, threshold: float) ->
 
     Per depth only the best weight of a state matters, and a greater depth only with a greater weight.
     """
-    depth, best = np.full(len(reads), -1), np.zeros(len(reads))
+    depth = np.full(len(reads), -1)
+    best = np.zeros(len(reads))
     greatest = np.zeros(len(reads))
     queue: list[tuple[int, float, int]] = []
 
@@ -149,7 +152,8 @@ def _search(reads: list[list[tuple[int, float]]], end: int, threshold: float) ->
             continue
         greatest[state] = weight
         if depth[state] < 0:
-            depth[state], best[state] = jacobians, weight
+            depth[state] = jacobians
+            best[state] = weight
         if state:
             offer(state - 1, jacobians + 1, weight)
     return depth, best

@@ -50,7 +50,8 @@ def fit_decay(distance: np.ndarray, log_norm: np.ndarray) -> Decay | None:
         -2.0
     """
     good = np.isfinite(log_norm) & (distance > 0)
-    d, y = distance[good].astype(float), log_norm[good].astype(float)
+    d = distance[good].astype(float)
+    y = log_norm[good].astype(float)
     if len(d) < 3:
         return None
     laws: dict[Law, np.ndarray] = {"exponential": d, "power": np.log(d)}
@@ -77,7 +78,8 @@ def _criterion(residual: np.ndarray) -> float:
 def _bootstrap(x: np.ndarray, fitted: np.ndarray, residual: np.ndarray) -> tuple[float, float]:
     """Slopes refitted with blocks of residuals drawn anew, so that their dependence along the run is kept."""
     generator = np.random.default_rng(0)
-    size, block = len(x), max(1, int(np.sqrt(len(x))))
+    size = len(x)
+    block = max(1, int(np.sqrt(len(x))))
     starts = generator.integers(0, size - block + 1, (RESAMPLES, -(-size // block)))
     drawn = residual[(starts[:, :, None] + np.arange(block)).reshape(RESAMPLES, -1)[:, :size]]
     centred = x - x.mean()
@@ -163,11 +165,13 @@ def fit_noisy_growth(lengths: list[int], runs: list[list[float]]) -> Growth:
 
 def _non_negative(terms: np.ndarray) -> np.ndarray:
     """Least squares against one with no negative coefficient: the best over all subsets of the three terms."""
-    best, error = np.zeros(3), np.inf
+    best = np.zeros(3)
+    error = np.inf
     for subset in ([0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]):
         coefficients = np.linalg.lstsq(terms[:, subset], np.ones(len(terms)), rcond=None)[0]
         left = float(np.square(terms[:, subset] @ coefficients - 1).sum())
         if (coefficients >= 0).all() and left < error * (1 - 1e-6) - 1e-24:
-            best, error = np.zeros(3), left
+            best = np.zeros(3)
+            error = left
             best[subset] = coefficients
     return best

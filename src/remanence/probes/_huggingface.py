@@ -42,10 +42,12 @@ def load_language_model(place: str | Path, *, download: bool = False) -> tuple[A
         ValueError: `place` must be ...
     """
     library = _transformers()
-    path, options = Path(place), dict[str, bool | str](local_files_only=not download)
+    path = Path(place)
+    options = dict[str, bool | str](local_files_only=not download)
     source = str(place)
     if path.suffix == ".gguf":
-        source, options["gguf_file"] = str(path.parent), path.name
+        source = str(path.parent)
+        options["gguf_file"] = path.name
     try:
         tokenizer = library.AutoTokenizer.from_pretrained(source, **options)
         model = library.AutoModelForCausalLM.from_pretrained(source, **options)

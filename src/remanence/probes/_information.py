@@ -13,10 +13,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import torch
 
-from remanence._validate import boolean, message, one_of, positive_int
+from remanence._validate import boolean, one_of, positive_int
 from remanence.figures import Band, Curve, Figure, log_axis, looks
 
 from ._entropy import ESTIMATORS, Estimator
+from ._lags import checked_lags
 from ._laws import LAWS, InformationLaw, Law, Regime, best_law, find_regimes, student
 from ._many_symbols import Places, SortedPairs, shuffled_value, sorted_pairs
 from ._pair_counts import LARGEST_TABLE, group_edges, pairs_by_lag
@@ -224,7 +225,7 @@ def mutual_information(
     positive_int("draws", draws, 2)
     positive_int("seed", seed, 0)
     symbols = as_symbols(sequence, unit)
-    distances = _checked_lags(lags, symbols)
+    distances = checked_lags(lags, symbols)
     how = _How(estimator, groups, intervals, draws, seed)
     rows = list((_by_tables if symbols.alphabet <= LARGEST_TABLE else _by_sorting)(symbols, distances, how))
     value, low, high, error, bias, floor = (np.array([getattr(row, name) for row in rows]) for name in _Row._fields[:6])
@@ -232,7 +233,8 @@ def mutual_information(
     remarks = _remarks(distances, value, floor, any(row.pairs < _THIN * row.different for row in rows))
     for remark in remarks:
         warnings.warn(remark, stacklevel=2)
-    sequences, seen = len(symbols.starts) - 1, max(row.alphabet for row in rows)
+    sequences = len(symbols.starts) - 1
+    seen = max(row.alphabet for row in rows)
     return MutualInformation(
         distances, value, low, high, error, bias, floor, pairs, seen, sequences, estimator, remarks
     )
@@ -275,12 +277,14 @@ def _by_sorting(symbols: Symbols, lags: np.ndarray, how: _How) -> Iterator[_Row]
     """Large alphabets, threads over lags: lags share a floor while they have about as many pairs."""
     edges = group_edges(symbols, min(how.groups, len(symbols.values)) if how.intervals else 1)
     places = Places.of(symbols, edges)
-    floor, pairs = (0.0, 0.0), 0
+    floor = (0.0, 0.0)
+    pairs = 0
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
         for found in _side_by_side(pool, lambda lag: sorted_pairs(places, int(lag), how.estimator), lags):
             if abs(found.total - pairs) > _ALIKE * pairs:
                 shuffle = partial(_shuffle, found, how)
-                floor, pairs = _floor(np.array(list(_side_by_side(pool, shuffle, range(how.draws))))), found.total
+                floor = _floor(np.array(list(_side_by_side(pool, shuffle, range(how.draws)))))
+                pairs = found.total
             seen = int(max(np.count_nonzero(found.first), np.count_nonzero(found.second)))
             ends = _interval(found.value, found.error, len(edges) - 1)
             yield _Row(*ends, *floor, found.total, found.different, seen)
@@ -322,36 +326,3 @@ def _remarks(lags: np.ndarray, values: np.ndarray, floor: np.ndarray, thin: bool
             "estimates are biased. Take more data or fewer symbols"
         )
     return tuple(remarks)
-
-
-def logarithmic_lags(longest: int, count: int = 40) -> np.ndarray:
-    """Different whole lags from 1 to ``longest``, as evenly spaced in their logarithm as whole numbers can be.
-
-    Args:
-        longest: the last.
-        count: at most so many.
-
-    Returns:
-        int64 ``(K,)``.
-
-    Example:
-        >>> logarithmic_lags(100, 5)
-        array([  1,   3,  10,  32, 100])
-    """
-    positive_int("longest", longest)
-    positive_int("count", count)
-    return np.unique(np.geomspace(1, longest, count).round().astype(np.int64))
-
-
-def _checked_lags(lags: Iterable[int] | torch.Tensor | None, symbols: Symbols) -> np.ndarray:
-    if symbols.longest < 2:
-        raise ValueError(message("sequence", "hold at least two symbols", symbols.longest))
-    if lags is None:
-        return logarithmic_lags(max(symbols.longest // 10, 1))
-    checked = np.array(lags.tolist() if isinstance(lags, torch.Tensor | np.ndarray) else list(lags))
-    if checked.ndim != 1 or len(checked) == 0 or checked.dtype.kind not in "iu" or (checked < 1).any():
-        raise ValueError(message("lags", "be a list of whole numbers >= 1", checked.tolist()))
-    if (longest := int(checked.max())) >= symbols.longest:
-        expected = f"be below the length of the longest sequence, {symbols.longest}"
-        raise ValueError(message("lags", expected, longest, "Take shorter lags or longer sequences"))
-    return checked.astype(np.int64)

@@ -154,7 +154,8 @@ def _scatter(design: np.ndarray, logs: np.ndarray, errors: np.ndarray) -> float:
         variance = errors**2 + s**2
         return float(((logs - design @ _weighted(design, logs, variance)[0]) ** 2 / variance).sum()) - freedom
 
-    low, high = least, max(float(np.ptp(logs)), 10 * least)
+    low = least
+    high = max(float(np.ptp(logs)), 10 * least)
     if excess(low) <= 0:
         return low
     for _ in range(60):
@@ -236,7 +237,8 @@ def find_regimes(lags: np.ndarray, logs: np.ndarray, errors: np.ndarray, most: i
     if count < _FEWEST:
         return ()
     squares = _squares(lags.astype(float), logs, 1 / (errors**2 + _WIGGLE**2))
-    best, chosen = math.inf, (0, count)
+    best = math.inf
+    chosen = (0, count)
     for pieces in range(1, most + 1):
         for cuts in itertools.combinations(range(_PIECE, count - _PIECE + 1), pieces - 1):
             spans = list(itertools.pairwise((0, *cuts, count)))
@@ -245,7 +247,8 @@ def find_regimes(lags: np.ndarray, logs: np.ndarray, errors: np.ndarray, most: i
             excess = max(sum(squares[span] for span in spans) / count, 1.0)
             criterion = count * math.log(excess) + (3 * pieces - 1) * math.log(count)
             if criterion < best:
-                best, chosen = criterion, (0, *cuts, count)
+                best = criterion
+                chosen = (0, *cuts, count)
     return tuple(_regime(lags[a:b], logs[a:b], errors[a:b]) for a, b in itertools.pairwise(chosen))
 
 
@@ -267,6 +270,7 @@ def _squares(lags: np.ndarray, logs: np.ndarray, weights: np.ndarray) -> dict[tu
 
 
 def _line_squares(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
-    x, y = x - np.average(x, weights=weights), y - np.average(y, weights=weights)
+    x = x - np.average(x, weights=weights)
+    y = y - np.average(y, weights=weights)
     across = weights @ (x * y)
     return max(float(weights @ (y * y) - across**2 / (weights @ (x * x))), 0.0)

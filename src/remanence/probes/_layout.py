@@ -158,8 +158,9 @@ def inner_batch_first(model: Any) -> bool | None:
 
 
 def _two_readings(inputs: Tensor) -> str:
-    sizes = inputs.shape[0], inputs.shape[1]
-    readings = f"T = {sizes[0]} steps of B = {sizes[1]} rows, or batch first: T = {sizes[1]} of B = {sizes[0]}"
+    first = inputs.shape[0]
+    second = inputs.shape[1]
+    readings = f"T = {first} steps of B = {second} rows, or batch first: T = {second} of B = {first}"
     expected = "be given for a model of which neither layers nor outputs tell the layout"
     return message("batch_first", expected, f"shape {tuple(inputs.shape)}: {readings}", "Pass True or False")
 
@@ -229,7 +230,9 @@ def _with_output(
 
 def _other_lengths(steps: int) -> list[int]:
     """One step less; and half of them, for outputs with fewer steps than the input."""
-    return [steps - 1, steps // 2] if steps > 2 else [1] if steps == 2 else [2]
+    if steps > 2:
+        return [steps - 1, steps // 2]
+    return [1] if steps == 2 else [2]
 
 
 def _length_changed(run: Run, inputs: Tensor, time: int, length: int) -> torch.Size | None:

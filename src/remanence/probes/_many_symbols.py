@@ -107,7 +107,8 @@ class Places:
         last = starts[-1] if len(starts) == 2 else starts[np.searchsorted(starts, places, side="right")]
         first = np.repeat(np.arange(high - low), np.diff(self.ends[low:high], prepend=begin))
         if not (inside := places + lag < last).all():
-            places, first = places[inside], first[inside]
+            places = places[inside]
+            first = first[inside]
         groups = np.searchsorted(self.edges, places, side="right") - 1
         return first, self.symbols.values[places + lag], groups
 
@@ -126,16 +127,21 @@ def sorted_pairs(places: Places, lag: int, estimator: Estimator) -> SortedPairs:
         >>> found.total, found.different
         (3, 2)
     """
-    symbols, edges = places.symbols, places.edges
-    logs, sides = _Logs(estimator), _marginals(symbols, lag, edges)
+    symbols = places.symbols
+    edges = places.edges
+    logs = _Logs(estimator)
+    sides = _marginals(symbols, lag, edges)
     first, second = (side.sum(0) for side in sides)
-    pairs, without, different = 0.0, np.zeros(len(edges) - 1), 0
+    pairs = 0.0
+    without = np.zeros(len(edges) - 1)
+    different = 0
     for low, high in _ranges(np.diff(places.ends, prepend=0)):
         found = _counted(places, lag, low, high)
         pairs += float(logs(found.together).sum())
         different += len(found.together)
         without += _changes(found, logs, len(edges) - 1)
-    total, totals = first.sum(), sides[0].sum(1)
+    total = first.sum()
+    totals = sides[0].sum(1)
     value = logs.information(pairs, logs(first).sum() + logs(second).sum(), total)
     rest = [[logs(whole - part).sum() for part in side] for whole, side in zip((first, second), sides, strict=True)]
     left = np.array(rest).sum(0)
@@ -153,7 +159,9 @@ def shuffled_value(pairs: SortedPairs, estimator: Estimator, generator: np.rando
         estimator: of entropy.
         generator: of the shuffle.
     """
-    logs, left, found = _Logs(estimator), pairs.second, 0.0
+    logs = _Logs(estimator)
+    left = pairs.second
+    found = 0.0
     for low, high in _ranges(pairs.first):
         share = pairs.first[low:high]
         last = int(share.sum()) == int(left.sum())
@@ -188,7 +196,8 @@ def _changes(found: _Counts, logs: _Logs, groups: int) -> np.ndarray:
         return np.zeros(1)
     more = found.whole > 1
     once = np.bincount(found.group[~more], minlength=groups) * logs(np.ones(1, np.int64))
-    whole, apart = found.whole[more], found.apart[more]
+    whole = found.whole[more]
+    apart = found.apart[more]
     return np.bincount(found.group[more], weights=logs(whole - apart) - logs(whole), minlength=groups) - once
 
 
@@ -205,15 +214,19 @@ def _ranges(first: np.ndarray) -> Iterator[tuple[int, int]]:
 
 def _blocks(symbols: Symbols, lag: int, edges: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Group, first and second symbols of the pairs within sequences, a block of places at a time."""
-    values, starts, end = symbols.values, symbols.starts, len(symbols.values) - lag
+    values = symbols.values
+    starts = symbols.starts
+    end = len(symbols.values) - lag
     for group, (begin, stop) in enumerate(itertools.pairwise(edges.tolist())):
         for at in range(begin, min(stop, end), _BLOCK):
             to = min(at + _BLOCK, stop, end)
-            first, second = values[at:to], values[at + lag : to + lag]
+            first = values[at:to]
+            second = values[at + lag : to + lag]
             if len(starts) > 2:
                 places = np.arange(at, to)
                 inside = places + lag < starts[np.searchsorted(starts, places, side="right")]
-                first, second = first[inside], second[inside]
+                first = first[inside]
+                second = second[inside]
             yield group, first, second
 
 
@@ -246,7 +259,8 @@ def _tabled(symbols: Symbols, lag: int, edges: np.ndarray, symbol: int) -> _Coun
     for group, first, second in _blocks(symbols, lag, edges):
         table[:, group] += np.bincount(second[first == symbol], minlength=symbols.alphabet)
     table = table[table.any(1)]
-    together, (pair, group) = table.sum(1), table.nonzero()
+    together = table.sum(1)
+    pair, group = table.nonzero()
     return _Counts(together, table[pair, group], together[pair], group)
 
 

@@ -29,7 +29,8 @@ class _Meter(TorchDispatchMode):
 
     def _follow(self, tensor: torch.Tensor) -> None:
         storage = tensor.untyped_storage()
-        key, size = storage._cdata, storage.nbytes()
+        key = storage._cdata
+        size = storage.nbytes()
         if key in self.seen:
             return
         self.seen.add(key)

@@ -44,8 +44,11 @@ class Shared:
     """
 
     def __init__(self, read: Callable[[], Any], write: Callable[[Any], Any]) -> None:
-        self._read, self._write = read, write
-        self._lock, self._inside, self._value = threading.Lock(), 0, None
+        self._read = read
+        self._write = write
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._value = None
 
     @contextmanager
     def kept(self) -> Iterator[None]:

@@ -93,7 +93,8 @@ def _counted(symbols: Symbols, lags: np.ndarray, edges: np.ndarray) -> Iterator[
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The given buffer is not writable")  # and nobody will write
         values = torch.frombuffer(symbols.values.data, dtype=torch.uint8)
-    starts, groups = torch.from_numpy(symbols.starts), torch.from_numpy(edges)
+    starts = torch.from_numpy(symbols.starts)
+    groups = torch.from_numpy(edges)
     step = max(2, _TABLE_CELLS // (size * size * (len(edges) - 1)))
     for at in range(0, len(lags), step):
         tables = count_pairs(values, torch.from_numpy(lags[at : at + step]), size, starts=starts, groups=groups)
@@ -105,7 +106,8 @@ def _counted(symbols: Symbols, lags: np.ndarray, edges: np.ndarray) -> Iterator[
 
 def _listed(symbols: Symbols, lag: int, edges: np.ndarray) -> PairCounts:
     """By a table too, in blocks of places; of symbols that are no bytes."""
-    size, groups = symbols.alphabet, len(edges) - 1
+    size = symbols.alphabet
+    groups = len(edges) - 1
     table = np.zeros((groups, size * size), np.int64)
     for group, codes in _codes(symbols, lag, edges):
         table[group] += np.bincount(codes, minlength=size * size)
@@ -115,7 +117,9 @@ def _listed(symbols: Symbols, lag: int, edges: np.ndarray) -> PairCounts:
 
 def _codes(symbols: Symbols, lag: int, edges: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """One number for each pair, with the group in which its first symbol lies; a block of places at a time."""
-    values, starts, end = symbols.values, symbols.starts, len(symbols.values) - lag
+    values = symbols.values
+    starts = symbols.starts
+    end = len(symbols.values) - lag
     for group, (first, last) in enumerate(itertools.pairwise(edges.tolist())):
         for at in range(first, min(last, end), _BLOCK):
             stop = min(at + _BLOCK, last, end)

@@ -139,9 +139,11 @@ def gradient_paths(
 def _recurrence(layer: Any) -> tuple[ScanSpec, Weights]:
     """Kind and parameters of a layer, or a complaint."""
     if isinstance(layer, nn.RNNBase) and type(layer) in CELLS:
-        spec, weights = torch_spec(layer), torch_weights(layer)
+        spec = torch_spec(layer)
+        weights = torch_weights(layer)
     elif isinstance(found := getattr(layer, "spec", None), ScanSpec):
-        spec, weights = found, cast(Any, layer).weights()
+        spec = found
+        weights = cast(Any, layer).weights()
     else:
         raise TypeError(message("layer", "be a recurrent layer of torch or of this library", type(layer).__name__))
     if layer.num_layers != 1 or layer.bidirectional:
@@ -272,6 +274,7 @@ def state_jacobian(recording: Recording, j: int) -> Tensor:
         projected = recording.inputs[j + 1][None]
         return recording.spec.cell.step(recording.weights, projected, s[None], empty, leak[None])[0][0]
 
-    s, h = recording.s[j], recording.h[j]
+    s = recording.s[j]
+    h = recording.h[j]
     by_s, by_leak = torch.func.jacrev(step, argnums=(0, 1))(s, h if recording.doubled else s)
     return torch.cat([by_s, by_leak], dim=1) if recording.doubled else by_s + by_leak

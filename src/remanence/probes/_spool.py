@@ -15,7 +15,9 @@ BLOCK = 1 << 22
 """Bytes that are read at a time; as words in memory they take some twenty times as much."""
 _BYTE = 256
 _CODE_POINTS = 0x110000
-_BREAK, _BLANK = 4, 5  # codes of bytes that are no base
+# Codes of bytes that are no base.
+_BREAK = 4
+_BLANK = 5
 
 
 def spool_bytes(source: BinaryIO) -> np.ndarray:
@@ -67,7 +69,8 @@ def spool_dna(source: BinaryIO) -> tuple[np.ndarray, np.ndarray]:
     codes[list(b" \t\n\r\x0b\x0c")] = _BLANK
     for number, letter in enumerate(b"ACGT"):
         codes[[letter, letter + 32]] = number
-    breaks, length = [np.zeros(1, np.int64)], 0
+    breaks = [np.zeros(1, np.int64)]
+    length = 0
 
     def bases() -> Iterator[np.ndarray]:
         nonlocal length
@@ -86,7 +89,8 @@ def spool_dna(source: BinaryIO) -> tuple[np.ndarray, np.ndarray]:
 
 def _with_headers(source: BinaryIO) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Blocks of bytes, and which of them are of lines that begin with ``>``."""
-    inside, fresh = False, True
+    inside = False
+    fresh = True
     for raw in _blocks(source):
         block = np.frombuffer(raw, np.uint8)
         ends = np.flatnonzero(block == ord("\n"))
@@ -97,7 +101,8 @@ def _with_headers(source: BinaryIO) -> Iterator[tuple[np.ndarray, np.ndarray]]:
             after = np.searchsorted(ends, begin)
             end = int(ends[after]) if after < len(ends) else len(block)
             header[begin:end] = True
-        inside, fresh = bool(header[-1]), bool(block[-1] == ord("\n"))
+        inside = bool(header[-1])
+        fresh = bool(block[-1] == ord("\n"))
         yield block, header
 
 
@@ -130,15 +135,24 @@ def _blocks(source: BinaryIO) -> Iterator[bytes]:
 
 def _texts(source: BinaryIO, words: bool, name: str) -> Iterator[str]:
     """Text without broken characters; and without broken words, if those count."""
-    rest, offset, half = b"", 0, ""
+    rest = b""
+    offset = 0
+    half = ""
     for block in _blocks(source):
         text, used = _decoded(rest + block, False, offset, name)
-        rest, offset = (rest + block)[used:], offset + used
+        rest = (rest + block)[used:]
+        offset = offset + used
         if words:
-            kept = len(text) - len(text.split()[-1]) if text and not text[-1].isspace() and text.split() else len(text)
-            text, half = half + text[:kept] if kept else "", text[kept:] if kept else half + text
+            kept = _whole_words(text)
+            half, text = (text[kept:], half + text[:kept]) if kept else (half + text, "")
         yield text
     yield half + _decoded(rest, True, offset, name)[0]
+
+
+def _whole_words(text: str) -> int:
+    """Where the last word begins that the next block may go on with; the end if a blank stands there."""
+    ends_inside = text and not text[-1].isspace()
+    return len(text) - len(text.split()[-1]) if ends_inside and text.split() else len(text)
 
 
 def _decoded(raw: bytes, last: bool, offset: int, name: str) -> tuple[str, int]:
@@ -151,7 +165,8 @@ def _decoded(raw: bytes, last: bool, offset: int, name: str) -> tuple[str, int]:
 
 def _character_numbers() -> tuple[Callable[[], int], Callable[[str], np.ndarray]]:
     """How many there are so far, and what turns text into numbers."""
-    table, seen = np.full(_CODE_POINTS, -1, np.int32), 0
+    table = np.full(_CODE_POINTS, -1, np.int32)
+    seen = 0
 
     def number(text: str) -> np.ndarray:
         nonlocal seen

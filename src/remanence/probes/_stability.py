@@ -225,10 +225,12 @@ def lyapunov_exponent(spec: ScanSpec, weights: Weights, x: Tensor) -> float:
     projected = spec.cell.project(x.detach().double(), weights)
     n = spec.cell.hidden_size(weights)
     size = 2 * n if spec.cell.has_c else n
-    state, states = torch.zeros(x.shape[1], size, dtype=torch.float64), []
+    state = torch.zeros(x.shape[1], size, dtype=torch.float64)
+    states = []
 
     def step(joint: Tensor, inputs: Tensor) -> Tensor:
-        s, c = joint[:, :n], joint[:, n:]
+        s = joint[:, :n]
+        c = joint[:, n:]
         return torch.cat(spec.cell.step(weights, inputs, s, c, s), dim=1)
 
     with torch.no_grad():

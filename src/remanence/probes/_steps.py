@@ -59,27 +59,32 @@ def seen_words(log_size: np.ndarray, what: str, left: str, distance: np.ndarray 
         >>> seen_words(np.log(0.5) * np.arange(20), "the gradient at the last step", "is left")
         'about 6 steps: of the gradient at the last step, 50 % is left 1 step back, 1 % 6 back'
     """
-    last = len(log_size) - 1 if distance is None else int(distance[-1])
-    half = farthest(log_size, HALF, distance)
-    hardly = farthest(log_size, HARDLY, distance)
+    places = np.arange(len(log_size)) if distance is None else distance
+    last = int(places[-1])
+    hardly = farthest(log_size, HARDLY, places)
     if not np.isfinite(log_size[0]):
-        nearest = np.flatnonzero(np.isfinite(log_size))[0]
-        first = int(nearest if distance is None else distance[nearest])
+        first = int(places[np.isfinite(log_size)][0])
         return f"{number_of_steps(hardly)} back; nothing nearer than {number_of_steps(first)}"
-    share = math.exp(min(float(log_size[-1] - log_size[0]), 700.0))
-    before = farthest(log_size[:-1], HARDLY, distance)
+    before = farthest(log_size[:-1], HARDLY, places)
     if before < last / 2:  # the first step alone, to which many Transformers attend whatever it is, is not a long reach
         hardly = before
-    if hardly < last:
-        # What stays on without falling is said, lest a hundredth seem the end.
-        rest = f", {_percent(share)} {last} back" if share > HARDLY / 10 else ""
-        if hardly == 0:
-            return f"hardly more than the present step: of {what}, less than 1 % {left} 1 step back{rest}"
-        halves = f"50 % {left} {number_of_steps(half)} back" if half else f"less than 50 % {left} 1 step back"
-        return f"about {number_of_steps(hardly)}: of {what}, {halves}, 1 % {hardly} back{rest}"
-    amount = _percent(share) if share < 10 else f"{share:.3g} times as much"
-    return f"all {number_of_steps(last + 1)}: of {what}, {amount} {left} {number_of_steps(last)} back"
+    share = math.exp(min(float(log_size[-1] - log_size[0]), 700.0))
+    halves = _halves(farthest(log_size, HALF, places), left)
+    if hardly == last:
+        return f"all {number_of_steps(last + 1)}: of {what}, {halves}, {_amount(share)} {last} back"
+    # What stays on without falling is said, lest a hundredth seem the end.
+    rest = f", {_amount(share)} {last} back" if share > HARDLY / 10 else ""
+    if hardly == 0:
+        return f"hardly more than the present step: of {what}, less than 1 % {left} 1 step back{rest}"
+    return f"about {number_of_steps(hardly)}: of {what}, {halves}, 1 % {hardly} back{rest}"
 
 
-def _percent(share: float) -> str:
+def _halves(half: int, left: str) -> str:
+    return f"50 % {left} {number_of_steps(half)} back" if half else f"less than 50 % {left} 1 step back"
+
+
+def _amount(share: float) -> str:
+    """A share in percent, with two digits where it is small."""
+    if share >= 10:
+        return f"{share:.3g} times as much"
     return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"

@@ -86,7 +86,8 @@ def read_symbols(path: Path | str, kind: Kind = "auto") -> Symbols:
         array([0, 4, 5])
     """
     one_of("kind", kind, KINDS)
-    place, piped = Path(path), str(path) == "-"
+    place = Path(path)
+    piped = str(path) == "-"
     if kind == "auto":
         kind = _SUFFIXES.get(place.suffix.lower(), "bytes")
     source = "standard input" if piped else str(path)
@@ -184,10 +185,13 @@ def _pool(parts: list[np.ndarray]) -> Symbols:
         raise ValueError(message("sequence", "hold at least two symbols", "an empty one"))
     values = parts[0] if len(parts) == 1 else np.concatenate(parts)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    low, high = int(values.min()), int(values.max())
+    low = int(values.min())
+    high = int(values.max())
     if low < 0 or (high >= _BYTE and not isinstance(values, np.memmap)):
         seen, values = np.unique(values, return_inverse=True)
-        low, high = 0, len(seen) - 1
+        low = 0
+        high = len(seen) - 1
     numbered = values.dtype == np.uint8 or (isinstance(values, np.memmap) and high >= _BYTE)
-    kept = values if numbered else values.astype(np.uint8 if high < _BYTE else np.int64)
-    return Symbols(kept, starts, high + 1)
+    if not numbered:
+        values = values.astype(np.uint8 if high < _BYTE else np.int64)
+    return Symbols(values, starts, high + 1)

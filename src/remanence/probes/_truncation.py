@@ -63,10 +63,9 @@ class TruncationGap(ProbeResult):
     @property
     def verdict(self) -> str:
         """How the gaps fall from the least to the greatest k."""
-        a, b = self.ks[0], self.ks[-1]
-        return f"outputs differ by {self.output[0]:.3g} at k = {a} and {self.output[-1]:.3g} at k = {b}; " + (
-            f"gradients by {self.gradient[0]:.3g} and {self.gradient[-1]:.3g} of their size"
-        )
+        outputs = f"{self.output[0]:.3g} at k = {self.ks[0]} and {self.output[-1]:.3g} at k = {self.ks[-1]}"
+        gradients = f"{self.gradient[0]:.3g} and {self.gradient[-1]:.3g}"
+        return f"outputs differ by {outputs}; gradients by {gradients} of their size"
 
     def figures(self) -> list[Figure]:
         """Gaps against k, and the loss against context length."""

@@ -13,7 +13,8 @@ import torch
 from remanence._validate import message
 from remanence.figures import Curve, Figure, log_axis
 
-from ._information import logarithmic_lags, mutual_information
+from ._information import mutual_information
+from ._lags import logarithmic_lags
 from ._result import ProbeResult
 from ._symbols import Symbols, Unit, as_symbols
 
@@ -55,7 +56,8 @@ class Uniformity(ProbeResult):
     @property
     def verdict(self) -> str:
         """How many lags are outside, and how many that would be by chance."""
-        count, total = int(self.outside.sum()), len(self.lags)
+        count = int(self.outside.sum())
+        total = len(self.lags)
         compared = f"{len(self.stretches)} stretches of {self.symbols:,} symbols"
         return f"outside the range of {compared} at {count} of {total} lags; by chance at {self.chance * total:.1f}"
 
@@ -88,9 +90,11 @@ def uniformity(
         >>> uniformity(b"0011" * 500, b"01" * 200, [1]).outside.tolist()
         [True]
     """
-    whole, other = as_symbols(reference, unit), as_symbols(part, unit)
+    whole = as_symbols(reference, unit)
+    other = as_symbols(part, unit)
     size = min(len(other.values), len(whole.values) // FEWEST)
-    pieces, compared = _pieces(whole, size), _pieces(other, size)[:1]
+    pieces = _pieces(whole, size)
+    compared = _pieces(other, size)[:1]
     if len(pieces) < FEWEST or not compared:
         raise ValueError(message("reference", f"hold at least {FEWEST} sequences or stretches", len(pieces)))
     longest = min(piece.longest for piece in [*pieces, *compared])
@@ -112,7 +116,8 @@ def _pieces(symbols: Symbols, size: int) -> list[Symbols]:
         places = range(0, len(symbols.values) - size + 1, max(size, 1))
         cuts = [(at, at + size) for at in places]
         return [Symbols(symbols.values[a:b], np.array([0, b - a]), symbols.alphabet) for a, b in cuts]
-    pieces, first = [], 0
+    pieces = []
+    first = 0
     while first < len(symbols.starts) - 1:
         last = int(np.searchsorted(symbols.starts, symbols.starts[first] + size, side="right")) - 1
         if last <= first or symbols.starts[first] + size > symbols.starts[-1]:
