@@ -117,3 +117,19 @@ def test_a_first_step_that_is_always_attended_to_is_no_long_reach():
     sizes = np.log([*0.5 ** np.arange(50.0), 0.02])
     words = "about 6 steps: of it, 50 % is left 1 step back, 1 % 6 back, 2 % 50 back"
     assert seen_words(sizes, "it", "is left") == words
+
+
+WORDS = {
+    0.0: "all 20 steps: of it, 100 % is left 19 steps back",
+    0.2: "all 20 steps: of it, 44.7 times as much is left 19 steps back",
+    -0.1: "all 20 steps: of it, 50 % is left 6 steps back, 15 % 19 back",
+    -1.0: "about 4 steps: of it, less than 50 % is left 1 step back, 1 % 4 back",
+    -9.0: "hardly more than the present step: of it, less than 1 % is left 1 step back",
+}
+
+
+@pytest.mark.parametrize(("rate", "words"), list(WORDS.items()))
+def test_what_is_seen_in_words(rate, words):
+    from remanence.probes._steps import seen_words
+
+    assert seen_words(rate * np.arange(20), "it", "is left") == words

@@ -69,7 +69,10 @@ def seen_words(log_size: np.ndarray, what: str, left: str, distance: np.ndarray 
     if before < last / 2:  # the first step alone, to which many Transformers attend whatever it is, is not a long reach
         hardly = before
     share = math.exp(min(float(log_size[-1] - log_size[0]), 700.0))
-    halves = _halves(farthest(log_size, HALF, places), left)
+    half = farthest(log_size, HALF, places)
+    if half == last:
+        return f"all {number_of_steps(last + 1)}: of {what}, {_amount(share)} {left} {number_of_steps(last)} back"
+    halves = _halves(half, left)
     if hardly == last:
         return f"all {number_of_steps(last + 1)}: of {what}, {halves}, {_amount(share)} {last} back"
     # What stays on without falling is said, lest a hundredth seem the end.
