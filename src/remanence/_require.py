@@ -11,7 +11,7 @@ import os
 from remanence._validate import one_of
 
 VARIABLE = "REMANENCE_REQUIRE"
-CAPABILITIES = ("kernel", "data", "browser", "arm", "torchrl", "transformers")
+CAPABILITIES = ("kernel", "data", "browser", "arm", "torchrl", "transformers", "ray")
 
 
 def required() -> frozenset[str]:

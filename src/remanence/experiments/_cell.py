@@ -241,6 +241,7 @@ def _fill(work: Work, folder: Path, observer: Observer | None) -> int | None:
     for measure in work.measures:
         if read_kept(folder, measure) is None:
             _keep(folder, measure, measured(measure, run_of(folder)))
+            print(f"measured {measure.name}", flush=True)
     return None
 
 
@@ -253,6 +254,7 @@ def _trained(work: Work, folder: Path, observer: Observer | None) -> int | None:
         outcome = resume(folder, observer)
     else:
         outcome = train(work.config, folder, observer)
+    print(f"{outcome.status} at update {outcome.update}", flush=True)
     return outcome.signal if outcome.status == "interrupted" else None
 
 

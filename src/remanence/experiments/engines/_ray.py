@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import socket
 import time
 import uuid
 from collections.abc import Sequence
@@ -121,12 +122,18 @@ def _connect(ray: Any, address: str | None) -> None:
     if ray.is_initialized():
         return
     try:
-        ray.init(address=address, log_to_driver=False, include_dashboard=False, configure_logging=False)
-    except TypeError:  # pragma: no cover - a Ray client takes fewer options
-        ray.init(address=address)
+        _knock(address)
+        ray.init(address=address, log_to_driver=False, configure_logging=False)
     except Exception as error:
         hint = f"Start one with `ray start --head`, or leave the address out ({error})"
         raise ValueError(message("address", "be that of a Ray cluster that answers", repr(address), hint)) from error
+
+
+def _knock(address: str | None) -> None:
+    """Sees that something listens there: Ray itself would try for minutes."""
+    host, _, port = (address or "").rpartition("/")[2].rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=10.0).close()
 
 
 def _check_storage(ray: Any, storage: Path) -> None:

@@ -1,0 +1,132 @@
+"""The Ray engine on a real cluster of two nodes on this machine."""
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from remanence.experiments import Cell, Work, carry_out, find_experiment, make_engine, plan_cells, run_cells
+from remanence.train import Run, with_settings
+
+TABLE = find_experiment("kerg2020/table-2")
+LENGTHY = ["budget.updates=600", "loop.save_every=50", "loop.log_every=50", "evaluation.every=300"]
+DRIVER = """
+import sys
+sys.path[:0] = sys.argv[4:]
+from test_ray import lengthy
+from remanence.experiments import make_engine, run_cells
+cells = lengthy(sys.argv[1])
+sys.exit(len(run_cells(cells, make_engine("ray", 2, sys.argv[2], sys.argv[1]))))
+"""
+
+
+def lengthy(folder):
+    """Cells that take some seconds each, and save often."""
+    cells = plan_cells(TABLE, "smoke", folder, ["model=RelRNN,LSTM"], [0, 1])
+    return [
+        Cell(cell.place, Work(with_settings(cell.work.config, LENGTHY), cell.work.measures), cell.root)
+        for cell in cells
+    ]
+
+
+def weights(cell):
+    return Run.open(cell.folder / "run").load("last")[0].state_dict()
+
+
+def completions(cell):
+    """How often its run was carried to the end."""
+    return (cell.folder / "output.txt").read_text().count("done at update")
+
+
+def wait_for(condition, seconds=120.0):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it takes too long"
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def cluster(require_or_skip):
+    """A head without cores and two nodes of one core each."""
+    if importlib.util.find_spec("ray") is None:
+        require_or_skip("ray", "Ray is not installed")
+    import ray
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    made.nodes = [made.add_node(num_cpus=1), made.add_node(num_cpus=1)]
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+@pytest.mark.slow
+def test_ray_fills_cells_with_the_bits_of_the_local_engine(cluster, tmp_path):
+    cells = plan_cells(TABLE, "smoke", tmp_path / "ray", ["model=RelRNN,LSTM"])
+    assert run_cells(cells, make_engine("ray", None, cluster.address, tmp_path / "ray"), pause=0.2) == []
+    here = plan_cells(TABLE, "smoke", tmp_path / "local", ["model=RelRNN,LSTM"])
+    assert run_cells(here, make_engine("local", 1), pause=0.2) == []
+    for one, other in zip(cells, here, strict=True):
+        torch.testing.assert_close(weights(one), weights(other), rtol=0, atol=0)
+        assert one.result("answers") == other.result("answers")
+
+
+@pytest.mark.slow
+def test_a_node_is_lost(cluster, tmp_path):
+    cells = lengthy(tmp_path / "ray")
+    lost = []
+
+    def lose(rows):
+        if not lost and sum(row["update"] > 0 for row in rows) >= 2:
+            cluster.remove_node(cluster.nodes[0], allow_graceful=False)
+            lost.append(True)
+
+    engine = make_engine("ray", None, cluster.address, tmp_path / "ray")
+    assert run_cells(cells, engine, lose, pause=0.1) == []
+    assert lost
+    assert all(cell.state.is_done for cell in cells)
+    assert [completions(cell) for cell in cells] == [1] * len(cells)
+    (alone, *_) = lengthy(tmp_path / "alone")
+    carry_out(alone.work, alone.folder)
+    torch.testing.assert_close(weights(cells[0]), weights(alone), rtol=0, atol=0)
+
+
+@pytest.mark.slow
+def test_the_driver_is_lost_and_started_again(cluster, tmp_path):
+    cells = lengthy(tmp_path / "ray")
+    command = [sys.executable, "-c", DRIVER, str(tmp_path / "ray"), cluster.address, "x", os.path.dirname(__file__)]
+    first = subprocess.Popen(command)
+    wait_for(lambda: any(cell.state.update > 0 for cell in cells))
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    before = [completions(cell) if cell.state.status != "new" else 0 for cell in cells]
+    assert sum(before) < len(cells)
+    assert subprocess.run(command, timeout=300, check=False).returncode == 0
+    assert all(cell.state.is_done for cell in cells)
+    assert [completions(cell) for cell in cells] == [1] * len(cells)
+
+
+@pytest.mark.slow
+def test_storage_that_a_node_does_not_see_is_refused(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr("remanence.experiments.engines._ray._asked", lambda ray, path: {"10.0.0.2": False})
+    with pytest.raises(ValueError, match=r"10\.0\.0\.2 cannot read.*--storage"):
+        make_engine("ray", None, cluster.address, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_cluster_that_does_not_answer_is_named(require_or_skip):
+    if importlib.util.find_spec("ray") is None:
+        require_or_skip("ray", "Ray is not installed")
+    with pytest.raises(ValueError, match="ray start --head"):
+        make_engine("ray", None, "127.0.0.1:1")
+
+
+def test_without_ray_the_way_out_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ValueError, match=r"remanence\[cluster\]"):
+        make_engine("ray")
