@@ -71,9 +71,7 @@ STILL_PRIVATE = {
     ("cli", "experiments._samples"),
     ("cli", "probes._entropy"),
     ("cli", "probes._symbols"),
-    ("experiments", "probes._fit"),
     ("experiments", "probes._laws"),
-    ("experiments", "probes._meter"),
 }
 
 

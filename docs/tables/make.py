@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from remanence.experiments import load_stored, stored_names
-from remanence.experiments._printed import printed_accuracy
+from remanence.experiments import load_stored, printed_accuracy, stored_names
 
 HERE = Path(__file__).parent
 LEAST = -35.0  # of the logarithms drawn

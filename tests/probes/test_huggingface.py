@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from remanence import probes
 from remanence._require import is_required
 from remanence.cli._app import app
-from remanence.experiments._language_model import smollm2_file
+from remanence.experiments.measures._language_model import smollm2_file
 
 sys.path.insert(0, str(Path(__file__).parent))
 import llama2c

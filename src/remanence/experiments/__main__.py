@@ -1,41 +1,24 @@
-"""``python -m remanence.experiments NAME FOLDER`` runs an experiment, or goes on with it."""
+"""Names of the scripts that made the older stored results: says which command runs the same tables today."""
 
 import sys
-from pathlib import Path
 
-from remanence.experiments._attention import run_attention
-from remanence.experiments._binary import run_binary
-from remanence.experiments._binary_far import run_binary_far
-from remanence.experiments._dense import run_dense
-from remanence.experiments._estimator import run_estimator
-from remanence.experiments._gradients import run_gradients
-from remanence.experiments._held_out import run_held_out
-from remanence.experiments._language_model import run_language_model
-from remanence.experiments._memory import run_memory
-from remanence.experiments._minigrid import run_minigrid
-from remanence.experiments._others import run_others
-from remanence.experiments._recall import run_recall
-from remanence.experiments._wikitext import run_wikitext2
-from remanence.experiments._wikitext_words import run_wikitext2_words
-
-EXPERIMENTS = {
-    "attention": run_attention,
-    "binary": run_binary,
-    "binary-far": run_binary_far,
-    "dense": run_dense,
-    "estimator": run_estimator,
-    "gradients": run_gradients,
-    "held-out": run_held_out,
-    "memory": run_memory,
-    "minigrid": run_minigrid,
-    "others": run_others,
-    "language-model": run_language_model,
-    "recall": run_recall,
-    "wikitext2": run_wikitext2,
-    "wikitext2-words": run_wikitext2_words,
+SUCCESSORS = {
+    "attention": "kerg2020/figure-1, kerg2020/figure-7, kerg2020/figure-9 to figure-11 and ke2017/figure-3",
+    "binary": "shen2019/figure-1, shen2019/figure-7 and shen2019/figure-9",
+    "binary-far": "beyond/long-bits",
+    "dense": "kerg2020/table-3 and kerg2020/figure-8",
+    "estimator": "shen2019/figure-5",
+    "gradients": "kerg2020/figure-2 and kerg2020/figure-3",
+    "held-out": "shen2019/figure-6",
+    "language-model": "shen2019/figure-3d",
+    "memory": "kerg2020/figure-2-centre",
+    "minigrid": "kerg2020/table-4",
+    "others": "kerg2020/table-2 and kerg2020/table-5",
+    "recall": "kerg2020/table-1, kerg2020/table-2 and kerg2020/table-5",
+    "wikitext2": "shen2019/figure-2 and shen2019/figure-3",
+    "wikitext2-words": "shen2019/figure-2 and shen2019/figure-3",
 }
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[1] not in EXPERIMENTS:
-        sys.exit(f"usage: python -m remanence.experiments {{{','.join(EXPERIMENTS)}}} FOLDER")
-    EXPERIMENTS[sys.argv[1]](Path(sys.argv[2]))
+    named = SUCCESSORS.get(sys.argv[1] if len(sys.argv) > 1 else "", "all tables and figures: `--list`")
+    sys.exit(f"the scripts are gone; `remanence reproduce` has {named}")
