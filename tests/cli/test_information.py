@@ -1,10 +1,16 @@
+import gzip
 import json
+import lzma
+import os
+import sys
+import threading
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from remanence.cli._app import app
+from remanence.cli._information_sources import readable
 from remanence.tasks import BinaryPowerLaw
 from remanence.train import config_from, train
 
@@ -139,3 +145,41 @@ def test_a_folder_that_is_no_run_and_no_source_at_all(tmp_path):
         result = run(*arguments)
         assert result.exit_code == 2
         assert words in " ".join(result.output.replace("│", " ").split())
+
+
+def test_packed_files_are_unpacked_or_refused_by_name(tmp_path):
+    contents = b"abracadabra " * 300
+    (tmp_path / "a.txt").write_bytes(contents)
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(contents))
+    (tmp_path / "a.txt.xz").write_bytes(lzma.compress(contents))
+    names = [str(tmp_path / name) for name in ("a.txt", "a.txt.gz", "a.txt.xz")]
+    plain, *unpacked = json.loads(run(*names, "--count", "4", "--json").stdout)
+    assert all(curve["values"] == plain["values"] for curve in unpacked)
+    refused = run(tmp_path / "a.zip")
+    assert refused.exit_code == 2
+    assert "must be plain, .gz or .xz" in refused.output
+    (tmp_path / "b.gz").write_bytes(b"no gzip")
+    torn = run(tmp_path / "b.gz")
+    assert torn.exit_code == 2
+    assert "cannot be unpacked" in torn.output
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(b"abcab" * 400))
+    writer.start()
+    (curve,) = json.loads(run(tmp_path / "pipe", "--count", 3, "--json").stdout)
+    writer.join()
+    assert curve["alphabet"] == 3
+
+
+def test_a_closed_standard_input_is_one_line(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ValueError, match="the standard input is closed"), readable("-"):
+        pass
+
+
+def test_abc_has_three_symbols(tmp_path):
+    (tmp_path / "abc.txt").write_text("abc")
+    (curve,) = json.loads(run(tmp_path / "abc.txt", "--json").stdout)
+    assert curve["alphabet"] == 3

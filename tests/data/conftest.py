@@ -38,7 +38,10 @@ class Handler(BaseHTTPRequestHandler):
         if start is None:
             return
         self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(body) - start))
+        if behaviour == "endless":
+            body += bytes(1 << 20)
+        length = "a lot" if behaviour == "unnumbered" else str(len(body) - start)
+        self.send_header("Content-Length", length)
         self.end_headers()
         sent = body[start : start + 1000] if behaviour == "breaks" else body[start:]
         self.wfile.write(sent)

@@ -106,3 +106,28 @@ def test_progress_is_shown_on_a_terminal_and_nowhere_else(web, target, monkeypat
 def test_without_a_known_checksum_the_size_still_counts(web, target):
     fetch(form(web, "breaks", size=None, sha256=None), target)
     assert target.read_bytes() == BODY
+
+
+def test_a_length_that_is_no_number_does_not_stop_the_transfer(web, target):
+    fetch(form(web, "unnumbered"), target)
+    assert target.read_bytes() == BODY
+
+
+def test_more_bytes_than_the_file_has_are_not_stored(web, target):
+    with pytest.raises(MissingDataError, match=f"more than the {len(BODY)} bytes"):
+        fetch(form(web, "endless"), target)
+    assert leftovers(target) == []
+    assert len(web.requests) == 1
+    fetch(form(web, "endless", "good"), target)
+    assert target.read_bytes() == BODY
+
+
+def test_a_planted_link_is_not_written_through(web, target, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("dear")
+    target.parent.mkdir(exist_ok=True)
+    target.with_name("file.bin.part").symlink_to(victim)
+    fetch(form(web, "good"), target)
+    assert victim.read_text() == "dear"
+    assert target.read_bytes() == BODY
+    assert not target.is_symlink()

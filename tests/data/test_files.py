@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from remanence import data
-from remanence.data import ChecksumError, DataError, Entry, Form, MissingDataError, _catalogue
+from remanence.data import ChecksumError, DataError, Entry, Form, MissingDataError, _catalogue, _files
 from remanence.data._files import unpack
 
 TEXT = b"the contents\n" * 50
@@ -194,3 +194,22 @@ def test_real_files_have_the_sums_and_sizes_of_the_catalogue(name, require_or_sk
         require_or_skip("data", f"data file {name} is not on this machine (set REMANENCE_DATA)")
     contents = data.load_bytes(name, download=False)
     assert (len(contents), sha(contents)) == (data.entry(name).size, data.entry(name).sha256)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz"])
+def test_a_small_file_that_unpacks_to_very_much_is_refused(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(_files, "MOST_UNPACKED", 1000)
+    pack = gzip.compress if suffix == ".gz" else lzma.compress
+    path = tmp_path / f"bomb{suffix}"
+    path.write_bytes(pack(bytes(1001)))
+    with pytest.raises(DataError, match="unpacks to more than 1,000 bytes"):
+        _files.unpack(path)
+    path.write_bytes(pack(bytes(1000)))
+    assert _files.unpack(path) == bytes(1000)
+
+
+def test_a_lock_that_is_a_link_is_refused(tmp_path):
+    (tmp_path / "a.lock").symlink_to(tmp_path / "made")
+    with pytest.raises(DataError, match="no regular file"), _files._lock(tmp_path / "a"):
+        pass
+    assert not (tmp_path / "made").exists()

@@ -107,17 +107,18 @@ def mi(
     length: Annotated[int | None, typer.Option(min=2, help="Symbols of each.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of what is drawn from a model.")] = 0,
     output: Annotated[Path | None, typer.Option(help="Draw the curves into this HTML file (needs plotly).")] = None,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Measure how mutual information falls with distance in files, or in a run's samples and data; fit its law."""
+    from remanence.cli._errors import exit_codes
     from remanence.cli._information import Asked, Sampling, run_information
+    from remanence.runs import trusting
 
-    try:
+    with exit_codes(), trusting(trust):
         asked = Asked(kind, longest, count, estimator, threshold)
         sampling = Sampling(rows, length, seed)
         run_information(files or [], hf or [], asked, sampling, download=download, as_json=json, output=output)
-    except (ValueError, OSError, ImportError) as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 @app.command()

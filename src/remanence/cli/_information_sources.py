@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import lzma
+import shutil
+import sys
+import tempfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from remanence import probes
+from remanence._validate import message
 from remanence.experiments._samples import Amount, as_texts, data_of, draw_sequences, is_text, symbols_of, vocabulary_of
 from remanence.probes._symbols import Kind, Symbols, as_symbols
-from remanence.train import CheckpointError, Run
+from remanence.train import Run
+
+_OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+REFUSED = (".zip", ".bz2", ".zst", ".7z", ".tar", ".tgz", ".lz4")
+"""Endings of packed files: their bytes would be measured instead of what is in them."""
 
 _TRAINING_ROWS = 8
 """Sequences drawn for training to each one for validation, which is compared with as many stretches."""
@@ -51,9 +63,49 @@ def file_sources(target: str, kind: Kind, sampling: Sampling) -> Iterator[Source
     """One source for a file; three for the folder of a run: samples, training and validation data."""
     if Path(target).is_dir():
         yield from run_sources(Path(target), sampling)
-    else:
-        symbols = probes.read_symbols(target, kind)
-        yield Source(target, symbols, _tenth(symbols))
+        return
+    with readable(target) as path:
+        symbols = probes.read_symbols(path, kind)
+    yield Source(target, symbols, _tenth(symbols))
+
+
+@contextlib.contextmanager
+def readable(target: str) -> Iterator[str]:
+    """A file that can be mapped, with the symbols of any file: packed ones are unpacked, pipes are read to their end.
+
+    Args:
+        target: Path of a file, or ``-`` for the standard input.
+
+    Raises:
+        ValueError: If it is packed in a way that is not read here, or the standard input is closed.
+
+    Example:
+        >>> with readable("mine.txt") as path:
+        ...     path
+        'mine.txt'
+    """
+    place = Path(target)
+    if target == "-" and (sys.stdin is None or sys.stdin.closed):
+        raise ValueError("the standard input is closed; name a file, or send something")
+    if place.suffix.lower() in REFUSED:
+        raise ValueError(message("files", "be plain, .gz or .xz", repr(target), "Unpack it first"))
+    packed = _OPENERS.get(place.suffix.lower())
+    if target == "-" or (packed is None and not place.is_fifo()):
+        yield target
+        return
+    name = place.stem if packed else place.name  # a.fasta.gz holds a.fasta
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / (name or "symbols")
+        _copy(place, packed or open, copy)
+        yield str(copy)
+
+
+def _copy(place: Path, opener: Any, copy: Path) -> None:
+    try:
+        with opener(place, "rb") as source, copy.open("wb") as target:
+            shutil.copyfileobj(source, target, 1 << 20)
+    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{place} cannot be unpacked: {error}") from error
 
 
 def _tenth(symbols: Symbols) -> int:
@@ -62,10 +114,7 @@ def _tenth(symbols: Symbols) -> int:
 
 def run_sources(folder: Path, sampling: Sampling) -> Iterator[Source]:
     """What a run's best weights say, and what they learnt from."""
-    try:
-        model, task = Run.open(folder).load()
-    except CheckpointError as error:
-        raise ValueError(str(error)) from error
+    model, task = Run.open(folder).load()
     amount = Amount.for_task(task, sampling.rows, sampling.length)
     drawn = draw_sequences(model, task, amount, sampling.seed)
     training = data_of(task, "train", _TRAINING_ROWS * amount.rows)

@@ -22,6 +22,10 @@ _BLOCK = 1 << 16
 _TIMEOUT_SECONDS = 30
 
 
+class TooLongError(OSError):
+    """A mirror sends more bytes than the file has; none of them is kept."""
+
+
 def sha256_of(path: Path) -> str:
     """Computes a file's SHA-256.
 
@@ -92,6 +96,9 @@ def _download(url: str, part: Path, size: int | None) -> None:
             if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or attempt == _ATTEMPTS - 1:
                 raise
             part.unlink(missing_ok=True)
+        except TooLongError:
+            part.unlink()
+            raise
         except (OSError, http.client.HTTPException):
             if attempt == _ATTEMPTS - 1:
                 raise
@@ -101,6 +108,8 @@ def _download(url: str, part: Path, size: int | None) -> None:
 
 def _transfer(url: str, part: Path, size: int | None) -> None:
     """Appends to `part` what is missing; raises `IncompleteRead` if the connection ends too early."""
+    if part.is_symlink():
+        part.unlink()  # planted: what arrives would be written to where it leads
     have = part.stat().st_size if part.exists() else 0
     if size is not None and have >= size:
         if have == size:
@@ -111,13 +120,21 @@ def _transfer(url: str, part: Path, size: int | None) -> None:
     with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
         resumed = answer.status == http.HTTPStatus.PARTIAL_CONTENT
         have = have if resumed else 0
-        announced = answer.headers.get("Content-Length")
-        total = have + int(announced) if announced is not None else size
+        announced = _whole_number(answer.headers.get("Content-Length"))
+        total = have + announced if announced is not None else size
         with part.open("ab" if resumed else "wb") as file, _progress(part.stem, have, total) as advance:
             while block := answer.read(_BLOCK):
+                have += len(block)
+                if size is not None and have > size:
+                    raise TooLongError(f"more than the {size} bytes of the file arrive")
                 file.write(block)
                 advance(len(block))
     _expect(part, total if size is None else size)
+
+
+def _whole_number(text: str | None) -> int | None:
+    """A length that a mirror announces; nonsense counts as no announcement."""
+    return int(text) if text is not None and text.isdecimal() and len(text) < 20 else None
 
 
 def _expect(part: Path, size: int | None) -> None:

@@ -25,6 +25,8 @@ except ImportError:  # pragma: no cover - not on Windows, where two processes ma
 
 DATA_VARIABLE = "REMANENCE_DATA"
 CACHE_VARIABLE = "REMANENCE_CACHE"
+MOST_UNPACKED = 2 << 30
+"""Bytes that a packed file may come to: a few kilobytes can unpack to as much as fills any memory."""
 
 
 def cache_directory() -> Path:
@@ -142,26 +144,35 @@ def unpack(path: Path, member: str | None = None) -> bytes:
     """
     raw = path.read_bytes()
     try:
-        return _unpack(raw, path.suffix, member or "")
+        return _within_limit(path, _unpack(raw, path.suffix, member or ""))
     except (OSError, EOFError, KeyError, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile) as error:
         raise DataError(f"{path} cannot be unpacked: {error}. Delete it and fetch it again") from error
 
 
 def _unpack(raw: bytes, suffix: str, member: str) -> bytes:
+    most = MOST_UNPACKED + 1  # one more than is allowed, to see that there is more
     if suffix == ".gz":
-        return gzip.decompress(raw)
+        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
+            return file.read(most)
     if suffix == ".xz":
-        return lzma.decompress(raw)
+        with lzma.LZMAFile(io.BytesIO(raw)) as file:
+            return file.read(most)
     if suffix == ".zip":
-        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            return archive.read(member)
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive, archive.open(member) as file:
+            return file.read(most)
     if suffix == ".tgz":
         with tarfile.open(fileobj=io.BytesIO(raw), mode="r:gz") as archive:
             file = archive.extractfile(member)
             if file is None:
                 raise KeyError(member)
-            return file.read()
+            return file.read(most)
     return raw
+
+
+def _within_limit(path: Path, contents: bytes) -> bytes:
+    if len(contents) > MOST_UNPACKED:
+        raise DataError(f"{path} unpacks to more than {MOST_UNPACKED:,} bytes; unpack it yourself if you trust it")
+    return contents
 
 
 def _locate(item: Entry, download: bool) -> tuple[Path, Form]:
@@ -212,7 +223,10 @@ def _fetch_once(form: Form) -> None:
 @contextlib.contextmanager
 def _lock(target: Path) -> Iterator[None]:
     target.parent.mkdir(parents=True, exist_ok=True)
-    with target.with_name(target.name + ".lock").open("w") as file:
+    lock = target.with_name(target.name + ".lock")
+    if lock.is_symlink() or (lock.exists() and not lock.is_file()):
+        raise DataError(f"{lock} is no regular file; remove it")
+    with lock.open("a") as file:
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

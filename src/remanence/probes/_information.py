@@ -269,7 +269,7 @@ def _by_tables(symbols: Symbols, lags: np.ndarray, how: _How) -> Iterator[_Row]:
         value = counts.value(how.estimator)
         error = counts.error(how.estimator) if how.intervals else math.nan
         noise = counts.independent(how.estimator, how.draws, generator)
-        seen = max(len(np.unique(counts.first)), len(np.unique(counts.second)))
+        seen = len(np.union1d(counts.first, counts.second))
         yield _Row(*_interval(value, error, counts.groups), *_floor(noise), counts.total, len(counts.first), seen)
 
 
@@ -285,7 +285,7 @@ def _by_sorting(symbols: Symbols, lags: np.ndarray, how: _How) -> Iterator[_Row]
                 shuffle = partial(_shuffle, found, how)
                 floor = _floor(np.array(list(_side_by_side(pool, shuffle, range(how.draws)))))
                 pairs = found.total
-            seen = int(max(np.count_nonzero(found.first), np.count_nonzero(found.second)))
+            seen = int(np.count_nonzero((found.first > 0) | (found.second > 0)))
             ends = _interval(found.value, found.error, len(edges) - 1)
             yield _Row(*ends, *floor, found.total, found.different, seen)
 
