@@ -223,3 +223,20 @@ def test_what_used_to_be_a_traceback_is_one_line(here, arguments, words):
     assert done.exit_code == 2, done.output
     assert words in done.output
     assert isinstance(done.exception, SystemExit)
+
+
+def test_your_own_text_is_named_on_the_command_line_and_updates_replace_epochs(here, monkeypatch):
+    Path("mine.txt").write_text("to be or not to be\n" * 60)
+    few = ["--hidden", "6", "--length", "5", "--set", "task.batch_size=4", "--set", "evaluation.batches=1"]
+    few += ["--set", "evaluation.batch_size=2", "--updates", "2", "--run", "mine"]
+    done = run("train", "text", "mine.txt", "--model", "RelLSTM", *few)
+    assert done.exit_code == 0, done.output
+    config = Run(Path("mine")).config
+    assert config.task.options["path"] == str(here / "mine.txt")
+    assert (config.budget.updates, config.budget.epochs) == (2, None)
+    (here / "elsewhere").mkdir()
+    monkeypatch.chdir(here / "elsewhere")
+    assert run("generate", str(here / "mine"), "--length", "5").exit_code == 0
+    wrong = run("train", "copy", str(here / "mine.txt"))
+    assert wrong.exit_code == 2
+    assert "path" in wrong.output

@@ -1,9 +1,13 @@
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
 
+from remanence.runs import locked
 from remanence.train import (
     RunConfig,
     _grid,
@@ -71,3 +75,28 @@ def test_recipes_know_tasks_and_models_and_start_from_general_settings():
     assert recipe("somebody's own", "LSTM").task.name == "somebody's own"
     with pytest.raises(ValueError, match="Did you mean 'RelLSTM'"):
         recipe("copy", "RelLSTN")
+
+
+def test_a_run_that_an_orphan_works_at_is_waited_for(tmp_path, monkeypatch):
+    (cell,) = plan_grid({"LSTM": RunConfig()}, tmp_path)
+    monkeypatch.setattr(_grid, "_start", lambda run: pytest.fail("it was started a second time"))
+    seen = []
+
+    def tick(rows):
+        seen.append(rows[0]["status"])
+        if len(seen) == 2:
+            cell.run.set_status("done", update=3)
+            orphan.close()
+
+    orphan = contextlib.ExitStack()
+    orphan.enter_context(locked(cell.run.folder))
+    rows = carry_out([cell], jobs=1, tick=tick, pause=0.01)
+    assert rows[0]["status"] == "done"
+    assert seen[:2] == ["new", "new"]
+
+
+def test_a_stopped_worker_can_be_ended():
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    process.send_signal(signal.SIGSTOP)
+    _grid._stop([process])
+    assert process.returncode == -signal.SIGTERM

@@ -47,7 +47,7 @@ def compare_models(
         place = folder or Path("runs") / f"compare-{task}"
         cells = plan_grid(configs, place, numbers("lengths", lengths) or [None], seeds)
         transfer_lengths = numbers("transfer", transfer)
-    with contextlib.nullcontext() if as_json else live(Console(), make_table, _line) as tick:
+    with exit_codes(), contextlib.nullcontext() if as_json else live(Console(), make_table, _line) as tick:
         rows = carry_out_or_leave(cells, place, jobs, tick)
     with exit_codes():
         report = {"runs": rows, "seeds": over_seeds(rows), "transfer": _transferred(cells, transfer_lengths)}

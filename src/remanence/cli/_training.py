@@ -39,6 +39,9 @@ def add_training_commands(app: typer.Typer) -> None:
 
 def train(
     task: Annotated[str, typer.Argument(help="What to learn; see `remanence tasks`.", metavar="TASK")],
+    file: Annotated[
+        Path | None, typer.Argument(help="Your own data, for the tasks text and sequence.", metavar="[FILE]")
+    ] = None,
     model: Annotated[str, typer.Option(help="What learns; see `remanence models`.")] = "RelRNN",
     length: Annotated[int | None, typer.Option(help="Length T of the task.")] = None,
     hidden: Annotated[int | None, typer.Option(help="Hidden units.")] = None,
@@ -56,6 +59,8 @@ def train(
 
     given = table_of({"task.options.length": length, "model.options.hidden_size": hidden, "seed": seed})
     given |= budget_of(updates)
+    if file is not None:
+        given.setdefault("task", {}).setdefault("options", {})["path"] = str(file.expanduser().resolve())
     start_run(task, model, given, settings or [], config, run, trust=trust, quiet=quiet, as_json=json)
 
 

@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from remanence._validate import positive_int
-from remanence.runs import Measurement, is_trusted
+from remanence.runs import Measurement, is_locked, is_trusted
 from remanence.train._building import resolved
 from remanence.train._config import RunConfig
 from remanence.train._run import Run
+
+GRACE = 120.0
+"""Seconds that a run gets to save itself when it is asked to stop."""
 
 Tick = Callable[[list[dict[str, Any]]], None]
 
@@ -119,8 +122,12 @@ def carry_out(cells: Sequence[Cell], jobs: int, tick: Tick | None = None, pause:
     before = _interrupt_on_terminate()
     try:
         while waiting or working:
-            while waiting and len(working) < jobs:
-                cell = waiting.pop(0)
+            # A worker of a comparison that was killed may still be at a run: it is waited for, and counts as one.
+            waiting = [cell for cell in waiting if not cell.run.is_done]
+            free = [cell for cell in waiting if not is_locked(cell.run.folder)]
+            busy = len(working) + len(waiting) - len(free)
+            for cell in free[: max(jobs - busy, 0)]:
+                waiting.remove(cell)
                 working[str(cell.run.folder)] = _start(cell.run)
             working = {name: process for name, process in working.items() if process.poll() is None}
             if tick is not None:
@@ -154,8 +161,14 @@ def _start(run: Run) -> subprocess.Popen[bytes]:
 def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
     for process in processes:
         process.terminate()
+        with contextlib.suppress(OSError, ValueError):
+            process.send_signal(signal.SIGCONT)  # a stopped process hears nothing until it goes on
     for process in processes:
-        process.wait()
+        try:
+            process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()  # its last checkpoint is whole
+            process.wait()
 
 
 def summarise(cells: Sequence[Cell]) -> list[dict[str, Any]]:
