@@ -230,3 +230,49 @@ def test_time_with_little_scatter_is_judged(monkeypatch):
     steady = iter([1.0, 2.0, 4.0] * 3)
     monkeypatch.setattr(_cost, "timed", lambda run, device: next(steady))
     assert "time linear" in probes.cost(nn.LSTM(4, 4), [10, 20, 40], TIME_FIRST(), repeats=2).verdict
+
+
+@pytest.fixture
+def language_models(require_or_skip):
+    if not HAS_TRANSFORMERS:
+        require_or_skip("transformers", "transformers is not installed: pip install 'remanence[hf]'")
+    return {"GPT-2": foreign.gpt2(), "Llama": foreign.llama()}
+
+
+def test_plain_and_fused_attention_of_grouped_heads_are_the_same_map(language_models):
+    for model in language_models.values():
+        fused = probes.attention_map(model, tokens())
+        model.set_attn_implementation("eager")
+        plain = probes.attention_map(model, tokens())
+        assert len(fused.maps) == len(plain.maps) == 2
+        for one, other in zip(fused.maps, plain.maps, strict=True):
+            assert_agrees(one, other, torch.float32)
+            assert_agrees(one.sum(axis=1), 1.0, torch.float32)
+
+
+def test_a_dictionary_with_a_mask_says_what_the_tokens_say(language_models):
+    for model in language_models.values():
+        batch = {"input_ids": tokens(), "attention_mask": torch.ones(ROWS, STEPS, dtype=torch.int64)}
+        for probe in (probes.gradient_reach, probes.perturbation_reach):
+            assert probe(model, batch).to_dict() == probe(model, tokens()).to_dict()
+        assert probes.truncation_gap(model, batch, [3, STEPS]).output[1] == 0
+
+
+def test_gradients_are_taken_at_the_tokens_and_not_at_their_positions(language_models):
+    model = language_models["GPT-2"].eval()  # nothing can switch a module inside a function
+    embedded = model.get_input_embeddings()(tokens()).detach()
+    by_embedding = probes.gradient_reach(lambda x: model(inputs_embeds=x), embedded, batch_first=True)
+    assert_agrees(probes.gradient_reach(model, tokens()).log_norm, by_embedding.log_norm, torch.float32)
+
+
+def test_tokens_that_are_turned_before_they_are_embedded():
+    class Turning(foreign.TokenModel):
+        def forward(self, tokens):
+            embedded = self.embedding(tokens.T).transpose(0, 1)
+            return self.head(self.core(embedded)[0])
+
+    turning = Turning().eval()
+    straight = foreign.TokenModel().eval()
+    straight.load_state_dict(turning.state_dict())
+    found = [probes.gradient_reach(model, tokens(), through="inputs").log_norm for model in (turning, straight)]
+    assert_agrees(*found, torch.float32)
