@@ -93,8 +93,6 @@ def read_symbols(path: Path | str, kind: Kind = "auto") -> Symbols:
     source = "standard input" if piped else str(path)
     if not piped and place.stat().st_size == 0:
         raise ValueError(f"{source} is empty")
-    if not piped and kind == "bytes":
-        return _pool([np.memmap(place, dtype=np.uint8, mode="r")])
     with contextlib.nullcontext(sys.stdin.buffer) if piped else place.open("rb") as stream:
         if kind == "npy":
             return _mapped_array(stream, source)
@@ -117,7 +115,7 @@ def _mapped_array(stream: BinaryIO, source: str) -> Symbols:
     """An array in a file, mapped; of other numbers than bytes, numbered block by block."""
     try:
         with tempfile.TemporaryDirectory() as folder:
-            array = np.load(_named(stream, Path(folder)), mmap_mode="r", allow_pickle=False)
+            array = np.load(_copied(stream, Path(folder)), mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise ValueError(f"{source} is no .npy file: {error}") from error
     rows = len(_rows(array))
@@ -129,10 +127,8 @@ def _mapped_array(stream: BinaryIO, source: str) -> Symbols:
     return Symbols(values, starts, int(values.max()) + 1)
 
 
-def _named(stream: BinaryIO, folder: Path) -> Path | str:
-    """A file that can be mapped: the stream's own, or a copy."""
-    if isinstance(name := getattr(stream, "name", None), str) and Path(name).is_file():
-        return name
+def _copied(stream: BinaryIO, folder: Path) -> Path:
+    """A copy that can be mapped: a file of somebody else's may become shorter, and then to read it ends the process."""
     with (folder / "copy.npy").open("wb") as copy:
         shutil.copyfileobj(stream, copy)
     return folder / "copy.npy"
