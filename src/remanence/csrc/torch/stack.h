@@ -45,17 +45,20 @@ struct Stack {  // contiguous tensors, kept alive
   Index inputs() const { return layers[0].ih.size(1); }
   bool grows() const { return spec.memory == Memory::BUFFER && spec.recent < 0; }
   Index held(const StackState &of) const { return spec.memory == Memory::BUFFER ? of.recent.size(1 + batched) : 0; }
-  // Shape of a field of the state: `rest` behind the dimensions that all fields share.
-  Shape shape(std::initializer_list<int64_t> rest) const {
-    Shape made = batched ? Shape{depth(), batch} : Shape{depth()};
-    made.insert(made.end(), rest);
-    return made;
+  // Whether a field of the state has `rest` behind the dimensions that all fields share.
+  void expect(const Tensor &field, const char *name, ScalarType dtype, std::initializer_list<int64_t> rest) const {
+    STD_TORCH_CHECK(field.is_cpu(), "remanence: `", name, "` must be on the CPU");
+    int64_t i = 1 + batched;
+    bool fits = field.scalar_type() == dtype && field.dim() == i + int64_t(rest.size()) && field.size(0) == depth();
+    if (batched) fits = fits && field.size(1) == batch;
+    for (int64_t size : rest) fits = fits && field.size(i++) == size;
+    STD_TORCH_CHECK(fits, "remanence: `", name, "` has an unexpected shape or dtype");
   }
 };
 
 inline void check_layer(const Stack &stack, const LayerWeights &w, Index inputs, ScalarType dtype) {
   Index n = stack.n, gates = stack.spec.blocks() * n;
-  auto optional = [&](const Tensor &weight, const char *name, const Shape &shape) {
+  auto optional = [&](const Tensor &weight, const char *name, std::initializer_list<int64_t> shape) {
     if (weight.numel()) expect(weight, name, dtype, shape);
   };
   expect(w.ih, "ih", dtype, {gates, inputs});
@@ -65,8 +68,13 @@ inline void check_layer(const Stack &stack, const LayerWeights &w, Index inputs,
   optional(w.modrelu, "modrelu", {n});
   if (stack.spec.memory == Memory::NONE) return;
   bool matrices = stack.spec.memory == Memory::BUFFER;
-  expect(w.query, "query", dtype, matrices ? Shape{n, n} : Shape{n});
-  expect(w.key, "key", dtype, matrices ? Shape{n, n} : Shape{n});
+  if (matrices) {
+    expect(w.query, "query", dtype, {n, n});
+    expect(w.key, "key", dtype, {n, n});
+  } else {
+    expect(w.query, "query", dtype, {n});
+    expect(w.key, "key", dtype, {n});
+  }
   optional(w.score, "score", {matrices ? n : 1});
 }
 
@@ -77,15 +85,15 @@ inline void check_state(const Stack &stack, ScalarType dtype) {
   bool buffer = spec.memory == Memory::BUFFER;
   STD_TORCH_CHECK(state.recent.dim() == ring_place + 2, "remanence: `state.recent` has an unexpected shape or dtype");
   Index held = !buffer ? 0 : spec.recent >= 0 ? spec.recent : state.recent.size(ring_place);
-  expect(state.s, "state.s", dtype, stack.shape({n}));
-  expect(state.c, "state.c", dtype, stack.shape({spec.cell == Cell::LSTM ? n : 0}));
-  expect(state.h, "state.h", dtype, stack.shape({spec.leaks_h() ? n : 0}));
-  expect(state.recent, "state.recent", dtype, stack.shape({held, n}));
-  expect(state.recent_score, "state.recent_score", dtype, stack.shape({spec.screens ? held : 0}));
-  expect(state.relevant, "state.relevant", dtype, stack.shape({slots, n}));
-  expect(state.relevant_score, "state.relevant_score", dtype, stack.shape({buffer ? slots : 0}));
-  expect(state.relevant_step, "state.relevant_step", ScalarType::Long, stack.shape({slots}));
-  expect(state.step, "state.step", ScalarType::Long, stack.shape({}));
+  stack.expect(state.s, "state.s", dtype, {n});
+  stack.expect(state.c, "state.c", dtype, {spec.cell == Cell::LSTM ? n : 0});
+  stack.expect(state.h, "state.h", dtype, {spec.leaks_h() ? n : 0});
+  stack.expect(state.recent, "state.recent", dtype, {held, n});
+  stack.expect(state.recent_score, "state.recent_score", dtype, {spec.screens ? held : 0});
+  stack.expect(state.relevant, "state.relevant", dtype, {slots, n});
+  stack.expect(state.relevant_score, "state.relevant_score", dtype, {buffer ? slots : 0});
+  stack.expect(state.relevant_step, "state.relevant_step", ScalarType::Long, {slots});
+  stack.expect(state.step, "state.step", ScalarType::Long, {});
   check_steps(in<int64_t>(state.step), stack.depth() * stack.batch);
 }
 

@@ -133,12 +133,20 @@ inline Shape shape_of(const Tensor &t) {
 inline Tensor dense(const Tensor &t) { return t.is_contiguous() ? t : torch::stable::contiguous(t); }
 inline Maybe dense(const Maybe &t) { return t ? Maybe(dense(*t)) : t; }
 
-inline void expect(const Tensor &t, const char *name, ScalarType dtype, const Shape &shape) {
+// Sizes is a Shape, or a list that is written out: a small step notices every allocation.
+template <class Sizes> void expect_sizes(const Tensor &t, const char *name, ScalarType dtype, const Sizes &shape) {
   STD_TORCH_CHECK(t.is_cpu(), "remanence: `", name, "` must be on the CPU");
   bool fits = t.scalar_type() == dtype && t.dim() == int64_t(shape.size());
   int64_t i = 0;
   for (int64_t size : shape) fits = fits && t.size(i++) == size;
   STD_TORCH_CHECK(fits, "remanence: `", name, "` has an unexpected shape or dtype");
+}
+
+inline void expect(const Tensor &t, const char *name, ScalarType dtype, const Shape &shape) {
+  expect_sizes(t, name, dtype, shape);
+}
+inline void expect(const Tensor &t, const char *name, ScalarType dtype, std::initializer_list<int64_t> shape) {
+  expect_sizes(t, name, dtype, shape);
 }
 
 inline void expect(const Maybe &t, const char *name, ScalarType dtype, const Shape &shape) {
