@@ -1,6 +1,6 @@
 import importlib.util
 import json
-import sys
+import runpy
 from pathlib import Path
 
 import pytest
@@ -96,11 +96,9 @@ def test_the_layout_can_be_given_and_must_be_where_nothing_tells_it(here):
 def test_a_language_model_is_read_from_its_folder(tmp_path, require_or_skip):
     if importlib.util.find_spec("transformers") is None:
         require_or_skip("transformers", "transformers is not installed: pip install 'remanence[hf]'")
-    sys.path.insert(0, str(FOREIGN.parent))
-    import foreign
-
-    foreign.gpt2().save_pretrained(tmp_path)
-    foreign.write_tokenizer(tmp_path)
+    foreign = runpy.run_path(str(FOREIGN))
+    foreign["gpt2"]().save_pretrained(tmp_path)
+    foreign["write_tokenizer"](tmp_path)
     result = runner.invoke(app, ["probe", f"hf:{tmp_path}", "--shape", "4,24"])
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("read as T = 24 steps, B = 4 rows")

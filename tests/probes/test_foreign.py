@@ -274,5 +274,6 @@ def test_tokens_that_are_turned_before_they_are_embedded():
     turning = Turning().eval()
     straight = foreign.TokenModel().eval()
     straight.load_state_dict(turning.state_dict())
-    found = [probes.gradient_reach(model, tokens(), through="inputs").log_norm for model in (turning, straight)]
-    assert_agrees(*found, torch.float32)
+    turned = probes.gradient_reach(turning, tokens(), through="inputs")
+    plain = probes.gradient_reach(straight, tokens(), through="inputs")
+    assert_agrees(turned.log_norm, plain.log_norm, torch.float32)
