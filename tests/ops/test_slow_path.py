@@ -67,3 +67,13 @@ def test_nothing_is_said_where_the_kernel_could_not_have_run(untold):
             assert _backend.choose_backend("auto", spec, x) == "reference"
         assert _backend.choose_backend("auto", ScanSpec("rnn"), x.to("meta")) == "reference"
         torch.func.vmap(lambda row: torch.tensor(_backend.choose_backend("auto", ScanSpec("rnn"), row) == "fused"))(x)
+
+
+def test_a_screen_that_is_not_in_the_kernel_is_said_once(untold):
+    if _backend.library().problem is not None:
+        pytest.skip("there is no kernel to be left out")
+    x = torch.randn(5, 2, 3)
+    with pytest.warns(SlowPathWarning, match="the screen MeanAttention.. is not in the fused kernel"):
+        RelLSTM(3, 4, recent=2, relevant=1, screen="mean")(x)
+    RelLSTM(3, 4, recent=2, relevant=1, screen="mean")(x)  # a second warning would be an error
+    RelLSTM(3, 4, recent=2, relevant=1)(x)

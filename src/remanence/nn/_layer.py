@@ -31,7 +31,16 @@ from ._state_entry import StateLike, enter_state
 from .cuts import Cuts
 from .init import RECURRENT_INITS, RecurrentInit, fill_recurrent_
 
-OPTIONAL_WEIGHTS = ("bias_ih", "bias_hh", "weight_query", "weight_key", "weight_score", "bias_modrelu")
+OPTIONAL_WEIGHTS = (
+    "bias_ih",
+    "bias_hh",
+    "weight_query",
+    "weight_key",
+    "weight_score",
+    "bias_modrelu",
+    "weight_gate",
+    "bias_gate",
+)
 """Parameters that some layers lack, in the order of :class:`Weights`."""
 
 
@@ -160,6 +169,8 @@ class RecurrentLayer(nn.Module):
         shapes |= cell.own_shapes(n)
         if self.spec.read is not None:
             shapes |= self.spec.read.shapes(n, self.spec.macro_size(n))
+        if self.spec.memory is not None and self.spec.has_memory:
+            shapes |= self.spec.memory.own_shapes(n)
         return shapes
 
     def _create_parameters(self, factory: dict[str, Any]) -> None:

@@ -111,7 +111,8 @@ class RelRNN(RNN):
     Args:
         recent: size of the short-term buffer (nu).
         relevant: size of the relevant set (rho).
-        screen: how relevance is measured: ``"attention"`` received in the buffer.
+        screen: who stays among the relevant: ``"attention"`` (received in the buffer), ``"mean"``, ``"value"``,
+            ``"learned"``, ``"random"``, ``"newest"``, or a :class:`remanence.ops.Screen`.
         score: ``"additive"`` or ``"dot"``.
 
     Example:
@@ -149,7 +150,8 @@ class RelLSTM(LSTM):
     Args:
         recent: size of the short-term buffer (nu).
         relevant: size of the relevant set (rho).
-        screen: how relevance is measured: ``"attention"`` received in the buffer.
+        screen: who stays among the relevant: ``"attention"`` (received in the buffer), ``"mean"``, ``"value"``,
+            ``"learned"``, ``"random"``, ``"newest"``, or a :class:`remanence.ops.Screen`.
         score: ``"additive"`` or ``"dot"``.
 
     Example:
@@ -186,7 +188,8 @@ class RelGRU(GRU):
     Args:
         recent: size of the short-term buffer (nu).
         relevant: size of the relevant set (rho).
-        screen: how relevance is measured: ``"attention"`` received in the buffer.
+        screen: who stays among the relevant: ``"attention"`` (received in the buffer), ``"mean"``, ``"value"``,
+            ``"learned"``, ``"random"``, ``"newest"``, or a :class:`remanence.ops.Screen`.
         score: ``"additive"`` or ``"dot"``.
 
     Example:

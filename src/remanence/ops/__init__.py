@@ -10,7 +10,7 @@ from ._reads import Combine, Read, Reading, SoftmaxRead, ThresholdRead
 from ._row_steps import reverse_reset, reverse_rows, row_positions
 from ._scan import scan, stays_packed
 from ._scan_hooks import around_scans
-from ._screens import Attention, Screen
+from ._screens import Attention, Judged, Learned, MeanAttention, Newest, Random, Screen, ValueWeighted
 from ._slow_path import SlowPathWarning
 from ._spec import Memory, ScanSpec, find_cell
 from ._stack import walk_stack
@@ -30,13 +30,18 @@ __all__ = [
     "Full",
     "GORUCell",
     "GRUCell",
+    "Judged",
     "LSTMCell",
+    "Learned",
     "Log",
+    "MeanAttention",
     "Memory",
     "MemoryRule",
     "MemoryRun",
+    "Newest",
     "Nonlinearity",
     "RNNCell",
+    "Random",
     "Read",
     "Reading",
     "ScanSpec",
@@ -49,6 +54,7 @@ __all__ = [
     "Strided",
     "ThresholdRead",
     "Trace",
+    "ValueWeighted",
     "Weights",
     "around_scans",
     "backend_report",

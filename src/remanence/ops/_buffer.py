@@ -13,7 +13,7 @@ from remanence._validate import message, one_of, positive_int
 
 from ._memory import MemoryRule, MemoryRun, SlotCounts, empty_rows, where_rows
 from ._reads import SoftmaxRead
-from ._screens import SCREENS, Screen, ScreenLike
+from ._screens import SCREENS, Judged, Screen, ScreenLike
 from ._slots import displaced_step, mark_slot, write_slot
 from ._state import EMPTY, State
 from ._weights import Weights
@@ -83,8 +83,8 @@ class Screened(MemoryRule):
     Args:
         recent: size of the short-term buffer (the paper's nu).
         relevant: size of the relevant set (the paper's rho); needs ``recent >= 1``.
-        screen: how relevance is measured: ``"attention"``, the attention that a state received while in the buffer, or
-            a screen of your own.
+        screen: who stays among the relevant: ``"attention"``, ``"mean"``, ``"value"``, ``"learned"``, ``"random"``,
+            ``"newest"``, or a :class:`remanence.ops.Screen`. Only ``"attention"`` is in the fused kernel.
         score: ``"additive"`` (Bahdanau) or ``"dot"`` (scaled dot product).
 
     Example:
@@ -100,7 +100,7 @@ class Screened(MemoryRule):
     def __post_init__(self) -> None:
         positive_int("recent", self.recent, minimum=0)
         positive_int("relevant", self.relevant, minimum=0)
-        if isinstance(self.screen, str) or not isinstance(self.screen, Screen):
+        if not isinstance(self.screen, Screen):
             one_of("screen", self.screen, tuple(SCREENS))
         one_of("score", self.score, ("additive", "dot"))
         if self.relevant and not self.recent:
@@ -132,6 +132,10 @@ class Screened(MemoryRule):
     def entry_delay(self) -> int:  # type: ignore[override]
         """A state is screened when it leaves the buffer."""
         return self.recent
+
+    def own_shapes(self, hidden_size: int) -> dict[str, tuple[int, ...]]:
+        """Those of the screen, where there is something to screen."""
+        return self.screening.own_shapes(hidden_size) if self.relevant else {}
 
     def slots_at_start(self) -> SlotCounts:
         """Buffer and relevant set, with their scores: all of a fixed size."""
@@ -221,7 +225,8 @@ class Buffer(MemoryRun):
         empty = self._find_empty(position)
         keys = torch.cat([self.recent_key, self.relevant_key], dim=1)
         values = torch.cat([self.recent, self.relevant], dim=1)
-        summary, self.weights, self.scores = self.read.read(self.parameters, s, keys, values, empty, position)
+        gates = self._log_gates()
+        summary, self.weights, self.scores = self.read.read(self.parameters, s, keys, values, empty, position, gates)
         self._collect_relevance(active)
         return summary
 
@@ -269,25 +274,40 @@ class Buffer(MemoryRun):
         self.recent_key = self.recent_key[:, 1:]
         if not self.relevant.shape[1]:
             return
-        relevance = self.recent_score[:, 0]
+        score = self.recent_score[:, 0]
         step = position - self.recent_score.shape[1]
         due = active & (step >= 0)
         if forced is None:
-            self.slot = self.screen.place(relevance, self.relevant_score, self.relevant_step, due)
+            relevance = self._judge(score[:, None], step[:, None], oldest[:, None], position)[:, 0]
+            held = self._judge(self.relevant_score, self.relevant_step, self.relevant, position)
+            self.slot = self.screen.place(relevance, held, self.relevant_step, due)
         else:
             self.slot = forced
         self.displaced = displaced_step(self.relevant_step, self.slot)
         place = mark_slot(self.slot, self.relevant.shape[1])
         self.relevant = write_slot(self.relevant, place, oldest)
         self.relevant_key = write_slot(self.relevant_key, place, oldest_key)
-        self.relevant_score = write_slot(self.relevant_score, place, relevance)
+        self.relevant_score = write_slot(self.relevant_score, place, score)
         self.relevant_step = write_slot(self.relevant_step, place, step)
 
+    def _judge(self, score: Tensor, step: Tensor, states: Tensor, position: Tensor) -> Tensor:
+        """The relevance of some states before the read at ``position``."""
+        judged = Judged(score, step, position[:, None] - step, states)
+        return self.screen.relevance(judged, self.parameters)
+
+    def _log_gates(self) -> Tensor | None:
+        """What the screen adds to the scores, ``(B, slots)``: nothing for the buffer, which is not screened."""
+        gates = self.screen.log_gate(self.relevant, self.parameters) if self.relevant.shape[1] else None
+        return None if gates is None else F.pad(gates, (self.recent.shape[1], 0))
+
     def _collect_relevance(self, active: Tensor) -> None:
-        """Let the screen see this step's weights; the relevance of the buffer's entries is kept newest last."""
+        """Let the screen see this step's weights; the scores of the buffer's entries are kept newest last."""
         if not self.recent_score.shape[1]:
             return
-        received = self.weights[:, : self.recent.shape[1]].detach()
+        received, received_later = self.weights.detach().tensor_split([self.recent.shape[1]], dim=1)
+        if self.screen.follows:
+            followed = self.screen.collect(self.relevant_score, received_later)
+            self.relevant_score = where_rows(active, followed, self.relevant_score) if self.ragged else followed
         moved = F.pad(self.recent_score[:, 1:], (0, 1))
         if received.shape[1] < moved.shape[1]:
             received = F.pad(received, (moved.shape[1] - received.shape[1], 0))

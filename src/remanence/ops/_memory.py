@@ -48,6 +48,10 @@ class MemoryRule(ABC):
     def read(self) -> Read:
         """How it is read."""
 
+    def own_shapes(self, hidden_size: int) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the parameters that it needs beside those of its read: ``weight_gate``, ``bias_gate``."""
+        return {}
+
     @abstractmethod
     def slots_at_start(self) -> SlotCounts:
         """Slots of the empty state."""

@@ -108,15 +108,27 @@ class SoftmaxRead(Read):
         return F.linear(values, weights.key)
 
     def read(
-        self, weights: Weights, state: Tensor, keys: Tensor, values: Tensor, empty: Tensor, stored: Tensor
+        self,
+        weights: Weights,
+        state: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        empty: Tensor,
+        stored: Tensor,
+        log_gates: Tensor | None = None,
     ) -> Reading:
-        """See :meth:`Read.read`; the newest state is among the values, so none is ever read from nothing."""
+        """See :meth:`Read.read`; the newest state is among the values, so none is ever read from nothing.
+
+        ``log_gates`` ``(B, slots)`` is added to the scores: a gate multiplies what the softmax would give.
+        """
         assert weights.query is not None
         query = F.linear(state, weights.query)
         if weights.score is None:
             scores = torch.einsum("bkn,bn->bk", keys, query) / math.sqrt(query.shape[1])
         else:
             scores = (query[:, None] + keys).tanh() @ weights.score
+        if log_gates is not None:
+            scores = scores + log_gates
         scores = scores.masked_fill(empty, -math.inf)
         shares = scores.softmax(dim=1)
         return Reading(torch.bmm(shares[:, None], values)[:, 0], shares, scores)

@@ -1,33 +1,79 @@
-"""The screens: who stays in the relevant set of a :class:`Screened` memory. No gradient goes through any of it."""
+"""The screens: who stays in the relevant set of a :class:`Screened` memory.
+
+The choice itself carries no gradient. A screen with parameters learns through the weight that it gives, by its gate,
+to the states that were admitted.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, NamedTuple, TypeAlias
 
+import torch.nn.functional as F
 from torch import Tensor
 
+from remanence._validate import positive_int
+
 from ._slots import choose_slot
+from ._weights import Weights
 
 
-@runtime_checkable
-class Screen(Protocol):
-    """Relevance is collected while a state is in the buffer, and compared when it leaves."""
+class Judged(NamedTuple):
+    """The states that a screen compares, ``K`` of each row."""
 
-    def collect(self, relevance: Tensor, received: Tensor) -> Tensor:
-        """The relevance of the states in the buffer after a read.
+    score: Tensor
+    """``(B, K)``: the attention collected so far."""
+    step: Tensor
+    """``(B, K)`` int64: their steps."""
+    age: Tensor
+    """``(B, K)`` int64: how many queries have seen them."""
+    states: Tensor
+    """``(B, K, n)``."""
+
+
+class Screen(ABC):
+    """Who stays: attention is collected while a state is in the buffer, and relevance is compared when it leaves.
+
+    Derive from it, as a frozen dataclass, and define :meth:`relevance`. A screen keeps nothing of its own: all that it
+    judges by is in the state of the layer, so chunks, single steps and replays make the same choices.
+
+    Example:
+        >>> @dataclass(frozen=True)
+        ... class Oldest(Screen):
+        ...     def relevance(self, judged, weights):
+        ...         return judged.age.to(judged.score)
+        >>> from remanence.ops import Screened
+        >>> Screened(4, 2, screen=Oldest()).screening
+        Oldest()
+    """
+
+    follows: ClassVar[bool] = False
+    """Whether attention is collected after admission too; if not, the score is frozen then."""
+
+    @abstractmethod
+    def relevance(self, judged: Judged, weights: Weights) -> Tensor:
+        """What the states are compared by, ``(B, K)``: the greatest stay.
 
         Args:
-            relevance: ``(B, recent)`` before it, oldest first; 0 for the newest.
-            received: ``(B, recent)``, the weights that the read gave them.
+            judged: the states.
+            weights: parameters of the layer.
         """
-        ...
+
+    def collect(self, score: Tensor, received: Tensor) -> Tensor:
+        """The scores after a read: the sum of what was received so far.
+
+        Args:
+            score: ``(B, K)`` before it; 0 for a new state.
+            received: ``(B, K)``, the weights that the read gave.
+        """
+        return score + received
 
     def place(self, relevance: Tensor, held: Tensor, steps: Tensor, due: Tensor) -> Tensor:
-        """The slot of the relevant set that the state takes which leaves the buffer.
+        """The slot that a state takes: the first free one, else that of the least relevance if it is strictly beaten.
 
         Args:
-            relevance: ``(B,)`` of that state.
+            relevance: ``(B,)`` of the state that leaves the buffer.
             held: ``(B, relevant)``, the relevance of those in the set.
             steps: ``(B, relevant)`` int64, their steps; -1 where a slot is free.
             due: ``(B,)`` bool, whether there is such a state.
@@ -35,12 +81,27 @@ class Screen(Protocol):
         Returns:
             ``(B,)`` int64, -1 where it is forgotten.
         """
-        ...
+        return choose_slot(relevance, held, steps, due)
+
+    def own_shapes(self, hidden_size: int) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the parameters that it needs."""
+        return {}
+
+    def log_gate(self, states: Tensor, weights: Weights) -> Tensor | None:
+        """What is added to the scores of admitted states when they are read, or ``None``.
+
+        Args:
+            states: ``(B, K, n)``.
+            weights: parameters of the layer.
+        """
+        return None
 
 
 @dataclass(frozen=True)
-class Attention:
+class Attention(Screen):
     """Relevance is the attention that a state received while in the buffer (beta of Kerg et al., 2020).
+
+    The first states collect more than later ones, because they shared it with few while the buffer filled.
 
     Example:
         >>> from torch import tensor
@@ -48,16 +109,140 @@ class Attention:
         [[0.75, 0.75]]
     """
 
-    def collect(self, relevance: Tensor, received: Tensor) -> Tensor:
-        """The sum of what was received so far."""
-        return relevance + received
-
-    def place(self, relevance: Tensor, held: Tensor, steps: Tensor, due: Tensor) -> Tensor:
-        """The first free slot, else that of the least relevance if it is strictly beaten."""
-        return choose_slot(relevance, held, steps, due)
+    def relevance(self, judged: Judged, weights: Weights) -> Tensor:
+        """The score as it was collected."""
+        return judged.score
 
 
-SCREENS: dict[str, Screen] = {"attention": Attention()}
+@dataclass(frozen=True)
+class MeanAttention(Screen):
+    """Relevance is the mean attention per query since a state came, in the relevant set too.
+
+    A start is fair: the lead of the first states, which shared attention with few, wears off.
+
+    Example:
+        >>> import torch
+        >>> states = torch.ones(1, 2, 3)
+        >>> judged = Judged(torch.tensor([[2.0, 1.0]]), torch.tensor([[0, 8]]), torch.tensor([[10, 2]]), states)
+        >>> MeanAttention().relevance(judged, None)
+        tensor([[0.2000, 0.5000]])
+    """
+
+    follows = True
+
+    def relevance(self, judged: Judged, weights: Weights) -> Tensor:
+        """The score over the number of queries."""
+        return judged.score / judged.age
+
+
+@dataclass(frozen=True)
+class ValueWeighted(Screen):
+    """Relevance is the attention received in the buffer, times the norm of the state: a state near 0 changes no read.
+
+    Example:
+        >>> import torch
+        >>> states = torch.tensor([[[3.0, 4.0], [0.0, 0.1]]])
+        >>> judged = Judged(torch.tensor([[0.5, 1.0]]), torch.tensor([[0, 8]]), torch.tensor([[10, 2]]), states)
+        >>> ValueWeighted().relevance(judged, None)
+        tensor([[2.5000, 0.1000]])
+    """
+
+    def relevance(self, judged: Judged, weights: Weights) -> Tensor:
+        """The score times the Euclidean norm."""
+        return judged.score * judged.states.detach().norm(dim=-1)
+
+
+@dataclass(frozen=True)
+class Learned(Screen):
+    """Relevance is a gate on the state itself, ``g = sigmoid(w . m + b)``, and the gate is trained.
+
+    Admission is soft: an admitted state of score ``e`` is read with the weight ``g exp(e)`` in place of ``exp(e)``; a
+    gate of 0 is like a free slot. Given who was admitted, the gradient is the derivative. A state that is read to good
+    use raises its gate, and with it the chance of those like it to be admitted.
+
+    Example:
+        >>> Learned().own_shapes(8)
+        {'weight_gate': (8,), 'bias_gate': (1,)}
+    """
+
+    def relevance(self, judged: Judged, weights: Weights) -> Tensor:
+        """The gate before the sigmoid, without gradient: larger is larger."""
+        return _gate_input(judged.states, weights).detach()
+
+    def own_shapes(self, hidden_size: int) -> dict[str, tuple[int, ...]]:
+        """A vector and a bias."""
+        return {"weight_gate": (hidden_size,), "bias_gate": (1,)}
+
+    def log_gate(self, states: Tensor, weights: Weights) -> Tensor | None:
+        """``ln g``, ``(B, K)``."""
+        return F.logsigmoid(_gate_input(states, weights))
+
+
+def _gate_input(states: Tensor, weights: Weights) -> Tensor:
+    assert weights.gate is not None
+    assert weights.gate_bias is not None
+    return states @ weights.gate + weights.gate_bias
+
+
+@dataclass(frozen=True)
+class Random(Screen):
+    """A control: every state that has left the buffer is equally likely to be held.
+
+    Its relevance is a hash of its step, so chunks, single steps and replays choose alike. All rows of a batch hold the
+    same steps: a row knows nothing of its place among the others.
+
+    Args:
+        seed: another one makes other choices.
+
+    Example:
+        >>> Random(3)
+        Random(seed=3)
+    """
+
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        positive_int("seed", self.seed, minimum=0)
+
+    def relevance(self, judged: Judged, weights: Weights) -> Tensor:
+        """24 bits of the hash: whole numbers that float32 holds exactly."""
+        mixed = _hash(_hash(judged.step) ^ (self.seed & _MASK))
+        return (mixed >> 8).float()
+
+
+_MASK = 0xFFFFFFFF
+
+
+def _hash(number: Tensor) -> Tensor:
+    """32 bits, mixed: no product leaves int64, since both multipliers are below 2^31."""
+    number = number & _MASK
+    number = ((number ^ (number >> 16)) * 0x7FEB352D) & _MASK
+    number = ((number ^ (number >> 15)) * 0x5BD1E995) & _MASK
+    return number ^ (number >> 16)
+
+
+@dataclass(frozen=True)
+class Newest(Screen):
+    """A control: the relevant set holds the newest states that have left the buffer, as a longer buffer would.
+
+    Example:
+        >>> Newest()
+        Newest()
+    """
+
+    def relevance(self, judged: Judged, weights: Weights) -> Tensor:
+        """The younger the more relevant."""
+        return -judged.age.to(judged.score)
+
+
+SCREENS: dict[str, Screen] = {
+    "attention": Attention(),
+    "mean": MeanAttention(),
+    "value": ValueWeighted(),
+    "learned": Learned(),
+    "random": Random(),
+    "newest": Newest(),
+}
 """The screens that have a name."""
 
 ScreenLike: TypeAlias = str | Screen

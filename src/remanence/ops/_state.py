@@ -54,7 +54,7 @@ class State(NamedTuple):
     relevant: Tensor
     """``(..., relevant, n)``: relevant set, or the stored states of :class:`Strided`."""
     relevant_score: Tensor
-    """``(..., relevant)``: relevance, frozen at entry (no gradient)."""
+    """``(..., relevant)``: attention received, frozen at entry unless the screen follows it on (no gradient)."""
     relevant_step: Tensor
     """``(..., relevant)`` int64: the step that a slot holds, -1 if it is empty."""
     step: Tensor

@@ -32,6 +32,14 @@ class Weights(NamedTuple):
     """``(n,)``, or ``(1,)``, the bias of the affine score."""
     modrelu: Tensor | None = None
     """``(n,)``."""
+    gate: Tensor | None = None
+    """``(n,)``: of a :class:`Learned` screen."""
+    gate_bias: Tensor | None = None
+    """``(1,)``: likewise."""
+
+    def known_to_kernel(self) -> tuple[Tensor | None, ...]:
+        """Those that the kernel takes, in the order of its schema."""
+        return self[:8]
 
 
 register_state(Weights, "remanence.ops.Weights")
