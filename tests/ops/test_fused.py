@@ -156,7 +156,7 @@ def test_gradcheck(scans):
     leaves = [tensor.clone().requires_grad_() for tensor in (case.x, *case.weights[:7])]
 
     def run(x, *weights):
-        output, state, _ = fused.scan(x, case.weights._make((*weights, None)), None, spec=case.spec, forced_log=log)
+        output, state, _ = fused.scan(x, type(case.weights)(*weights), None, spec=case.spec, forced_log=log)
         return output, state.relevant
 
     assert torch.autograd.gradcheck(run, leaves)
