@@ -38,6 +38,12 @@ def test_a_table_is_run_stored_and_reported(tmp_path):
     page = tmp_path / "page.md"
     assert ask(*SMOKE, "--folder", cells, "--report", "-o", page).exit_code == 0
     assert "1 of 1 cells are done" in page.read_text()
+    html = tmp_path / "page.html"
+    assert ask(*SMOKE, "--folder", cells, "--report", "-o", html).exit_code == 0
+    text = html.read_text()
+    assert "1 of 1 cells are done" in text
+    assert "accuracy of validation" in text
+    assert "Table 7" in text
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def reproduce(
     storage: Annotated[str | None, typer.Option(help="A folder that all nodes of the cluster see.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Cells at a time.")] = None,
     report: Annotated[bool, typer.Option("--report", help="Write the page of what is there; run nothing.")] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The page to write.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The page to write, .html or .md.")] = None,
     store: Annotated[Path | None, typer.Option(help="Also write the results into this JSON file or folder.")] = None,
     adopt: Annotated[list[Path] | None, typer.Option(help="Link a finished run as a cell.", hidden=True)] = None,
     json: Json = False,
@@ -50,6 +50,6 @@ def reproduce(
     if dry_run:
         command.show_plan(asked, as_json=json)
     elif report:
-        command.write_report(asked, output or Path(f"{wanted.replace('/', '_')}.md"), store)
+        command.write_report(asked, output or Path(f"{wanted.replace('/', '_')}.html"), store)
     else:
         command.reproduce(asked, store, as_json=json)

@@ -185,11 +185,20 @@ def write_report(asked: Asked, output: Path, store: Path | None) -> None:
     """Does what ``--report`` says: the page of what is there now; nothing is run."""
     with exit_codes():
         cells = asked.cells()
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(make_page(asked.experiment, asked.scale, cells), encoding="utf-8")
+        _write_page(asked, output, cells)
         typer.echo(f"page: {output}")
         if store is not None:
             typer.echo(f"stored: {save_record(make_record(asked.experiment, asked.scale, cells), store)}")
+
+
+def _write_page(asked: Asked, output: Path, cells: Sequence[Cell]) -> None:
+    if output.suffix == ".html":
+        from remanence.cli._reproduce_page import html_page
+
+        html_page(asked.experiment, asked.scale, cells).write(output)
+        return
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(make_page(asked.experiment, asked.scale, cells), encoding="utf-8")
 
 
 def _leave_if_failed(failures: Sequence[Failure]) -> None:

@@ -11,6 +11,7 @@ from remanence.experiments._experiment import (
     Scale,
     Setting,
 )
+from remanence.experiments._lines import figures_of
 from remanence.experiments._page import make_page
 from remanence.experiments._plan import find_experiment, list_experiments, parse_seeds, plan_cells
 from remanence.experiments._printed import Printed, printed_accuracy
@@ -50,6 +51,7 @@ __all__ = [
     "Entry",
     "entries",
     "grid",
+    "figures_of",
     "make_page",
     "Record",
     "make_record",
