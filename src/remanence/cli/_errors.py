@@ -1,4 +1,7 @@
-"""From errors to exit codes: 0 done, 2 bad input, 3 not finite, 4 in use, 5 cannot write, 6 no checkpoint, 130, 143."""
+"""From errors to exit codes.
+
+0 done, 2 bad input, 3 not finite, 4 in use, 5 cannot write, 6 no checkpoint, 7 untrusted code, 130 and 143 for signals.
+"""
 
 from __future__ import annotations
 
