@@ -15,7 +15,7 @@ BENCH ?= --quick
 RUNS ?= runs/demo
 PYTEST := REMANENCE_REQUIRE=kernel,$(REMANENCE_REQUIRE) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: help demo test test-all check-kernel lint bench docs screenshots browser wheel conformance api clean
+.PHONY: help demo test test-all check-kernel lint bench docs screenshots browser integrations wheel conformance api clean
 .DEFAULT_GOAL := help
 
 help:  ## list these targets
@@ -55,6 +55,8 @@ screenshots: $(VENV)/.e2e  ## take the documentation's pictures of the report on
 	$(BIN)/python docs/screenshots.py docs/_build/report.html docs/images
 
 browser: $(VENV)/.e2e  ## install what drives a browser in the tests; Chromium itself must be on the PATH
+
+integrations: $(VENV)/.integrations  ## install the other people's tools that the tests try the layers with
 
 wheel: $(VENV)/.installed  ## build a wheel and try it in an empty environment outside the checkout
 	.ci/wheel "$(BIN)/python"
@@ -96,4 +98,9 @@ $(VENV)/.docs: $(VENV)/.installed
 
 $(VENV)/.e2e: $(VENV)/.installed
 	$(call extras,report e2e)
+	@touch $@
+
+# By name: the package itself is there already, and to install it again would compile the kernel again.
+$(VENV)/.integrations: $(VENV)/.installed
+	$(PIP) onnx onnxscript onnxruntime lightning accelerate tensorboard torchrl
 	@touch $@

@@ -11,7 +11,7 @@ import os
 from remanence._validate import one_of
 
 VARIABLE = "REMANENCE_REQUIRE"
-CAPABILITIES = ("kernel", "data", "browser", "arm", "torchrl", "transformers", "ray")
+CAPABILITIES = ("kernel", "data", "browser", "arm", "torchrl", "transformers", "ray", "integrations")
 
 
 def required() -> frozenset[str]:

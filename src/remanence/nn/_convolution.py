@@ -118,7 +118,11 @@ class CausalConvolution(nn.Module):
     def forward(self, input: SequenceInput, state: ConvolutionState | None = None) -> tuple[Any, ConvolutionState]:
         """Runs over a sequence; shapes are in the class docstring."""
         x, padded, layout = _core_layouts.enter_rows(input, self, next(self.parameters()))
-        past = self._empty(len(x)) if state is None else _core_layouts.enter_state(state, self._empty(len(x)), layout)
+        past = (
+            self._empty(x.shape[0])
+            if state is None
+            else _core_layouts.enter_state(state, self._empty(x.shape[0]), layout)
+        )
         steps = torch.full_like(past.step[0], x.shape[1]) if padded is None else (~padded).sum(1)
         seen = [past.input[0], *past.hidden[0].split(self._spans()[1:], dim=1)]
         for number in range(self.depth):

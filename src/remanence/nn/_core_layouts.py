@@ -32,7 +32,7 @@ def enter_rows(input: SequenceInput, core: Any, weight: Tensor) -> tuple[Tensor,
     x, lengths, layout = enter(input, core.input_size, core.batch_first, weight)
     if lengths is None:
         return x.transpose(0, 1), None, layout
-    padded = torch.arange(len(x), device=x.device) >= lengths.unsqueeze(1)
+    padded = torch.arange(x.shape[0], device=x.device) >= lengths.unsqueeze(1)
     return x.transpose(0, 1), padded, layout
 
 

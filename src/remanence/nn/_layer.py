@@ -24,6 +24,7 @@ from ._options import (
     options_of_other_cells,
     refuse_unknown,
 )
+from ._scripting import refuse_script
 from ._sequence import SequenceInput
 from ._signatures import show_options
 from ._single_step import step_at_once
@@ -307,7 +308,7 @@ class RecurrentLayer(nn.Module):
         if self.cuts is None:
             return None, None
         step = x.new_zeros(x.shape[1], dtype=torch.int64) if start is None else start.step
-        cut_h, cut_c = self.cuts.masks(ops.row_positions(step, len(x), reset), self.training)
+        cut_h, cut_c = self.cuts.masks(ops.row_positions(step, x.shape[0], reset), self.training)
         return cut_h, (cut_c if self.spec.cell.has_c else None)
 
     # ---- state ------------------------------------------------------------------------------------------------------
@@ -321,16 +322,24 @@ class RecurrentLayer(nn.Module):
         Args:
             batch_size: rows; ``None`` for unbatched input.
         """
-        rows = () if batch_size is None else (positive_int("batch_size", batch_size),)
+        if batch_size is not None:
+            positive_int("batch_size", batch_size)
+        return self._empty_state(batch_size)
+
+    def _empty_state(self, batch: int | None) -> State:
+        """As :meth:`initial_state`, for a number of rows that comes from a shape: in an export it is a symbol."""
+        rows = () if batch is None else (batch,)
         return empty_state(self.spec, self.hidden_size, (self.num_layers * self.directions, *rows), self._like())
 
     def _enter_state(self, state: StateLike, batch: int | None) -> State | None:
         """Check a given state, or make one of torch's ``hx``; fields come out with a batch dimension."""
         if state is None:
             return None
-        return enter_state(state, self.initial_state(batch), self.spec, batched=batch is not None)
+        return enter_state(state, self._empty_state(batch), self.spec, batched=batch is not None)
 
     # ---- torch's habits ---------------------------------------------------------------------------------------------
+
+    __prepare_scriptable__ = refuse_script
 
     @classmethod
     def from_torch(cls, module: nn.RNNBase, **options: Any) -> Self:

@@ -14,6 +14,7 @@ from remanence._validate import positive_int, probability
 from remanence.nn._any_core import core_output_size, core_step, make_core, reset_option
 from remanence.nn._encoder import Encoder, EncoderName
 from remanence.nn._generation import draw_sequence
+from remanence.nn._scripting import refuse_script
 
 
 class SequenceModel(nn.Module):
@@ -64,6 +65,8 @@ class SequenceModel(nn.Module):
         self.head = nn.Linear(core_output_size(self.core), output_size, device=like.device, dtype=like.dtype)
         if tied:
             self.encoder.tie(self.head)
+
+    __prepare_scriptable__ = refuse_script
 
     @classmethod
     def for_task(cls, task: Any, core: nn.Module | str, **options: Any) -> Self:

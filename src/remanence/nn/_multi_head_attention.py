@@ -184,7 +184,7 @@ class MultiHeadAttention(nn.Module):
             padded = hidden if padded is None else hidden | padded
         query, key, value = self._project(x, source)
         if self.causal:
-            past = None if state is None else self._enter_state(state, len(x), layout)
+            past = None if state is None else self._enter_state(state, x.shape[0], layout)
             output, after = self._attend_past(query, key, value, past, padded)
             after = after if layout.batched else drop_row(after)
         else:

@@ -110,7 +110,7 @@ class Transformer(nn.Module):
         past = (
             None
             if state is None
-            else _core_layouts.enter_state(state, self._empty(len(x)), layout, growing=self._growing)
+            else _core_layouts.enter_state(state, self._empty(x.shape[0]), layout, growing=self._growing)
         )
         if self.positions is not None:
             step = torch.zeros(1, dtype=torch.int64, device=x.device) if past is None else past.step[0]

@@ -74,7 +74,7 @@ class HDetach:
         """Masks for ``s`` and ``c``, ``(T, B)`` bool and ``None``."""
         if not training or self.p == 0:
             return None, None
-        draws = torch.rand(len(positions), 1, device=positions.device) < self.p
+        draws = torch.rand(positions.shape[0], 1, device=positions.device) < self.p
         return draws.expand(positions.shape), None
 
 

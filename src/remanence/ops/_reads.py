@@ -225,7 +225,7 @@ class ThresholdRead(Read):
         if not self.is_static:
             assert weights.score is not None
             hidden = (F.linear(state, weights.query)[:, None] + keys).tanh()
-            return state.new_zeros(len(state), 1), hidden @ weights.score
+            return state.new_zeros(state.shape[0], 1), hidden @ weights.score
         if self.score == "tanh":
             state = state.tanh()
         present = state @ weights.query

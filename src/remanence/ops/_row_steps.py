@@ -43,7 +43,7 @@ def reverse_rows(tensor: Tensor, lengths: Tensor | None) -> Tensor:
     """
     if lengths is None:
         return tensor.flip(0)
-    time = torch.arange(len(tensor), device=tensor.device)[:, None]
+    time = torch.arange(tensor.shape[0], device=tensor.device)[:, None]
     index = torch.where(time < lengths, lengths - 1 - time, time)
     return tensor.gather(0, index.reshape(index.shape + (1,) * (tensor.dim() - 2)).expand_as(tensor))
 
@@ -61,5 +61,5 @@ def reverse_reset(reset: Tensor, lengths: Tensor | None) -> Tensor:
     """
     ends = torch.cat([reset[1:], torch.zeros_like(reset[:1])])
     if lengths is not None:
-        ends = ends & (torch.arange(len(reset), device=reset.device)[:, None] + 1 < lengths)
+        ends = ends & (torch.arange(reset.shape[0], device=reset.device)[:, None] + 1 < lengths)
     return reverse_rows(ends, lengths)

@@ -149,14 +149,14 @@ def _scan(
     **by_time: Any,
 ) -> tuple[Tensor, State, Log]:
     """The scan itself, on the backend that was asked for."""
-    if not len(x):
+    if not x.shape[0]:
         raise ValueError(message("x", "hold at least one step", "0 steps"))
     kept = present()
     run = reference.scan
     if choose_backend(backend, spec, x) == "fused":
         run = partial(fused.scan, lean=kept.lean)
     segment = kept.segment
-    if segment is not None and lengths is None and torch.is_grad_enabled() and len(x) > segment:
+    if segment is not None and lengths is None and torch.is_grad_enabled() and x.shape[0] > segment:
         start = reference.initial_state(spec, weights, x.shape[1]) if state is None else state
         return scan_in_segments(run, segment, x, weights, start, spec, by_time, forced_log)
     return run(x, weights, state, spec=spec, lengths=lengths, forced_log=forced_log, **by_time)

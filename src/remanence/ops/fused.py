@@ -246,7 +246,7 @@ def scan(
     output, s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step, slot, displaced = made[
         :_HISTORY
     ]
-    chain = x.new_empty(len(step), 0) if state is None else state.chain
+    chain = x.new_empty(step.shape[0], 0) if state is None else state.chain
     final = State(s, c, h, chain, recent, recent_score, relevant, relevant_score, relevant_step, step)
     return output, final, Log(slot, displaced)
 

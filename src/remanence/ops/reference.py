@@ -197,7 +197,7 @@ def _output(spec: ScanSpec, h: Tensor, s: Tensor, read: Tensor | None, memory: M
 def _active(positions: Tensor, lengths: Tensor | None) -> Tensor:
     if lengths is None:
         return torch.ones_like(positions, dtype=torch.bool)
-    return torch.arange(len(positions), device=positions.device)[:, None] < lengths
+    return torch.arange(positions.shape[0], device=positions.device)[:, None] < lengths
 
 
 def _unbind(length: int, *tensors: Tensor | None) -> Iterable[tuple[Tensor | None, ...]]:

@@ -18,13 +18,16 @@ Fields = TypeVar("Fields", bound=tuple[Tensor, ...])
 
 
 def register_state(kind: Any, name: str) -> None:
-    """Make a NamedTuple known to torch's trees under a lasting name, so that exported programs can be saved.
+    """Make a NamedTuple known to torch's trees under a lasting name, and to ``torch.load(weights_only=True)``.
+
+    The first lets exported programs be saved; the second is safe because to make a tuple runs no code.
 
     Args:
         kind: the class.
         name: its public name.
     """
     _pytree._register_namedtuple(kind, serialized_type_name=name)
+    torch.serialization.add_safe_globals([kind])
 
 
 def map_tensors(function: Callable[[Tensor], Tensor], state: Tree) -> Tree:
