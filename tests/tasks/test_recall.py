@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remanence.tasks import Batch, Copy, Denoise
+from remanence.tasks import Batch, Copy, Denoise, LateCues
 
 SIZES = st.builds(
     dict, length=st.integers(1, 30), symbols=st.integers(1, 5), items=st.integers(1, 6), encoding=st.just("scalar")
@@ -131,3 +131,33 @@ def test_transfer_is_the_same_task_at_another_length():
 def test_bad_options_are_named(options, argument):
     with pytest.raises(ValueError, match=argument):
         Copy(**options)
+
+
+@given(SIZES, st.integers(0, 15))
+@settings(max_examples=40, deadline=None)
+def test_late_cues_layout(sizes, distractors):
+    task = LateCues(**sizes, distractors=min(distractors, sizes["length"] // 2))
+    batch = sample(task)
+    marker_at = task.length + task.items - 1
+    tokens = batch.inputs.squeeze(-1)
+    assert (tokens[: task.distractors] > task.symbols + 1).all()
+    assert (tokens[: task.distractors] < 2 * task.symbols + 2).all()
+    assert (tokens[task.distractors : task.length // 2] == 0).all()
+    assert (tokens[marker_at] == task.symbols + 1).all()
+    assert (tokens[marker_at + 1 :] == 0).all()
+    for row in range(3):
+        late = tokens[task.length // 2 : marker_at, row]
+        assert torch.equal(late[late > 0].long(), batch.targets[-task.items :, row])
+    assert (batch.targets[: -task.items] == 0).all()
+
+
+def test_more_distractors_than_half_are_refused():
+    with pytest.raises(ValueError, match="half of the shortest length, 5; got 6"):
+        LateCues(length=11, distractors=6)
+
+
+def test_late_cues_have_the_baseline_of_denoise():
+    assert LateCues().memory_free == Denoise().memory_free
+    batch = sample(LateCues(), rows=6)
+    loss = LateCues().loss(knowing_the_clock(LateCues(), batch), batch)
+    torch.testing.assert_close(loss, torch.tensor(LateCues().memory_free.loss, dtype=torch.float64))

@@ -6,10 +6,11 @@ from remanence.tasks._hidden_markov import HiddenMarkov
 from remanence.tasks._information import pair_correlation, pair_information
 from remanence.tasks._ising import Ising
 from remanence.tasks._language import Language
+from remanence.tasks._mqar import MultiQueryRecall
 from remanence.tasks._own_files import SequenceFile, Text
 from remanence.tasks._pixel_mnist import PixelMnist
 from remanence.tasks._power_law import BinaryPowerLaw
-from remanence.tasks._recall import Copy, Denoise
+from remanence.tasks._recall import Copy, Denoise, LateCues
 from remanence.tasks._registry import list_tasks, make_task, register_task
 from remanence.tasks._repetitive import Repetitive
 from remanence.tasks._stream import SPLITS, Split, stream
@@ -30,6 +31,8 @@ __all__ = [
     "list_tasks",
     "Copy",
     "Denoise",
+    "LateCues",
+    "MultiQueryRecall",
     "Adding",
     "PixelMnist",
     "Language",

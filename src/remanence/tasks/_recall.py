@@ -1,4 +1,4 @@
-"""Tasks that show a few symbols and ask for them much later: copy and denoise."""
+"""Tasks that show a few symbols and ask for them much later: copy, denoise and late cues."""
 
 from __future__ import annotations
 
@@ -21,16 +21,20 @@ Encoding = Literal["one-hot", "scalar"]
 
 
 class _Drawn(NamedTuple):
-    """All that is random in a batch: the symbols `(items, B)`, the steps at which they stand, and the steps in all."""
+    """All that is random in a batch: the symbols `(items, B)`, the steps at which they stand, and the steps in all.
+
+    `first` are tokens `(number, B)` that stand at the start and are not asked for.
+    """
 
     shown: Tensor
     places: Tensor
     steps: int
+    first: Tensor
 
 
 @dataclass(frozen=True)
 class _Recall(Task):
-    """What copy and denoise share: blank is token 0, symbols follow, the marker comes last."""
+    """What these tasks share: blank is token 0, symbols follow, the marker comes last."""
 
     length: int = 100
     symbols: int = 8
@@ -112,11 +116,18 @@ class _Recall(Task):
         _validate.positive_int("batch_size", batch_size)
         device, length = generator.device, self._draw_length(generator)
         shown = torch.randint(1, self.symbols + 1, (self.items, batch_size), generator=generator, device=device)
-        return _Drawn(shown, self._places(length, batch_size, generator), length + 2 * self.items)
+        places = self._places(length, batch_size, generator)
+        return _Drawn(shown, places, length + 2 * self.items, self._draw_first(batch_size, generator))
+
+    def _draw_first(self, batch_size: int, generator: torch.Generator) -> Tensor:
+        """Gives the tokens `(number, B)` of the first steps; here none."""
+        return torch.empty(0, batch_size, dtype=torch.int64, device=generator.device)
 
     def _piece(self, drawn: _Drawn, start: int, stop: int) -> Batch:
         """The steps `start` to `stop` of the sequences."""
         tokens = drawn.shown.new_zeros(stop - start, drawn.shown.shape[1])
+        early = drawn.first[start:stop]
+        tokens[: len(early)] = early
         inside = (drawn.places >= start) & (drawn.places < stop)
         rows = torch.arange(tokens.shape[1], device=tokens.device).expand_as(inside)
         tokens[drawn.places[inside] - start, rows[inside]] = drawn.shown[inside]
@@ -245,10 +256,87 @@ class Denoise(_Recall):
     """
 
     def _places(self, length: int, batch_size: int, generator: torch.Generator) -> Tensor:
-        # Floyd's sampling: every set of distinct places is equally likely, at a cost that does not grow with T.
-        places = torch.empty(self.items, batch_size, dtype=torch.int64, device=generator.device)
-        for number, last in enumerate(range(length - 1, length + self.items - 1)):
-            drawn = torch.randint(last + 1, (batch_size,), generator=generator, device=generator.device)
-            taken = (places[:number] == drawn).any(dim=0)
-            places[number] = torch.where(taken, last, drawn)
-        return places.sort(dim=0).values
+        return _distinct_places(length, self.items, batch_size, generator)
+
+
+@register_task("late-cues")
+@dataclass(frozen=True)
+class LateCues(_Recall):
+    """Recall symbols that come late, after others that are not asked for.
+
+    Description:
+        The first states are the wrong ones to keep. Distractors, symbols of an alphabet of their own, stand at the
+        very start. The symbols to recall stand at distinct random steps of the second half, all others blank; then come
+        a marker and as many blanks as there were symbols. The symbols are due in these last steps, in their order.
+        T = 6, two symbols of four, two distractors `b` and `d`, `-` blank and `M` marker::
+
+            input    b d - - 3 - 1 M - -
+            target   - - - - - - - - 3 1
+            mask     . . . . . . . . # #
+
+    Input:
+        `(T + 2 items, B, 2 symbols + 2)` one-hot (blank, symbols, marker, distractors), or `(T + 2 items, B, 1)` with
+        the scalars 0 (blank), 1 to `symbols`, `symbols` + 1 (marker), `symbols` + 2 on (distractors).
+
+    Target:
+        `(T + 2 items, B)`: class 0 (blank) until the marker, then the symbols 1 to `symbols`.
+
+    Metric:
+        Cross entropy in nats over all steps; accuracy over the last `items` steps.
+
+    Chance level:
+        Accuracy 1 / `symbols`; loss `items` ln `symbols` / (T + 2 `items`), which is 0.1733 at T = 100. It is also what
+        a predictor without memory reaches.
+
+    Reference:
+        Made here, from denoise, to tell screens apart that favour the first states.
+
+    Args:
+        length: T: a symbol may stand in the last `items` - 1 + T / 2 steps before the marker, T / 2 rounded up.
+        symbols: Size of the alphabet, and of that of the distractors.
+        items: How many symbols are to be recalled.
+        encoding: "one-hot" or "scalar".
+        shortest: If given, every batch draws its T uniformly from `shortest` to `length`.
+        distractors: How many symbols stand at the start that are not asked for, at most half of the shortest T.
+
+    Example:
+        >>> task = LateCues(length=100)
+        >>> batch = task.sample(4, task.stream("train", seed=0))
+        >>> batch.inputs.shape, int(batch.inputs[:10, :, 10:].sum())  # distractors
+        (torch.Size([120, 4, 18]), 40)
+    """
+
+    distractors: int = 10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive_int("distractors", self.distractors, minimum=0)
+        most = (self.length if self.shortest is None else self.shortest) // 2
+        if self.distractors > most:
+            expected = f"be at most half of the shortest length, {most}"
+            raise ValueError(_validate.message("distractors", expected, self.distractors))
+
+    @property
+    def input_size(self) -> int:
+        """Blank, symbols, marker and distractors one-hot, or 1 for scalar input."""
+        return 2 * self.symbols + 2 if self.encoding == "one-hot" else 1
+
+    def _places(self, length: int, batch_size: int, generator: torch.Generator) -> Tensor:
+        early = length // 2
+        return early + _distinct_places(length - early, self.items, batch_size, generator)
+
+    def _draw_first(self, batch_size: int, generator: torch.Generator) -> Tensor:
+        size = (self.distractors, batch_size)
+        drawn = torch.randint(self.symbols, size, generator=generator, device=generator.device)
+        return self.symbols + 2 + drawn
+
+
+def _distinct_places(length: int, items: int, batch_size: int, generator: torch.Generator) -> Tensor:
+    """Gives `items` distinct steps `(items, B)` among the first `length` + `items` - 1, in order."""
+    # Floyd's sampling: every set of distinct places is equally likely, at a cost that does not grow with T.
+    places = torch.empty(items, batch_size, dtype=torch.int64, device=generator.device)
+    for number, last in enumerate(range(length - 1, length + items - 1)):
+        drawn = torch.randint(last + 1, (batch_size,), generator=generator, device=generator.device)
+        taken = (places[:number] == drawn).any(dim=0)
+        places[number] = torch.where(taken, last, drawn)
+    return places.sort(dim=0).values
