@@ -11,16 +11,17 @@ from picture import draw
 from words import BINARY, ESTIMATOR, FAR, HELD_OUT, LANGUAGE_MODEL, WIKITEXT, WIKITEXT_WORDS
 
 from remanence.experiments import load_stored, stored_names
+from remanence.experiments.__main__ import SUCCESSORS
 
 HERE = Path(__file__).parent
 EQUAL = ("RNN 66", "LSTM 32", "SABLSTM 32", "RelLSTM 26", "MemLSTM 26", "Transformer 16")
-HEAD = "{what} Run by `{command}` on {machine}."
+HEAD = "{what} Made on {machine} by a script of an earlier version; now `remanence reproduce` has {today}."
 
 
 def said(record):
     """What was run, how, and what is smaller than in the document."""
     smaller = f"\n\n*Scaled down.* {record['scaled_down']}" if record["scaled_down"] else ""
-    return HEAD.format(**record) + smaller + "\n"
+    return HEAD.format(**record, today=SUCCESSORS[record["command"].split()[3]]) + smaller + "\n"
 
 
 def points(curve):

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from remanence.experiments import load_stored, printed_accuracy, stored_names
+from remanence.experiments import Entry, Record, find_experiment, grid, load_stored, printed_accuracy, stored_names
+from remanence.experiments.__main__ import SUCCESSORS
 
 HERE = Path(__file__).parent
 LEAST = -35.0  # of the logarithms drawn
@@ -98,7 +99,7 @@ step.
 
 {table(["figure 3", "RelLSTM", "change at T = 200", "at T = 1000"], screened)}
 
-Again: `{record["command"]}`. Scaled down: {record["scaled_down"]}.
+{again(record)}. Scaled down: {record["scaled_down"]}.
 """
 
 
@@ -124,7 +125,7 @@ Megabytes at each T, and the order of `a + b T + c T^2`.
 
 ![Memory of training](figure_2_centre.svg)
 
-Again: `{record["command"]}`. Scaled down: {record["scaled_down"]}.
+{again(record)}. Scaled down: {record["scaled_down"]}.
 """
 
 
@@ -150,8 +151,7 @@ def recall():
 
 {transfer()}
 
-A guess gets 12.5 %; in brackets what is printed. Again: `{load_stored("recall")["command"]}` and
-`{load_stored("others")["command"]}`. Scaled down:
+A guess gets 12.5 %; in brackets what is printed. {again(load_stored("recall"))}. Scaled down:
 {load_stored("others")["scaled_down"]}.
 """
 
@@ -210,7 +210,7 @@ def dense():
 
 ![Validation curves of permuted MNIST](figure_8.svg)
 
-Again: `{record["command"]}`. Scaled down: {record["scaled_down"]}.
+{again(record)}. Scaled down: {record["scaled_down"]}.
 """
 
 
@@ -240,8 +240,39 @@ guesses gets about a half in Memory and Fetch and a quarter in GoToDoor.
 
 ![Learning curves in MemoryS7](table_4.svg)
 
-Again: `{record["command"]}`. Scaled down: {record["scaled_down"]}.
+{again(record)}. Scaled down: {record["scaled_down"]}.
 """
+
+
+def reproduced():
+    """Tables that `remanence reproduce` has stored, printed numbers in brackets."""
+    parts = []
+    for name in stored_names():
+        values = load_stored(name)
+        if "experiment" in values:
+            parts.append(section(Record.from_dict(values)))
+    return parts
+
+
+def section(record):
+    """One stored table."""
+    experiment = find_experiment(record.experiment)
+    laid = grid(experiment, [Entry.from_dict(one, experiment.axes) for one in record.results["table"]])
+    scaled = f" Scaled down: {record.scaled_down}." if record.scaled_down else " The settings are the paper's."
+    return f"""## {record.what} ({record.experiment}, {record.scale})
+
+Measured, printed in brackets. {experiment.note}
+
+{table(laid.head, laid.rows)}
+
+Again: `{record.command}`.{scaled}
+"""
+
+
+def again(record):
+    """What runs the same tables today."""
+    script = record["command"].split()[3]
+    return f"Made by a script of an earlier version; now `remanence reproduce` has {SUCCESSORS[script]}"
 
 
 def main():
@@ -252,6 +283,7 @@ What was trained and measured here beside what document 000 prints. Everything i
 what the numbers say about the document's statements is in [](../papers.md) and in `remanence verify --document 000`.
 """
     parts = [gradients(), memory(), recall(), *([dense()] if "dense" in stored_names() else []), policies()]
+    parts += reproduced()
     (HERE / "index.md").write_text("\n".join([words, *parts]), encoding="utf-8")
 
 

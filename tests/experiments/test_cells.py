@@ -13,6 +13,7 @@ import torch
 from remanence import experiments
 from remanence.experiments import (
     Cell,
+    Entry,
     Measure,
     Work,
     adopt,
@@ -368,6 +369,8 @@ def test_a_record_is_a_reduction_of_cells_and_says_where_it_was_made(cells, tmp_
     assert done["work"]["config"]["optimiser"]["learning_rate"] == 2e-4
     assert done["curve"]["updates"] == [2, 4]
     assert waiting["status"] == "new"
+    back = [Entry.from_dict(one, TABLE.axes) for one in record.results["table"]]
+    assert grid(TABLE, back) == grid(TABLE, entries(TABLE, cells))
     first = path.read_bytes()
     assert save_record(make_record(TABLE, "smoke", cells), path).read_bytes() == first
     values = record.to_dict()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from remanence.experiments._cell import Cell
-from remanence.experiments._experiment import Experiment, Reading
+from remanence.experiments._experiment import OUT_OF_MEMORY, Experiment, Reading
 
 PERCENT = "%"
 
@@ -57,7 +57,7 @@ class Entry:
         """What the document has."""
         if not self.is_printed:
             return ""
-        return "OOM" if self.printed is None else f"{self.printed:g}"
+        return OUT_OF_MEMORY if self.printed is None else f"{self.printed:g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -69,6 +69,25 @@ class Entry:
             "measured": {str(seed): value for seed, value in self.values.items()},
             "unfinished": {str(seed): words for seed, words in self.unfinished.items()},
         }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], axes: Iterable[str]) -> Entry:
+        """What :meth:`to_dict` gave.
+
+        Args:
+            values: plain ones.
+            axes: of the table.
+        """
+        printed = values["printed"]
+        return cls(
+            {name: values[name] for name in axes},
+            values["reading"],
+            values["unit"],
+            None if printed in (None, OUT_OF_MEMORY) else float(printed),
+            printed is not None,
+            {int(seed): value for seed, value in values["measured"].items()},
+            {int(seed): words for seed, words in values["unfinished"].items()},
+        )
 
 
 def short(value: float) -> str:
