@@ -10,8 +10,8 @@ SOLVED = 0.99
 FAR_FROM_SOLVED = 0.5
 
 CAVEAT = (
-    "One seed of one small task: a demonstration, not a benchmark; docs/training.md has several seeds, larger budgets "
-    "and another task."
+    "One seed of one small task: a demonstration, not a benchmark; docs/results-training.md has several seeds, larger "
+    "budgets and another task."
 )
 
 

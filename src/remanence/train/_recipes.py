@@ -66,7 +66,7 @@ _TASKS: dict[str, dict[str, Any]] = {
 }
 
 # Tables 6 and 7 of Kerg et al. 2020 where they worked. Those of RelRNN and RelLSTM were found here: the rate counts for
-# most; on Denoise a cell that forgets leaves keeping to the memory, on Copy it does harm (docs/training.md).
+# most; on Denoise a cell that forgets leaves keeping to the memory, on Copy it does harm (docs/results-training.md).
 _REL_RNN = {"nonlinearity": "tanh", "recurrent_init": "random"}
 _DENOISE = {"recent": 15, "relevant": 15}
 _MODELS: dict[tuple[str, str], dict[str, Any]] = {
