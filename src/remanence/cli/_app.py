@@ -31,15 +31,15 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Sequence models with a bounded long memory, and how far any model's memory reaches."""
+    """Train sequence models with a bounded long memory, and measure how far back any model sees."""
 
 
 @app.command()
 def models(json: Json = False) -> None:
-    """List the layers, what each is made of, and the paper it comes from."""
+    """List the layers, their parts, and the paper that each comes from."""
     from remanence.cli._models import show_models
 
     show_models(as_json=json)
@@ -47,7 +47,7 @@ def models(json: Json = False) -> None:
 
 @app.command()
 def doctor(json: Json = False) -> None:
-    """Say what this installation runs on: versions, active path and why, threads, data."""
+    """Show versions, the active backend and why, threads, and data sets."""
     from remanence.cli._doctor import show_report
 
     show_report(as_json=json)
@@ -55,11 +55,11 @@ def doctor(json: Json = False) -> None:
 
 @app.command()
 def demo(
-    quick: Annotated[bool, typer.Option("--quick", help="A few updates of tiny models, to see that it runs.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of the initial weights and the sequences.")] = 0,
-    folder: Annotated[Path | None, typer.Option(help="Where the runs go; runs/demo unless told.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Tiny models and few updates, to check that it runs.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for weights and data.")] = 0,
+    folder: Annotated[Path | None, typer.Option(help="Folder for the runs (default: runs/demo).")] = None,
 ) -> None:
-    """Train cells without and with a memory on the same recall task, side by side, and compare them."""
+    """Train cells with and without a memory on the same recall task and compare them."""
     from remanence.cli.demo import run_demo
 
     run_demo(quick=quick, seed=seed, folder=folder)
@@ -71,12 +71,12 @@ def verify(
         str | None,
         typer.Option("--paper", "--document", help="Only this paper: kerg2020, ke2017, miller2018, shen2019 or notes."),
     ] = None,
-    only: Annotated[str | None, typer.Option(help="Only the claim of this id.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller instances: under a minute.")] = False,
-    page: Annotated[Path | None, typer.Option(help="Also write the results into this Markdown file.")] = None,
+    only: Annotated[str | None, typer.Option(help="Only the claim with this id.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller instances; under a minute.")] = False,
+    page: Annotated[Path | None, typer.Option(help="Also write the results to this Markdown file.")] = None,
     json: Json = False,
 ) -> None:
-    """Measure the claims of the papers; fail if a verdict is not the expected one."""
+    """Measure the claims of the papers. The exit code is 1 if a verdict is not the expected one."""
     from remanence.cli.verify import run_verify
 
     try:
@@ -89,28 +89,28 @@ def verify(
 
 @app.command()
 def mi(
-    files: Annotated[
-        list[str] | None, typer.Argument(help="Files of symbols, - for the standard input, or folders of runs.")
-    ] = None,
+    files: Annotated[list[str] | None, typer.Argument(help="Files, - for standard input, or run folders.")] = None,
     hf: Annotated[
         list[str] | None, typer.Option(help="A Hugging Face causal language model: folder, .gguf file or name.")
     ] = None,
-    download: Annotated[bool, typer.Option("--download", help="Let --hf fetch what is not on this machine.")] = False,
-    kind: Annotated[str, typer.Option(help="auto, bytes, characters, words, dna or npy.")] = "auto",
-    longest: Annotated[int | None, typer.Option(help="Greatest lag; a tenth of the longest sequence if unset.")] = None,
-    count: Annotated[int, typer.Option(help="How many lags, logarithmically spaced.")] = 40,
+    download: Annotated[bool, typer.Option("--download", help="Let --hf download models.")] = False,
+    kind: Annotated[str, typer.Option(help="Kind of symbols: auto, bytes, characters, words, dna or npy.")] = "auto",
+    longest: Annotated[int | None, typer.Option(help="Largest lag (default: a tenth of the longest sequence).")] = None,
+    count: Annotated[int, typer.Option(help="Number of lags, logarithmically spaced.")] = 40,
     estimator: Annotated[
         str, typer.Option(help="grassberger, grassberger-g, plug-in or miller-madow.")
     ] = "grassberger",
-    threshold: Annotated[float | None, typer.Option(help="Fit only estimates above this, not above the floor.")] = None,
-    rows: Annotated[int | None, typer.Option(min=1, help="Sequences drawn from a model.")] = None,
-    length: Annotated[int | None, typer.Option(min=2, help="Symbols of each.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of what is drawn from a model.")] = 0,
-    output: Annotated[Path | None, typer.Option(help="Draw the curves into this HTML file (needs plotly).")] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Fit only estimates above this (default: the noise floor).")
+    ] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="Number of sequences to sample from a model.")] = None,
+    length: Annotated[int | None, typer.Option(min=2, help="Length of each sampled sequence.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for sampling.")] = 0,
+    output: Annotated[Path | None, typer.Option(help="Plot the curves in this HTML file (needs plotly).")] = None,
     trust: Trust = False,
     json: Json = False,
 ) -> None:
-    """Measure how mutual information falls with distance in files, or in a run's samples and data; fit its law."""
+    """Measure how mutual information falls with distance, in files or in samples of a model, and fit its law."""
     from remanence.cli._errors import exit_codes
     from remanence.cli._information import Asked, Sampling, run_information
     from remanence.runs import trusting
@@ -157,14 +157,14 @@ def probe(
 def kv(
     model: Annotated[str, typer.Argument(help="A Hugging Face decoder: folder, .gguf file or name.")],
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A text.")],
-    budget: Annotated[str, typer.Option(help="Keys held for each layer and head.")] = "128,256,512",
-    screen: Annotated[str, typer.Option(help="Who decides which.")] = "window,h2o,tova,attention,value,mean",
+    budget: Annotated[str, typer.Option(help="Keys kept per layer and head.")] = "128,256,512",
+    screen: Annotated[str, typer.Option(help="Eviction policies to compare.")] = "window,h2o,tova,attention,value,mean",
     tokens: Annotated[int, typer.Option(min=2, help="Tokens of the text, at most the model's positions.")] = 2048,
     download: Annotated[bool, typer.Option("--download", help="Fetch a model that is not on this machine.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write this HTML page.")] = None,
     json: Json = False,
 ) -> None:
-    """Measure what a bounded key-value cache costs a decoder on a text, beside the full one."""
+    """Compare a decoder's loss on a text with bounded key-value caches and with the full one."""
     from remanence.cli._errors import exit_codes
 
     with exit_codes():
@@ -180,12 +180,12 @@ def kv(
 def report(
     paths: Annotated[
         list[Path],
-        typer.Argument(help="Runs, comparisons, and files of probe, mi or verify with --json.", metavar="PATH..."),
+        typer.Argument(help="Run folders, comparisons, or JSON files of probe, mi or verify.", metavar="PATH..."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
-    probes: Annotated[bool, typer.Option(help="Measure trained weights that have not been measured.")] = True,
+    probes: Annotated[bool, typer.Option(help="Probe the trained models that have not been probed.")] = True,
 ) -> None:
-    """Write one self-contained HTML page about results."""
+    """Write results as one self-contained HTML page."""
     from remanence.cli._report import run_report
 
     run_report(paths, output, measure=probes)

@@ -19,19 +19,19 @@ def reproduce(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the cells and estimate their hours.")] = False,
     scale: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
     only: Annotated[list[str] | None, typer.Option(help="Choose cells: model=RelRNN,LSTM length=100,300.")] = None,
-    seeds: Annotated[str | None, typer.Option(help="How many, as 3, or which, as 0,4,7.")] = None,
-    folder: Annotated[Path | None, typer.Option(help="Where the cells are; runs/reproduce unless told.")] = None,
-    engine: Annotated[str, typer.Option(help="local, or ray.")] = "local",
-    address: Annotated[str | None, typer.Option(help="Of a Ray cluster; auto finds one.")] = None,
+    seeds: Annotated[str | None, typer.Option(help="Number of seeds, such as 3, or a list, such as 0,4,7.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Folder for the runs (default: runs/reproduce).")] = None,
+    engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
+    address: Annotated[str | None, typer.Option(help="Address of a Ray cluster; auto finds one.")] = None,
     storage: Annotated[str | None, typer.Option(help="A folder that all nodes of the cluster see.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Cells at a time.")] = None,
-    report: Annotated[bool, typer.Option("--report", help="Write the page of what is there; run nothing.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Cells to run in parallel.")] = None,
+    report: Annotated[bool, typer.Option("--report", help="Write the page from stored results; run nothing.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The page to write, .html or .md.")] = None,
     store: Annotated[Path | None, typer.Option(help="Also write the results into this JSON file or folder.")] = None,
     adopt: Annotated[list[Path] | None, typer.Option(help="Link a finished run as a cell.", hidden=True)] = None,
     json: Json = False,
 ) -> None:
-    """Run a table or figure of the papers, or go on with it: printed numbers beside measured ones."""
+    """Run or resume a table or figure of the papers, and compare measured with printed numbers."""
     from remanence.cli import _reproduce as command
     from remanence.cli._errors import exit_codes
 

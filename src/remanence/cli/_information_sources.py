@@ -54,7 +54,7 @@ class Source:
     name: str
     symbols: Symbols
     longest: int
-    """Greatest lag to measure unless told."""
+    """Default of the largest lag."""
     quality: probes.TextQuality | None = None
     uniformity: probes.Uniformity | None = None
 

@@ -21,7 +21,7 @@ def watch(folder: Path, quiet: bool = False, console: Console | None = None) -> 
     Args:
         folder: Of the run, to be named.
         quiet: Show nothing but warnings, which go to standard error.
-        console: Where to; standard output unless told.
+        console: Where to print (default: standard output).
 
     Example:
         >>> with watch(Path("runs/mine"), quiet=True) as observer:

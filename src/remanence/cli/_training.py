@@ -7,18 +7,16 @@ from typing import Annotated
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="Change one setting: section.key=value. May be given often.")
-]
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="A TOML file to start from.", dir_okay=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Settings = Annotated[list[str] | None, typer.Option("--set", help="Change one setting: section.key=value. Repeatable.")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="TOML file with settings.", dir_okay=False)]
 RunFolder = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print the end only.")]
-Jobs = Annotated[int | None, typer.Option(min=1, help="Processes at a time; as many as there are cores unless told.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print only the result.")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Parallel processes (default: one per core).")]
 Trust = Annotated[
-    bool, typer.Option("--trust", help="Run the code that stored settings name. Read it before you trust it.")
+    bool, typer.Option("--trust", help="Run the code that the stored settings name. Read that code first.")
 ]
-Weights = Annotated[str, typer.Option(help="'best' by validation, or 'last'.")]
+Weights = Annotated[str, typer.Option(help="'best' (by validation) or 'last'.")]
 
 
 def add_training_commands(app: typer.Typer) -> None:
@@ -38,23 +36,23 @@ def add_training_commands(app: typer.Typer) -> None:
 
 
 def train(
-    task: Annotated[str, typer.Argument(help="What to learn; see `remanence tasks`.", metavar="TASK")],
+    task: Annotated[str, typer.Argument(help="Task to train on; see `remanence tasks`.", metavar="TASK")],
     file: Annotated[
         Path | None, typer.Argument(help="Your own data, for the tasks text and sequence.", metavar="[FILE]")
     ] = None,
-    model: Annotated[str, typer.Option(help="What learns; see `remanence models`.")] = "RelRNN",
-    length: Annotated[int | None, typer.Option(help="Length T of the task.")] = None,
-    hidden: Annotated[int | None, typer.Option(help="Hidden units.")] = None,
-    updates: Annotated[int | None, typer.Option(help="Batches to learn from.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of weights, batches and dropout.")] = None,
+    model: Annotated[str, typer.Option(help="Model to train; see `remanence models`.")] = "RelRNN",
+    length: Annotated[int | None, typer.Option(help="Sequence length T (default: the recipe's).")] = None,
+    hidden: Annotated[int | None, typer.Option(help="Hidden units (default: the recipe's).")] = None,
+    updates: Annotated[int | None, typer.Option(help="Number of training batches (default: the recipe's).")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed for weights, data and dropout (default 0).")] = None,
     config: ConfigFile = None,
     settings: Settings = None,
-    run: Annotated[Path | None, typer.Option(help="Run folder; made from the settings unless told.")] = None,
+    run: Annotated[Path | None, typer.Option(help="Run folder (default: named after the settings).")] = None,
     trust: Trust = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Train a model on a task. The same command again goes on with the same run."""
+    """Train a model on a task. The same command again resumes the same run."""
     from remanence.cli._train import budget_of, start_run, table_of
 
     given = table_of({"task.options.length": length, "model.options.hidden_size": hidden, "seed": seed})
@@ -67,7 +65,7 @@ def train(
 def resume(
     run: RunFolder, settings: Settings = None, trust: Trust = False, quiet: Quiet = False, json: Json = False
 ) -> None:
-    """Go on with a run, also of a policy; it ends with the weights of one that never stopped."""
+    """Resume a run of a model or a policy. It ends with the same weights as a run that never stopped."""
     from remanence.cli._resume import resume_run
 
     resume_run(run, settings or [], trust=trust, quiet=quiet, as_json=json)
@@ -75,18 +73,18 @@ def resume(
 
 def evaluate(
     run: RunFolder,
-    length: Annotated[str | None, typer.Option(help="Lengths to measure at, as 100,200,5000.")] = None,
+    length: Annotated[str | None, typer.Option(help="Lengths to evaluate at, such as 100,200,5000.")] = None,
     split: Annotated[str, typer.Option(help="validation or test.")] = "test",
-    batches: Annotated[int, typer.Option(min=0, help="Batches; 0 is a whole pass, for tasks that end.")] = 10,
-    batch_size: Annotated[int, typer.Option(min=1, help="Rows of a batch.")] = 100,
+    batches: Annotated[int, typer.Option(min=0, help="Number of batches; 0 is one epoch, for finite data.")] = 10,
+    batch_size: Annotated[int, typer.Option(min=1, help="Sequences per batch.")] = 100,
     weights: Weights = "best",
     chunk: Annotated[
-        int | None, typer.Option(min=1, help="Steps at a time; default: whole sequences, 1000 if T > 10,000.")
+        int | None, typer.Option(min=1, help="Steps per chunk (default: whole sequences; 1000 if T > 10,000).")
     ] = None,
     trust: Trust = False,
     json: Json = False,
 ) -> None:
-    """Measure a trained model, also at lengths that it was not trained at; a policy plays."""
+    """Evaluate a trained model, at any length, or a policy in new episodes."""
     from remanence.cli._evaluate import evaluate_run
 
     evaluate_run(run, length, split, batches, batch_size, weights, chunk, trust=trust, as_json=json)
@@ -94,47 +92,49 @@ def evaluate(
 
 def generate(
     run: RunFolder,
-    length: Annotated[int, typer.Option(min=1, help="Symbols to draw.")] = 200,
-    prompt: Annotated[str, typer.Option(help="What comes before.")] = "",
-    temperature: Annotated[float, typer.Option(min=0.0, help="0 takes the likeliest symbol.")] = 1.0,
-    seed: Annotated[int, typer.Option(min=0, help="Of the drawing.")] = 0,
+    length: Annotated[int, typer.Option(min=1, help="Number of symbols to generate.")] = 200,
+    prompt: Annotated[str, typer.Option(help="Text to continue.")] = "",
+    temperature: Annotated[
+        float, typer.Option(min=0.0, help="Sampling temperature; 0 takes the most likely symbol.")
+    ] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for sampling.")] = 0,
     weights: Weights = "best",
     trust: Trust = False,
     json: Json = False,
 ) -> None:
-    """Let a trained model write."""
+    """Generate text with a trained model."""
     from remanence.cli._generate import generate_from
 
     generate_from(run, length, prompt, temperature, seed, weights, trust=trust, as_json=json)
 
 
 def compare(
-    task: Annotated[str, typer.Argument(help="What to learn.", metavar="TASK")],
-    models: Annotated[str, typer.Option(help="Models to compare, as LSTM,RelRNN.")],
-    lengths: Annotated[str | None, typer.Option(help="Lengths T, as 50,100.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each.")] = 1,
-    updates: Annotated[int | None, typer.Option(help="Batches to learn from.")] = None,
-    transfer: Annotated[str | None, typer.Option(help="Measure the best of each at these lengths, too.")] = None,
+    task: Annotated[str, typer.Argument(help="Task to train on; see `remanence tasks`.", metavar="TASK")],
+    models: Annotated[str, typer.Option(help="Models to compare, such as LSTM,RelRNN.")],
+    lengths: Annotated[str | None, typer.Option(help="Sequence lengths T, such as 50,100.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds per model and length.")] = 1,
+    updates: Annotated[int | None, typer.Option(help="Number of training batches (default: the recipe's).")] = None,
+    transfer: Annotated[str | None, typer.Option(help="Also evaluate the best run of each at these lengths.")] = None,
     settings: Settings = None,
-    folder: Annotated[Path | None, typer.Option(help="Where the runs go; runs/compare-TASK unless told.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Folder for the runs (default: runs/compare-TASK).")] = None,
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
-    """Train several models side by side. The same command again goes on where it was."""
+    """Train several models on one task and compare them. The same command again resumes."""
     from remanence.cli._compare import compare_models
 
     compare_models(task, models, lengths, seeds, updates, settings or [], folder, jobs, transfer, as_json=json)
 
 
 def tasks(json: Json = False) -> None:
-    """List the tasks, and what a predictor without memory reaches."""
+    """List the tasks, and the accuracy that is possible without memory."""
     from remanence.cli._listing import show_tasks
 
     show_tasks(as_json=json)
 
 
-def runs(folder: Annotated[Path, typer.Argument(help="Where to look.")] = Path("runs"), json: Json = False) -> None:
-    """List the runs below a folder, and where they stand."""
+def runs(folder: Annotated[Path, typer.Argument(help="Folder to search.")] = Path("runs"), json: Json = False) -> None:
+    """List the runs below a folder, with their status."""
     from remanence.cli._listing import show_runs
 
     show_runs(folder, as_json=json)

@@ -75,7 +75,7 @@ class Scale:
     Args:
         departures: from the document, each named.
         axes: values that are run, where they are not all of the document's.
-        seeds: runs of every cell unless told.
+        seeds: default number of runs per cell.
 
     Example:
         >>> Scale(axes={"length": (100,)}).seeds

@@ -33,9 +33,9 @@ class ScreenedCache(Cache):
     Args:
         model: a decoder of transformers, with the attention "sdpa" or "eager".
         budget: keys held between calls.
-        recent: size of the recent window; half the budget unless told. "window" and "tova" have none.
+        recent: size of the recent window (default: half the budget). "window" and "tova" have none.
         screen: a `Screen` or its name: "attention", "mean", "value", "window", "h2o" or "tova".
-        sinks: first keys that always stay; the screen's own number unless told.
+        sinks: first keys that always stay; default: the screen's own number.
         chunk: tokens attended to at once when a long prompt does not fit; beside what is held, so it bounds memory.
 
     Raises:

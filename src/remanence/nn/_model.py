@@ -70,7 +70,7 @@ class SequenceModel(nn.Module):
 
     @classmethod
     def for_task(cls, task: Any, core: nn.Module | str, **options: Any) -> Self:
-        """A model with a task's sizes and kind of input: vectors are dense, tokens one-hot unless told.
+        """A model with a task's sizes and kind of input: vectors are dense, tokens one-hot by default.
 
         Args:
             task: anything with `input_size`, `output_size` and `input_kind`, such as ``remanence.tasks.Copy()``.

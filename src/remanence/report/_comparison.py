@@ -312,7 +312,7 @@ def _commands(runs: list[RunRecord], sources: list[tuple[Path, dict[str, Any]]])
 
 
 def best_of(runs: Sequence[RunRecord]) -> RunRecord | None:
-    """The best run by validation: by what its settings say decides, loss unless told.
+    """The best run by validation: by the metric of its settings, by default the loss.
 
     Example:
         >>> best_of([]) is None

@@ -19,7 +19,7 @@ _CUTS = {"truncate": TruncatedBPTT, "h_detach": HDetach}
 
 
 def resolved(config: RunConfig) -> RunConfig:
-    """The configuration with every size that its model needs: 128 hidden units unless told.
+    """The configuration with every size that its model needs: 128 hidden units by default.
 
     Args:
         config: Of the run.
