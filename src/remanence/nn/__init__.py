@@ -5,6 +5,8 @@ from remanence.ops import Full, Screened, State, Strided, Trace, modrelu
 from ._any_core import make_core
 from ._attention_state import CacheState, RunningState
 from ._backtracking import SABGRU, SABLSTM, SABRNN
+from ._baselines import LRU, DeltaRule, MinGRU, MinLSTM, linear_scan
+from ._carrying import CarriedState
 from ._certificate import LayerCertificate, NotCertifiedError, StabilityCertificate
 from ._convolution import CausalConvolution, ConvolutionState
 from ._layer import RecurrentLayer
@@ -28,14 +30,17 @@ from .cuts import HDetach, TruncatedBPTT
 __all__ = [
     "GORU",
     "GRU",
+    "LRU",
     "LSTM",
     "RNN",
     "SABGRU",
     "SABLSTM",
     "SABRNN",
     "CacheState",
+    "CarriedState",
     "CausalConvolution",
     "ConvolutionState",
+    "DeltaRule",
     "ExpRNN",
     "Full",
     "HDetach",
@@ -44,6 +49,8 @@ __all__ = [
     "MemGRU",
     "MemLSTM",
     "MemRNN",
+    "MinGRU",
+    "MinLSTM",
     "ModelInfo",
     "MultiHeadAttention",
     "NotCertifiedError",
@@ -66,6 +73,7 @@ __all__ = [
     "TruncatedRNN",
     "TruncatedState",
     "get_model",
+    "linear_scan",
     "list_models",
     "make_core",
     "modrelu",

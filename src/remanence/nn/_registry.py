@@ -9,6 +9,7 @@ from torch import nn
 
 from remanence._validate import one_of
 from remanence.nn._backtracking import SABGRU, SABLSTM, SABRNN
+from remanence.nn._baselines import LRU, DeltaRule, MinGRU, MinLSTM
 from remanence.nn._convolution import CausalConvolution
 from remanence.nn._layer import RecurrentLayer
 from remanence.nn._memory_layers import MemGRU, MemLSTM, MemRNN, RelGRU, RelLSTM, RelRNN
@@ -28,6 +29,10 @@ _OTHERS: dict[type[nn.Module], tuple[str, str, str]] = {
     Transformer: ("attention", "full", "shen2019"),
     CausalConvolution: ("convolution", "window", "miller2018"),
     TruncatedRNN: ("any", "window", "miller2018"),
+    MinGRU: ("min-gru", "none", "baseline"),
+    MinLSTM: ("min-lstm", "none", "baseline"),
+    LRU: ("linear", "none", "baseline"),
+    DeltaRule: ("delta-rule", "none", "baseline"),
 }
 
 
@@ -39,7 +44,7 @@ class ModelInfo:
         name: of the class in :mod:`remanence.nn`.
         summary: the first line of its documentation.
         document: key of the paper that describes it, such as ``"kerg2020"``; ``"all"`` for the cells that all of them
-            use.
+            use, ``"baseline"`` for what none of them describes.
         cell: what makes one step: ``"rnn"``, ``"lstm"``, ``"gru"``, ``"goru"``, ...; ``"any"`` for a wrapper.
         memory: which past states may be attended: ``"none"``, ``"full"``, ``"strided"``, ``"screened"``; a Transformer
             sees the past in full, convolutions and truncated layers through a window.
