@@ -30,6 +30,8 @@ def test_no_example_is_left_out():
         "memory_policy",
         "own_cell",
         "torchrl_memory",
+        "with_accelerate",  # these two run in tests/integrations
+        "with_lightning",
     }
 
 
