@@ -94,3 +94,12 @@ def test_nothing_lives_on_the_module_between_calls() -> None:
     layer(torch.randn(7, 5, 3))
     assert torch.equal(layer(x)[0], first)
     assert set(vars(layer)) == before
+
+
+def test_counts_survive_a_cast_to_half_precision():
+    layer = nn.RelLSTM(3, 4, recent=2, relevant=1)
+    _, state = layer(torch.randn(3, 2, 3))
+    state = state._replace(step=torch.full_like(state.step, 1001))
+    there = state.to(torch.bfloat16)
+    assert there.step.tolist() == [[1001, 1001]]
+    assert there.s.dtype == torch.bfloat16

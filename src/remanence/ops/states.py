@@ -63,10 +63,10 @@ def to(state: Tree, *args: Any, **kwargs: Any) -> Tree:
     """
 
     def move(field: Tensor) -> Tensor:
-        moved = field.to(*args, **kwargs)
-        if moved.is_floating_point() and not field.is_floating_point():
-            return moved.to(field.dtype)
-        return moved
+        if field.is_floating_point():
+            return field.to(*args, **kwargs)
+        # Only moved: on the way through bfloat16 a count of 1,001 would become 1,000.
+        return field.to(torch.empty(0, device=field.device).to(*args, **kwargs).device)
 
     return map_tensors(move, state)
 
