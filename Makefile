@@ -13,9 +13,11 @@ ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
 BENCH ?= --quick
 RUNS ?= runs/demo
+SECONDS ?= 300
+SEED ?= 0
 PYTEST := REMANENCE_REQUIRE=kernel,$(REMANENCE_REQUIRE) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: help demo test test-all check-kernel lint bench docs screenshots browser integrations wheel conformance api clean
+.PHONY: help demo test test-all check-kernel lint bench docs screenshots browser integrations wheel conformance torture api clean
 .DEFAULT_GOAL := help
 
 help:  ## list these targets
@@ -63,6 +65,9 @@ wheel: $(VENV)/.installed  ## build a wheel and try it in an empty environment o
 
 conformance: $(VENV)/.installed  ## write the table of layers against checks again, for the documentation
 	$(ONE_THREAD) $(BIN)/python tests/nn/conformance_table.py
+
+torture: $(VENV)/.installed  ## kill commands and damage runs for SECONDS (300), drawn from SEED; write the documentation's table
+	$(ONE_THREAD) $(BIN)/python -m tests.torture --seconds $(SECONDS) --seed $(SEED) --output docs/_generated/faults.json
 
 api: $(VENV)/.installed  ## write the list of public names again, after a wanted change
 	$(BIN)/python tests/public_api.py --write

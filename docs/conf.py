@@ -36,7 +36,7 @@ def generated(name: str) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else "*This build was made without the generated table.*"
 
 
-myst_substitutions = {"conformance": generated("conformance")}
+myst_substitutions = {"conformance": generated("conformance"), "faults": generated("faults")}
 
 
 class AbsoluteValues(SphinxTransform):
