@@ -10,6 +10,7 @@ from ._cost import Cost, cost
 from ._demand import MemoryDemand, memory_demand
 from ._depth import DependencyDepth, dependency_depth
 from ._fit import Decay, Growth
+from ._held import share_held
 from ._huggingface import load_language_model, sample_texts, sample_tokens
 from ._information import MutualInformation, mutual_information
 from ._lags import logarithmic_lags
@@ -39,6 +40,7 @@ __all__ = [
     "ContextUse",
     "attention_map",
     "AttentionMap",
+    "share_held",
     "dependency_depth",
     "DependencyDepth",
     "gradient_paths",
