@@ -1,5 +1,6 @@
-"""Settings of the documentation; the pages are Markdown, the API page comes from the docstrings."""
+"""Settings of the documentation: the pages are Markdown, the API reference comes from the docstrings."""
 
+import sys
 from pathlib import Path
 
 from docutils import nodes
@@ -7,12 +8,23 @@ from sphinx.transforms import SphinxTransform
 
 import remanence
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from reference_pages import write_reference
+
 project = "remanence"
 author = "The remanence maintainers"
 copyright = author
 version = release = remanence.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+]
+templates_path = ["_templates"]
 exclude_patterns = ["_build", "_generated"]
 html_theme = "furo"
 html_title = f"remanence {version}"
@@ -20,6 +32,8 @@ html_title = f"remanence {version}"
 myst_enable_extensions = ["dollarmath", "substitution"]
 myst_heading_anchors = 3
 
+autosummary_generate = True  # one page per object that a package page lists
+autosummary_imported_members = True
 autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_member_order = "bysource"  # for a subpackage: the order of its __all__
 autodoc_typehints = "none"  # the signature shows them; the text gives the shapes
@@ -50,4 +64,5 @@ class AbsoluteValues(SphinxTransform):
 
 
 def setup(app):
+    write_reference(Path(__file__).parent / "reference")
     app.add_transform(AbsoluteValues)

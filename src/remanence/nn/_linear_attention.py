@@ -98,11 +98,12 @@ def random_feature_attention(
 
 
 def positive_random_features(x: Tensor, projection: Tensor) -> Tensor:
-    """The features ``f(x) = exp(w . x - |x|^2 / 2) / sqrt(m)``, with ``E f(q) . f(k) = exp(q . k)``.
+    """Positive random features, whose inner products estimate the softmax kernel without bias.
 
-    For independent rows ``w ~ N(0, I)`` ``f(q) . f(k)`` has variance ``e^(2 q.k) (e^(|q+k|^2) - 1) / m``: it grows
-    fast with the norms, which is why attention scales ``q`` and ``k`` by ``d^(-1/4)`` first. The exponential itself is
-    taken here, so large inputs may overflow; `random_feature_attention` works with the exponents and does not.
+    ``f(x) = exp(w . x - |x|^2 / 2) / sqrt(m)``, with ``E f(q) . f(k) = exp(q . k)``. For independent rows
+    ``w ~ N(0, I)`` ``f(q) . f(k)`` has variance ``e^(2 q.k) (e^(|q+k|^2) - 1) / m``. It grows fast with the norms,
+    which is why attention scales ``q`` and ``k`` by ``d^(-1/4)`` first. This function takes the exponential itself, so
+    large inputs may overflow; `random_feature_attention` works with the exponents and does not.
 
     Args:
         x: ``(..., d)``.

@@ -154,11 +154,12 @@ class ValueWeighted(Screen):
 
 @dataclass(frozen=True)
 class Learned(Screen):
-    """Relevance is a gate on the state itself, ``g = sigmoid(w . m + b)``, and the gate is trained.
+    """Relevance is a trained gate on the state itself.
 
-    Admission is soft: an admitted state of score ``e`` is read with the weight ``g exp(e)`` in place of ``exp(e)``; a
-    gate of 0 is like a free slot. Given who was admitted, the gradient is the derivative. A state that is read to good
-    use raises its gate, and with it the chance of those like it to be admitted.
+    The gate is ``g = sigmoid(w . m + b)``. Admission is soft: an admitted state of score ``e`` is read with the weight
+    ``g exp(e)`` in place of ``exp(e)``; a gate of 0 is like a free slot. Given who was admitted, the gradient is the
+    derivative. A state that is read to good use raises its gate, and with it the chance of those like it to be
+    admitted.
 
     Example:
         >>> Learned().own_shapes(8)

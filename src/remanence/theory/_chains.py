@@ -12,7 +12,9 @@ from remanence._validate import positive_int
 
 
 def chain_sum(factor: Callable[[int, int], Tensor], first: int, last: int, s: int, *, printed: bool = False) -> Tensor:
-    """xi_{r:k}(s) of Eq. 23: over all ``r = i_1 < .. < i_{s+1} = k`` the products of ``F_{i_{m+1},i_m}``, latest first.
+    """Sum over chains of s steps, xi_{r:k}(s) of Eq. 23.
+
+    Over all ``r = i_1 < .. < i_{s+1} = k`` it sums the products of ``F_{i_{m+1},i_m}``, latest first.
 
     Args:
         factor: ``factor(later, earlier)`` gives F, ``(n, n)``.

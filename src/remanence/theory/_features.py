@@ -9,7 +9,9 @@ from remanence._validate import positive_int
 
 
 def random_feature_variance(query: Tensor, key: Tensor, features: int) -> Tensor:
-    """Variance of the estimate of ``exp(q . k)`` by ``features`` independent positive random features.
+    """Variance of the softmax kernel's estimate by independent positive random features.
+
+    The kernel is ``exp(q . k)``, the number of features ``features``.
 
     Args:
         query: ``(..., d)``.
