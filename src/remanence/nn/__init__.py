@@ -1,4 +1,4 @@
-"""Layers: cells with memories, and what stands beside them. No training, no files."""
+"""Layers: cells with memories, attention, Transformers, and whole models. No training, no files."""
 
 from remanence.ops import Full, Screened, State, Strided, Trace, modrelu
 

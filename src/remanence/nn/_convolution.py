@@ -61,7 +61,7 @@ class CausalConvolution(nn.Module):
     Inputs:
         - input: ``(T, B, input_size)``, ``(B, T, input_size)`` with `batch_first`, ``(T, input_size)``, or a
           `PackedSequence`.
-        - state: where the sequence goes on from, or None.
+        - state: the state to continue from, or None.
 
     Outputs:
         - output: like the input, with ``channels`` features.

@@ -51,28 +51,28 @@ class RecurrentLayer(nn.Module):
     Use :class:`RNN`, :class:`LSTM`, :class:`GRU` or a preset of theirs; this class holds what they share.
 
     Args:
-        input_size: features of the input.
-        hidden_size: features of the state, n.
-        num_layers: layers on top of each other.
-        bias: ``True`` for torch's two biases a gate, ``"single"`` for one, ``False`` for none.
-        batch_first: input and output are ``(B, T, ...)``; states never are.
-        dropout: on the output of every layer but the last, in training mode.
-        bidirectional: a second scan from the end; its output stands behind that of the first.
-        memory: which past states may be attended: ``None``, :class:`Full`, :class:`Screened` or :class:`Strided`.
-        nonlinearity: of the RNN cell; no other cell takes it.
-        combine: how state and read make the macro-state: ``"sum"``, ``"half"``, ``"concat"``; ``None`` is sum for
+        input_size: number of input features.
+        hidden_size: number of hidden units, n.
+        num_layers: number of stacked layers.
+        bias: ``True`` for torch's two biases per gate, ``"single"`` for one, ``False`` for none.
+        batch_first: input and output are ``(B, T, ...)``; states are not affected.
+        dropout: probability of dropout on the output of every layer except the last, in training mode.
+        bidirectional: add a second scan from the end; its output is concatenated to that of the first.
+        memory: which past states can be attended to: ``None``, :class:`Full`, :class:`Screened` or :class:`Strided`.
+        nonlinearity: nonlinearity of the RNN cell; other cells do not accept it.
+        combine: how state and read form the macro-state: ``"sum"``, ``"half"``, ``"concat"``; ``None`` is sum for
             bounded cells and half for relu, modrelu and identity, where the sum overflows.
         output: ``"macro"`` returns ``s``, ``"hidden"`` returns ``h``; with :class:`Strided` also ``"summary"``,
             ``[s; r]``, and ``"weights"``, ``[s; weights of all stored states]``.
         recurrent_init: ``"henaff"``, ``"cayley"``, ``"random"`` (orthogonal), ``"identity"``, ``"xavier"``,
             ``"kaiming"``; ``None`` is torch's uniform.
-        forget_bias: is added to the first forget bias of an LSTM; 1 makes a cell that keeps, -4 one that leaves
-            keeping to its memory. No other cell takes it.
+        forget_bias: added to the initial forget bias of an LSTM; 1 makes the cell remember, -4 makes it forget and
+            rely on its memory. Other cells do not accept it.
         cuts: gradient cuts: ``None``, :class:`TruncatedBPTT` or :class:`HDetach`.
         max_steps: longest row, for ``output="weights"`` only.
         backend: ``"auto"``, ``"reference"`` or ``"fused"``.
-        device: of the parameters.
-        dtype: of the parameters.
+        device: device of the parameters.
+        dtype: dtype of the parameters.
     """
 
     cell: ClassVar[Cell | str]
@@ -252,8 +252,8 @@ class RecurrentLayer(nn.Module):
         Args:
             input: ``(T, B, input_size)``, ``(B, T, input_size)`` with ``batch_first``, ``(T, input_size)`` unbatched,
                 or a ``PackedSequence``.
-            state: where to go on from: a :class:`State`, or torch's ``hx`` (memory empty); ``None`` starts empty.
-            reset: bool in the input's layout, ``(T, B)``; True starts the row afresh before that step.
+            state: initial state: a :class:`State`, or torch's ``hx`` (memory empty); ``None`` starts empty.
+            reset: bool in the input's layout, ``(T, B)``; True resets the row before that step.
 
         Returns:
             The output in the input's layout, ``(T, B, output_size)``, and the final state.

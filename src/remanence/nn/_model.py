@@ -86,8 +86,8 @@ class SequenceModel(nn.Module):
         Args:
             inputs: int64 tokens ``(T, B)``, or vectors ``(T, B, input_size)``; ``(B, T, ...)`` if the core is
                 batch-first, ``(T, ...)`` unbatched, or a ``PackedSequence`` of either.
-            state: where the core goes on from; None starts empty.
-            reset: bool ``(T, B)`` in the inputs' layout, True where a row starts afresh, for cores that take it.
+            state: the core's initial state; None starts empty.
+            reset: bool ``(T, B)`` in the inputs' layout, True where a row is reset, for cores that accept it.
 
         Returns:
             Logits ``(T, B, output_size)`` in the inputs' layout, and the core's state.

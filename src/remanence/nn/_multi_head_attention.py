@@ -55,7 +55,7 @@ class MultiHeadAttention(nn.Module):
 
     Inputs:
         - input: ``(T, B, width)``, ``(B, T, width)`` with `batch_first`, ``(T, width)``, or a `PackedSequence`.
-        - state: where the sequence goes on from, or None; causal only.
+        - state: the state to continue from, or None; causal only.
         - memory: a second sequence in the input's layout, to take keys and values from; not causal only.
         - key_padding_mask: bool in the layout of the keys' sequence, ``(S, B)``, ``(B, S)`` with `batch_first` or
           ``(S,)``; True leaves a position out. A step that sees nothing reads 0.

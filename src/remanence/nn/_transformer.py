@@ -41,7 +41,7 @@ class Transformer(nn.Module):
 
     Inputs:
         - input: ``(T, B, width)``, ``(B, T, width)`` with `batch_first`, ``(T, width)``, or a `PackedSequence`.
-        - state: where the sequence goes on from, or None.
+        - state: the state to continue from, or None.
 
     Outputs:
         - output: like the input.

@@ -43,8 +43,8 @@ class ModelConfig:
 
     Args:
         name: one of :func:`remanence.nn.list_models`.
-        options: of :class:`remanence.nn.SequenceModel` and of the core, such as ``hidden_size``, which is 128 unless
-            told; ``cuts`` may be a table, ``{truncate = 10}`` or ``{h_detach = 0.25}``.
+        options: of :class:`remanence.nn.SequenceModel` and of the core, such as ``hidden_size`` (default 128);
+            ``cuts`` may be a table, ``{truncate = 10}`` or ``{h_detach = 0.25}``.
 
     Example:
         >>> ModelConfig("RelRNN", {"hidden_size": 64}).name
@@ -57,25 +57,25 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class OptimiserConfig:
-    """How parameters move.
+    """The optimiser and its settings.
 
-    Two kinds of decay exist and are never mixed up: `l2` and `embedding_l2` add ``l2 * parameter`` to the gradient, so
-    an adaptive optimiser rescales them; `decoupled_decay` shrinks parameters by ``learning_rate * decoupled_decay``
-    beside the step, whatever their gradients are (AdamW).
+    There are two kinds of weight decay. `l2` and `embedding_l2` add ``l2 * parameter`` to the gradient, so an adaptive
+    optimiser rescales them. `decoupled_decay` shrinks parameters by ``learning_rate * decoupled_decay``, independently
+    of their gradients (AdamW).
 
     Args:
         name: ``"sgd"``, ``"rmsprop"``, ``"adam"`` (with `l2`) or ``"adamw"`` (with `decoupled_decay`).
-        learning_rate: of all parameters but the orthogonal ones.
-        orthogonal_learning_rate: of orthogonal parts (ExpRNN, GORU); None is a tenth of `learning_rate`.
-        momentum: of SGD.
+        learning_rate: for all parameters except the orthogonal ones.
+        orthogonal_learning_rate: for orthogonal parameters (ExpRNN, GORU); None is a tenth of `learning_rate`.
+        momentum: momentum of SGD.
         momentum_form: ``"sum"``, ``v = momentum v + g``, or ``"average"``, ``v = momentum v + (1 - momentum) g``.
         bias_correction: divide the running average by ``1 - momentum ** t``; for ``"average"`` only.
-        smoothing: of RMSprop's mean square.
-        betas: of Adam.
-        epsilon: what keeps RMSprop and Adam from dividing by zero.
-        l2: penalty on all parameters, added to the gradient.
-        embedding_l2: penalty on embeddings, in place of `l2` there; None takes `l2`.
-        decoupled_decay: decay beside the step.
+        smoothing: decay rate of RMSprop's mean square.
+        betas: decay rates of Adam's averages.
+        epsilon: added to the denominator of RMSprop and Adam.
+        l2: L2 penalty on all parameters, added to the gradient.
+        embedding_l2: L2 penalty on embeddings, in place of `l2`; None uses `l2`.
+        decoupled_decay: weight decay apart from the gradient, as in AdamW.
 
     Example:
         >>> OptimiserConfig("adamw", l2=0.1)
@@ -131,16 +131,16 @@ class OptimiserConfig:
 
 @dataclass(frozen=True)
 class ScheduleConfig:
-    """How the learning rates change; update t counts from 0.
+    """The learning rate schedule; updates t are counted from 0.
 
     Args:
         name: ``"constant"``; ``"inverse"``, ``1 / (1 + t / period)``, which is 1/t with period 1; ``"cosine"``, half a
             wave down to `fraction` over `period` updates; ``"plateau"``, times `factor` after `patience` evaluations
-            without gain.
+            without improvement.
         period: in updates; None is 1 for ``"inverse"`` and the whole budget for ``"cosine"``.
-        fraction: what the cosine ends at.
-        factor: of a plateau.
-        patience: evaluations without gain that a plateau bears before it acts.
+        fraction: of the initial rate at the end of the cosine.
+        factor: by which the rate is multiplied on a plateau.
+        patience: evaluations without improvement before the rate drops.
 
     Example:
         >>> ScheduleConfig("cosine", fraction=1 / 32).name
@@ -164,14 +164,14 @@ class ScheduleConfig:
 
 @dataclass(frozen=True)
 class BudgetConfig:
-    """How long a run may take, and when it may stop earlier.
+    """How long to train, and when to stop early.
 
     Args:
-        updates: batches to learn from; None is decided by `epochs`.
-        epochs: passes over the data, for tasks that end.
-        accuracy: stop once the validation accuracy has reached this; None never does.
-        hold: evaluations in a row that must reach `accuracy`; 1 stops at the first.
-        patience: stop after so many evaluations without gain; None never does.
+        updates: number of training batches; None uses `epochs`.
+        epochs: passes over the data, for tasks with finite data.
+        accuracy: stop at this validation accuracy; None does not.
+        hold: consecutive evaluations that must reach `accuracy`.
+        patience: stop after this many evaluations without improvement; None does not.
 
     Example:
         >>> BudgetConfig(updates=100, accuracy=0.99).updates
@@ -204,14 +204,15 @@ class LoopConfig:
     """How batches become updates.
 
     Args:
-        clip_norm: greatest norm of the whole gradient; None does not clip.
-        clip_value: greatest absolute value of any part of it; None does not clip.
-        accumulate: parts that a batch is worked through in; the memory of a part, the gradient of the whole.
-        truncate: an update after every so many steps of a batch, the state carried on without its gradient (truncated
-            back-propagation); None takes the whole sequence.
-        precision: ``"float32"``, ``"float64"``, or ``"bfloat16"`` for mixed precision where the device has it.
-        device: where the model runs, as torch names it.
-        threads: of torch.
+        clip_norm: maximum norm of the whole gradient; None does not clip.
+        clip_value: maximum absolute value of its entries; None does not clip.
+        accumulate: parts that the rows of a batch are split into. Memory use is that of one part, the gradient
+            that of the whole batch.
+        truncate: update after this many steps of a batch, and carry the state on without its gradient (truncated
+            backpropagation); None uses the whole sequence.
+        precision: ``"float32"``, ``"float64"``, or ``"bfloat16"`` for mixed precision where the device supports it.
+        device: torch device of the model.
+        threads: number of torch threads.
         log_every: updates between two lines of training metrics.
         save_every: updates between two checkpoints.
 
@@ -246,14 +247,14 @@ class LoopConfig:
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """How a model is judged while it learns, always on the same batches.
+    """How a model is evaluated during training, always on the same batches.
 
     Args:
         every: updates between two evaluations.
-        batches: batches of an evaluation; 0 is a whole pass, for tasks that end.
-        batch_size: rows of an evaluation batch.
-        seed: of the evaluation's batches, whatever the seed of the run.
-        metric: what decides which weights are the best ones: ``"loss"`` or ``"accuracy"``.
+        batches: batches per evaluation; 0 is one epoch, for tasks with finite data.
+        batch_size: sequences per evaluation batch.
+        seed: seed of the evaluation batches, independent of the run's seed.
+        metric: selects the best weights: ``"loss"`` or ``"accuracy"``.
 
     Example:
         >>> EvaluationConfig(batches=0).metric
@@ -276,13 +277,13 @@ class EvaluationConfig:
 
 @dataclass(frozen=True)
 class CurriculumConfig:
-    """Short sequences first, longer ones as accuracy allows.
+    """A curriculum: short sequences first, longer ones as accuracy grows.
 
     Args:
         start: length to begin with; None trains at the task's own length throughout.
         growth: factor to the next length, up to the task's own.
-        accuracy: mean training accuracy over `window` batches that allows the next length.
-        window: batches that this mean is taken over; every length gets at least so many.
+        accuracy: mean training accuracy over `window` batches at which the length grows.
+        window: number of batches in this mean; every length gets at least this many.
 
     Example:
         >>> CurriculumConfig(start=10).growth
