@@ -55,6 +55,15 @@ def test_data_files_are_counted_where_they_lie(monkeypatch, tmp_path):
     assert counts["mnist"].startswith("0/")
 
 
+def test_a_narrow_terminal_cuts_nothing_off(monkeypatch, tmp_path):
+    place = str(tmp_path / ("long" * 30))
+    monkeypatch.setenv("REMANENCE_DATA", place)
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = runner.invoke(app, ["doctor"]).output
+    assert "\u2026" not in shown
+    assert place in "".join(shown.split())
+
+
 @pytest.mark.parametrize("line", ["flags\t\t: fpu avx2 fma", "Features\t: fp asimd"])
 def test_instruction_sets_of_either_kind_of_processor(tmp_path, line):
     path = tmp_path / "cpuinfo"

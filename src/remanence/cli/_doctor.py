@@ -103,6 +103,8 @@ def show_report(as_json: bool) -> None:
         print(json.dumps(report, indent=2))
         return
     table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")  # a long path is broken, never cut
     for subject, entries in report.items():
         table.add_row(f"[bold]{subject}[/bold]")
         for name, value in entries.items():
