@@ -24,7 +24,6 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
 ]
-templates_path = ["_templates"]
 exclude_patterns = ["_build", "_generated"]
 html_theme = "furo"
 html_title = f"remanence {version}"
@@ -32,8 +31,7 @@ html_title = f"remanence {version}"
 myst_enable_extensions = ["dollarmath", "substitution"]
 myst_heading_anchors = 3
 
-autosummary_generate = True  # one page per object that a package page lists
-autosummary_imported_members = True
+autosummary_generate = False  # reference_pages.py writes the pages
 autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_member_order = "bysource"  # for a subpackage: the order of its __all__
 autodoc_typehints = "none"  # the signature shows them; the text gives the shapes

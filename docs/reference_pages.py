@@ -1,4 +1,4 @@
-"""Writes the pages of the API reference: one per package, which lists the objects; autosummary makes one per object."""
+"""Writes the pages of the API reference: one per package, which lists its objects, and one per object."""
 
 from __future__ import annotations
 
@@ -21,47 +21,50 @@ NN_GROUPS = {
 
 
 def write_reference(folder: Path) -> None:
-    """Writes one page per package; a page that is up to date is left alone, so that a second build is quick."""
+    """Writes all pages; a page that is up to date is left alone, so that a second build is quick."""
     folder.mkdir(exist_ok=True)
+    pages: dict[str, str] = {}
     homes: dict[int, str] = {}
     for package in PACKAGES:
-        path = folder / f"{package}.rst"
-        text = package_page(package, homes)
+        pages |= package_pages(package, homes)
+    for name, text in pages.items():
+        path = folder / f"{name}.rst"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 
 
-def package_page(package: str, homes: dict[int, str]) -> str:
-    """The page of a package: its docstring, then its public names in groups.
+def package_pages(package: str, homes: dict[int, str]) -> dict[str, str]:
+    """The page of a package, and one for each of its objects.
 
     Args:
         package: its name below ``remanence``.
         homes: the package of every object that has a page; the objects of this one are added.
     """
-    name = f"remanence.{package}"
-    lines = [
-        name,
-        "=" * len(name),
-        "",
-        f".. automodule:: {name}",
-        "   :no-members:",
-        "",
-        f".. currentmodule:: {name}",
-        "",
-    ]
     values = public_values(package)
-    documented = {
-        public: value for public, value in values.items() if inspect.isclass(value) or inspect.isroutine(value)
-    }
-    own = [public for public, value in documented.items() if homes.setdefault(id(value), package) == package]
-    for title, names in grouped(package, own).items():
-        if title:
-            lines += [title, "-" * len(title), ""]
-        lines += [".. autosummary::", "   :toctree: .", ""]
-        lines += [f"   {public}" for public in names] + [""]
-    lines += line_of("Constants and types", [public for public in values if public not in documented])
-    lines += line_of("Documented in another package", [public for public in documented if public not in own])
-    return "\n".join(lines)
+    objects = {name: value for name, value in values.items() if inspect.isclass(value) or inspect.isroutine(value)}
+    own = {name: value for name, value in objects.items() if homes.setdefault(id(value), package) == package}
+    name = f"remanence.{package}"
+    lines = [*heading(name, "="), f".. automodule:: {name}", "   :no-members:", "", f".. currentmodule:: {name}", ""]
+    for title, names in grouped(package, list(own)).items():
+        lines += heading(title, "-") if title else []
+        lines += [".. autosummary::", "", *(f"   {public}" for public in names), ""]
+    lines += line_of("Constants and types", [public for public in values if public not in objects])
+    lines += line_of("Documented in another package", [public for public in objects if public not in own])
+    pages = {f"{name}.{public}": object_page(package, public, value) for public, value in own.items()}
+    return {package: "\n".join(lines), **pages}
+
+
+def object_page(package: str, name: str, value: object) -> str:
+    """The page of one class or function. It is in no table of contents, which would be rendered into every page."""
+    kind = "autoclass" if inspect.isclass(value) else "autofunction"
+    back = f"In :doc:`remanence.{package} <{package}>`."
+    lines = [":orphan:", "", *heading(name, "="), back, "", f".. currentmodule:: remanence.{package}", ""]
+    return "\n".join([*lines, f".. {kind}:: {name}", ""])
+
+
+def heading(title: str, mark: str) -> list[str]:
+    """A title in reStructuredText."""
+    return [title, mark * len(title), ""]
 
 
 def line_of(title: str, names: list[str]) -> list[str]:
