@@ -92,7 +92,7 @@ def test_signals_leave_a_resumable_run_and_say_how(here, number, code):
     process.send_signal(number)
     output = process.communicate(timeout=60)[0]
     assert process.returncode == code
-    assert "Go on with: remanence resume mine" in output
+    assert "Resume with: remanence resume mine" in output
     assert Run(here / "mine").status["status"] == "interrupted"
 
 

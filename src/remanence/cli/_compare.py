@@ -72,7 +72,7 @@ def carry_out_or_leave(cells: list[Cell], place: Path, jobs: int | None, tick: T
     try:
         return carry_out(cells, jobs or available_cores(), tick)
     except KeyboardInterrupt:
-        typer.echo(f"stopped; every run in {place} is saved. The same command goes on with them", err=True)
+        typer.echo(f"stopped; every run in {place} is saved. The same command resumes them", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 

@@ -65,7 +65,7 @@ def _facts(outcome: PolicyOutcome) -> dict[str, object]:
 def _words(outcome: PolicyOutcome) -> str:
     mean = "no episode has ended" if outcome.mean_return is None else f"mean return {outcome.mean_return:.3f}"
     if outcome.status == "interrupted":
-        return f"stopped after {outcome.frames:,} frames, saved ({mean}). Go on with the same command."
+        return f"stopped after {outcome.frames:,} frames, saved ({mean}). Resume with the same command."
     return f"done after {outcome.frames:,} frames: {mean} of the last episodes. Run: {outcome.folder}"
 
 

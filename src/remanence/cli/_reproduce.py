@@ -159,7 +159,7 @@ def reproduce(asked: Asked, store: Path | None, *, as_json: bool) -> None:
         with contextlib.nullcontext() if as_json else _live(Console(), asked.experiment) as tick:
             failures = run_cells(cells, engine, tick)
     except Stopped as stop:
-        typer.echo("stopped; every cell is saved. The same command goes on with them", err=True)
+        typer.echo("stopped; every cell is saved. The same command resumes them", err=True)
         raise typer.Exit(128 + stop.number) from None
     show_results(asked, cells, as_json=as_json)
     if store is not None:

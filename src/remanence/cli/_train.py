@@ -123,5 +123,5 @@ def _facts(outcome: Outcome) -> dict[str, Any]:
 def _words(outcome: Outcome) -> str:
     found = ", ".join(f"{name} {value:.4g}" for name, value in outcome.validation.items()) or "not evaluated yet"
     if outcome.status == "interrupted":
-        return f"stopped at update {outcome.update}, saved. Go on with: remanence resume {outcome.run.folder}"
+        return f"stopped at update {outcome.update}, saved. Resume with: remanence resume {outcome.run.folder}"
     return f"done after {outcome.update} updates ({outcome.reason}): validation {found}. Run: {outcome.run.folder}"

@@ -1,4 +1,4 @@
-"""Training: a run is a folder, it can be killed at any moment, and goes on with the same bits."""
+"""Training: a run is a folder that can be killed at any moment and resumed with the same bits."""
 
 from remanence.runs import (
     Checkpoint,

@@ -80,7 +80,7 @@ class OptimiserConfig:
     Example:
         >>> OptimiserConfig("adamw", l2=0.1)
         Traceback (most recent call last):
-        ValueError: `optimiser.l2` must be 0 with 'adamw', which decays beside the step; got 0.1. Use ...
+        ValueError: `optimiser.l2` must be 0 with 'adamw', which has decoupled decay; got 0.1. Use ...
     """
 
     name: OptimiserName = "adam"
@@ -116,7 +116,7 @@ class OptimiserConfig:
 
     def _check_combinations(self) -> None:
         if self.name == "adamw" and (self.l2 or self.embedding_l2):
-            expected = "be 0 with 'adamw', which decays beside the step"
+            expected = "be 0 with 'adamw', which has decoupled decay"
             hint = "Use `decoupled_decay`, or 'adam' with `l2`"
             raise ValueError(message("optimiser.l2", expected, self.l2 or self.embedding_l2, hint))
         if self.name == "adam" and self.decoupled_decay:
