@@ -7,11 +7,12 @@ import inspect
 from pathlib import Path
 
 PACKAGES = ("nn", "tasks", "data", "runs", "train", "rl", "kv", "probes", "theory", "claims", "experiments", "figures",
-            "report", "testing", "ops")  # fmt: skip
+            "report", "testing", "ops", "nn.onnx", "nn.hub")  # fmt: skip
 
 NN_GROUPS = {
     "Cells without a memory": "RNN LSTM GRU",
     "Orthogonal recurrences": "OrthRNN ExpRNN GORU orthogonal_parameter_groups",
+    "Linear recurrences": "MinGRU MinLSTM LRU DeltaRule linear_scan",
     "Certified stable layers": "StableRNN StableLSTM StabilityCertificate LayerCertificate NotCertifiedError",
     "A screened memory": "RelRNN RelLSTM RelGRU",
     "A full memory": "MemRNN MemLSTM MemGRU",
