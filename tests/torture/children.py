@@ -96,8 +96,12 @@ class Forked:
         reading = writing = None
         if stdin == subprocess.PIPE:
             reading, writing = os.pipe()
+        # Python swallows what a signal's handler raises inside a fork; Popen has no such moment.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         self.pid = os.fork()
-        if self.pid == 0:
+        if self.pid:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        else:
             if writing is not None:
                 os.close(writing)
             _become(work, reading, stdout, stderr)
@@ -144,6 +148,7 @@ def _become(work: Callable[[], object], stdin: int | None, stdout, stderr) -> No
         os.setsid()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
         os.dup2(os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin, 0)
         sys.stdin = os.fdopen(0, "r", closefd=False)
         for number, file in ((1, stdout), (2, stderr)):

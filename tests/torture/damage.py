@@ -23,7 +23,7 @@ UNGUARDED = ("config.toml", "policy.toml", "metrics.jsonl", "output.txt")
 STRANGE = [None, [], {}, "", "x", -1, 1e400, True, [[]], {"a": {}}, "../../secret", "[bold]a[/b]", 10**30]
 BUDGETS = {"train": ("updates", "12", "24"), "rl train": ("frames", "96", "192")}
 """The setting of a budget, and what it is before and after a run is made longer."""
-LIMIT = 60.0
+LIMIT = 30.0
 
 
 def truncate(path: Path, draws: random.Random, outside: Path) -> None:

@@ -207,11 +207,18 @@ def read_settings(path: Path, problems: list[Problem]) -> tuple[str, dict[str, A
     """
     text = ""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = _text_of(path)
         return text, tomllib.loads(text)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         problems.append(Problem(str(path), _words_of(error)))
         return text, {}
+
+
+def _text_of(path: Path, errors: str = "strict") -> str:
+    """A pipe would never end, so only regular files are read."""
+    if path.exists() and not path.is_file():
+        raise OSError("it is no regular file")
+    return path.read_text(encoding="utf-8", errors=errors)
 
 
 def read_table(path: Path, problems: list[Problem]) -> dict[str, Any]:
@@ -226,11 +233,11 @@ def read_table(path: Path, problems: list[Problem]) -> dict[str, Any]:
         {}
     """
     try:
-        table = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        table = json.loads(_text_of(path)) if path.exists() else {}
         if isinstance(table, dict):
             return table
         problems.append(Problem(str(path), "cannot be read: a JSON object was expected"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         problems.append(Problem(str(path), _words_of(error)))
     return {}
 
@@ -278,7 +285,11 @@ def read_lines(path: Path, problems: list[Problem]) -> list[Line]:
         return []
     found: list[Line] = []
     torn: list[int] = []
-    text = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        text = _text_of(path, errors="replace")
+    except OSError as error:
+        problems.append(Problem(str(path), _words_of(error)))
+        return []
     for number, line in enumerate(text.splitlines(), start=1):
         parsed = _measurement(line)
         if parsed is None:
@@ -294,7 +305,7 @@ def read_lines(path: Path, problems: list[Problem]) -> list[Line]:
 def _measurement(text: str) -> Line | None:
     try:
         line = json.loads(text)
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, RecursionError):
         return None
     whole = isinstance(line, dict) and isinstance(line.get("update"), int) and isinstance(line.get("kind"), str)
     return line if whole else None
