@@ -109,6 +109,18 @@ def test_a_run_can_be_made_longer(recall, tmp_path):
     assert bits_equal(weights(tmp_path / "whole"), weights(tmp_path / "run"))
 
 
+def test_a_run_killed_before_its_first_save_goes_on(recall, tmp_path):
+    def stop(line):
+        if line["kind"] == "train":
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        train_policy(tiny(recall), tmp_path / "run", stop)
+    assert train_policy(tiny(recall), tmp_path / "run").update == 6
+    train_policy(tiny(recall), tmp_path / "whole")
+    assert bits_equal(weights(tmp_path / "whole"), weights(tmp_path / "run"))
+
+
 def test_another_run_in_the_folder_is_not_touched(recall, tmp_path):
     train_policy(tiny(recall), tmp_path / "run")
     with pytest.raises(ValueError, match="holds a run of another configuration"):

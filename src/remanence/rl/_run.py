@@ -368,6 +368,7 @@ class _Learning:
         found = self.run.checkpoint_to_resume(self._say)
         if found is None:
             self.metrics.cut_after(0)
+            self._save()  # measurements without a checkpoint would look like one that was lost
             return
         training, player = found.training, self.player
         self.policy.load_state_dict(found.weights)
