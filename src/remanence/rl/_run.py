@@ -213,7 +213,7 @@ def load_policy(
     require_trust(code_of(config))
     import_all(config.imports)
     checkpoint = load_checkpoint(run.checkpoints)
-    if checkpoint is None:
+    if checkpoint is None or checkpoint.update == 0:  # saved before anything was learnt
         raise CheckpointError(f"{folder} has no weights yet; let it learn first")
     with torch.random.fork_rng(devices=[]):
         policy = build_policy(config, environment, options)
