@@ -32,8 +32,8 @@ def described(curve: MutualInformation, shortest: int, longest: int, threshold: 
 
     Example:
         >>> curve = measured(b"0011" * 200, np.arange(1, 9))
-        >>> described(curve, 1, 8, None)["best"]
-        'constant'
+        >>> described(curve, 1, 8, None)["fitted"]
+        [1, 8]
     """
     wanted = logarithmic_lags(int(curve.lags.max()), SHOWN)
     shown = np.unique(np.abs(curve.lags[:, None] - wanted).argmin(0))

@@ -16,10 +16,9 @@ class ProbeResult(Result):
 
     Example:
         >>> import dataclasses
-        >>> from typing import ClassVar
         >>> @dataclasses.dataclass(frozen=True)
         ... class Count(ProbeResult):
-        ...     kind: ClassVar[str] = "count-of-the-probe-example"
+        ...     kind = "count-of-the-probe-example"
         ...     steps: int
         >>> Count(3).to_dict()
         {'kind': 'count-of-the-probe-example', 'version': 1, 'steps': 3, 'verdict': ''}
