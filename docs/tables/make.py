@@ -1,4 +1,4 @@
-"""Writes this folder's page from the stored results: what was measured beside what document 000 prints.
+"""Writes this folder's page from the stored results: what was measured beside what the papers print.
 
 ``python docs/tables/make.py``; it trains nothing.
 """
@@ -277,14 +277,16 @@ def again(record):
 
 def main():
     """Writes the page."""
-    words = """# The documents' tables and figures
+    words = """# Tables and figures of the papers
 
-What was trained and measured here beside what document 000 prints. Everything is smaller than there, as each part says;
-what the numbers say about the document's statements is in [](../papers.md) and in `remanence verify --document 000`.
+`remanence reproduce ID` runs a table or figure of the papers by its name ([](../reproduce.md)). The first part of this page
+holds the cells that were run with the papers' own settings and budgets; what was not run is named. The second part holds
+smaller runs of earlier versions: other settings, and a thirtieth of the updates or less. They do not settle whether a printed
+number holds. [](../papers.md) and `remanence verify` say what follows from all of them.
 """
-    parts = [gradients(), memory(), recall(), *([dense()] if "dense" in stored_names() else []), policies()]
-    parts += reproduced()
-    (HERE / "index.md").write_text("\n".join([words, *parts]), encoding="utf-8")
+    scaled_down = [gradients(), memory(), recall(), *([dense()] if "dense" in stored_names() else []), policies()]
+    parts = [words, "# Run as printed\n", *reproduced(), "# Scaled down\n", *scaled_down]
+    (HERE / "index.md").write_text("\n".join(parts), encoding="utf-8")
 
 
 if __name__ == "__main__":
