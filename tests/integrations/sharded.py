@@ -42,4 +42,5 @@ def main(rank: int, store: str) -> None:
     print("same")
 
 
-main(int(sys.argv[1]), sys.argv[2])
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])
