@@ -279,10 +279,10 @@ def main():
     """Writes the page."""
     words = """# Tables and figures of the papers
 
-`remanence reproduce ID` runs a table or figure of the papers by its name ([](../reproduce.md)). The first part of this page
-holds the cells that were run with the papers' own settings and budgets; what was not run is named. The second part holds
-smaller runs of earlier versions: other settings, and a thirtieth of the updates or less. They do not settle whether a printed
-number holds. [](../papers.md) and `remanence verify` say what follows from all of them.
+`remanence reproduce ID` runs a table or figure of the papers by its name ([](../reproduce.md)). The first part of this
+page holds the cells that were run with the papers' own settings and budgets; what was not run is named. The second
+part holds smaller runs of earlier versions: other settings, and a thirtieth of the updates or less. They do not settle
+whether a printed number holds. [](../papers.md) and `remanence verify` say what follows from all of them.
 """
     scaled_down = [gradients(), memory(), recall(), *([dense()] if "dense" in stored_names() else []), policies()]
     parts = [words, "# Run as printed\n", *reproduced(), "# Scaled down\n", *scaled_down]
