@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import random
@@ -78,7 +79,8 @@ def prepare() -> None:
     """Imports what the commands need, once, and starts no thread: those do not survive a fork."""
     torch.set_num_threads(1)
     for name in HEAVY:
-        importlib.import_module(name)
+        with contextlib.suppress(ModuleNotFoundError):  # TensorBoard is an extra
+            importlib.import_module(name)
     fork_workers()
 
 
