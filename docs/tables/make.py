@@ -258,7 +258,11 @@ def section(record):
     """One stored table."""
     experiment = find_experiment(record.experiment)
     laid = grid(experiment, [Entry.from_dict(one, experiment.axes) for one in record.results["table"]])
-    scaled = f" Scaled down: {record.scaled_down}." if record.scaled_down else " The settings are the paper's."
+    scaled = (
+        f" Scaled down: {record.scaled_down}."
+        if record.scaled_down
+        else " Settings: the paper's tables, the authors' code where they are silent or differ."
+    )
     return f"""## {record.what} ({record.experiment}, {record.scale})
 
 Measured, printed in brackets. {experiment.note}
@@ -280,12 +284,12 @@ def main():
     words = """# Tables and figures of the papers
 
 `remanence reproduce ID` runs a table or figure of the papers by its name ([](../reproduce.md)). The first part of this
-page holds the cells that were run with the papers' own settings and budgets; what was not run is named. The second
-part holds smaller runs of earlier versions: other settings, and a thirtieth of the updates or less. They do not settle
-whether a printed number holds. [](../papers.md) and `remanence verify` say what follows from all of them.
+page holds the cells that were run with the papers' settings and budgets, one seed; what was not run is named. The
+second part holds smaller runs of earlier versions: other settings, and a thirtieth of the updates or less. They do not
+settle whether a printed number holds. [](../papers.md) and `remanence verify` say what follows from all of them.
 """
     scaled_down = [gradients(), memory(), recall(), *([dense()] if "dense" in stored_names() else []), policies()]
-    parts = [words, "# Run as printed\n", *reproduced(), "# Scaled down\n", *scaled_down]
+    parts = [words, "# Run with the papers' own settings\n", *reproduced(), "# Scaled down\n", *scaled_down]
     (HERE / "index.md").write_text("\n".join(parts), encoding="utf-8")
 
 
