@@ -15,9 +15,10 @@ from remanence.ops import (
     Strided,
     Weights,
     _backend,
+    _kernel_config,
+    _kernel_tensors,
     _slow_path,
     backend_report,
-    fused,
     reference,
     scan,
 )
@@ -26,13 +27,13 @@ from remanence.testing import assert_matches
 REL = ScanSpec("lstm", Screened(3, 4))
 
 
-def arguments(scans, spec, save=fused.SAVE_ALL, **sizes):
+def arguments(scans, spec, save=_kernel_config.SAVE_ALL, **sizes):
     case = scans.make_case(spec, **{"steps": 6, "batch": 3, "hidden": 5, "inputs": 2, **sizes}, started=True)
     state = case.state
     learning = [w if w is None else w.clone().requires_grad_() for w in case.weights.known_to_kernel()]
     carried = (state.s, state.c, state.h, state.recent, state.recent_score, state.relevant)
     tensors = (case.x.clone().requires_grad_(), *learning, *carried, state.relevant_score, state.relevant_step)
-    return (*tensors, state.step, *[None] * 6, fused.encode(spec, save))
+    return (*tensors, state.step, *[None] * 6, _kernel_config.encode(spec, save))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def arguments(scans, spec, save=fused.SAVE_ALL, **sizes):
     [REL, ScanSpec("gru"), ScanSpec("rnn", Full(), output="hidden"), ScanSpec("lstm", Strided(3, 2), combine="half")],
     ids=str,
 )
-@pytest.mark.parametrize("save", [fused.SAVE_ALL, fused.SAVE_LEAN])
+@pytest.mark.parametrize("save", [_kernel_config.SAVE_ALL, _kernel_config.SAVE_LEAN])
 @pytest.mark.parametrize("hidden", [5, 16])
 def test_opcheck(scans, spec, save, hidden):
     torch.library.opcheck(torch.ops.remanence.scan_forward.default, arguments(scans, spec, save, hidden=hidden))
@@ -49,24 +50,26 @@ def test_opcheck(scans, spec, save, hidden):
 @pytest.mark.parametrize(("hidden", "batch"), [(5, 1), (5, 12), (130, 12), (130, 150), (256, 17), (256, 150)])
 def test_both_languages_know_how_many_cells_are_kept(hidden, batch):
     weights = (torch.randn(4 * hidden, 2), torch.randn(4 * hidden, hidden))
-    inputs = fused.ScanInputs(torch.randn(140, batch, 2), *weights, *[None] * 21)
-    config = fused.encode(ScanSpec("lstm"), fused.SAVE_LEAN)
+    inputs = _kernel_tensors.ScanInputs(torch.randn(140, batch, 2), *weights, *[None] * 21)
+    config = _kernel_config.encode(ScanSpec("lstm"), _kernel_config.SAVE_LEAN)
     history = torch.ops.remanence.scan_forward(*inputs, config)[-1]
-    assert history.numel() == fused.history_numbers(inputs, fused.Config(*config)) > 0
+    assert history.numel() == _kernel_tensors.history_numbers(inputs, _kernel_config.Config(*config)) > 0
 
 
 def test_both_languages_have_the_same_names_in_the_same_order():
     forward = torch.ops.remanence.scan_forward.default._schema
-    assert [argument.name for argument in forward.arguments] == [*fused.ScanInputs._fields, "config"]
+    assert [argument.name for argument in forward.arguments] == [*_kernel_tensors.ScanInputs._fields, "config"]
     made = [result.name.removesuffix("_n") for result in forward.returns]
-    assert made == list(fused.ScanOutputs._fields)
+    assert made == list(_kernel_tensors.ScanOutputs._fields)
     backward = torch.ops.remanence.scan_backward.default._schema
-    kept = [name for name in fused.ScanInputs._fields if name not in fused.NOT_KEPT]
-    taken = [f"d_{name}" for name in fused.COTANGENTS] + kept + ["output", "slot", "history", "config", "wanted"]
+    kept = [name for name in _kernel_tensors.ScanInputs._fields if name not in _kernel_tensors.NOT_KEPT]
+    taken = (
+        [f"d_{name}" for name in _kernel_tensors.COTANGENTS] + kept + ["output", "slot", "history", "config", "wanted"]
+    )
     assert [argument.name for argument in backward.arguments] == taken
     given = [result.name.removeprefix("d_").removesuffix("_0") for result in backward.returns]
-    assert given == [name for name in fused.ScanInputs._fields if name not in fused.NO_GRADIENT]
-    assert torch.ops.remanence.config_fields().split() == list(fused.Config._fields)
+    assert given == [name for name in _kernel_tensors.ScanInputs._fields if name not in _kernel_tensors.NO_GRADIENT]
+    assert torch.ops.remanence.config_fields().split() == list(_kernel_config.Config._fields)
 
 
 @pytest.mark.parametrize("name", ["step", "generate"])

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from remanence.ops import Full, ScanSpec, Screened, State, Strided, Weights, fused, generate
+from remanence.ops._kernel_config import encode
 from remanence.ops.generation import draw_tokens
 from remanence.testing import assert_matches
 
@@ -224,7 +225,7 @@ def test_opcheck(scans, spec):
     before = [field for name, field in state._asdict().items() if name != "chain"]
     weights = [torch.empty(0).double() if w is None else w for layer in model.layers for w in layer.known_to_kernel()]
     ends = (model.head, model.head_bias, model.embedding, model.uniforms)
-    arguments = (model.start, weights, *before, *ends, 4, 1.0, fused.encode(spec, 0))
+    arguments = (model.start, weights, *before, *ends, 4, 1.0, encode(spec, 0))
     torch.library.opcheck(torch.ops.remanence.generate.default, arguments)
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from remanence.ops import Full, ScanSpec, Screened, State, Strided, Weights, fused, reference, step
+from remanence.ops._kernel_config import encode
 from remanence.ops.stream import flatten
 from remanence.testing import assert_matches
 
@@ -107,7 +108,7 @@ def test_opcheck(scans, spec, batched):
     if not batched:
         x_t, state = x_t[0], State(*(field[:, 0] for field in state))
     carried = [field for name, field in state._asdict().items() if name != "chain"]
-    arguments = (x_t, flatten(stack), *carried, fused.encode(spec, 0))
+    arguments = (x_t, flatten(stack), *carried, encode(spec, 0))
     torch.library.opcheck(torch.ops.remanence.step.default, arguments)
 
 

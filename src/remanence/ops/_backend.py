@@ -11,6 +11,7 @@ from remanence._require import is_required
 from remanence._validate import one_of
 
 from . import fused
+from ._kernel_config import unsupported
 from ._library import library
 from ._slow_path import warn_of_device_and_dtype, warn_of_screen
 from ._spec import ScanSpec
@@ -36,14 +37,14 @@ def choose_backend(backend: Backend, spec: ScanSpec, x: Tensor) -> str:
     found = library()
     if found.problem is not None and (backend == "fused" or found.stale or is_required("kernel")):
         raise RuntimeError(f"the fused kernel is not available: {found.problem}. {found.remedy}")
-    why_not = found.problem or fused.unsupported(spec, x.dtype, x.device)
+    why_not = found.problem or unsupported(spec, x.dtype, x.device)
     if why_not is None and fused.transform_active():
         why_not = "the fused kernel knows no functorch transform and no forward-mode AD"
     if why_not is None:
         return "fused"
     if backend == "fused":
         raise ValueError(f"`backend='fused'` cannot run this scan: {why_not}. Use 'auto' or 'reference'.")
-    if not fused.transform_active() and fused.unsupported(spec, torch.float32, torch.device("cpu")) is None:
+    if not fused.transform_active() and unsupported(spec, torch.float32, torch.device("cpu")) is None:
         warn_of_device_and_dtype(x.dtype, x.device)
     elif found.problem is None and x.device.type != "meta":
         warn_of_screen(spec)

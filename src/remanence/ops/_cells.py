@@ -244,5 +244,8 @@ class GORUCell(Cell):
         return {"bias_modrelu": (hidden_size,)}
 
 
-CELLS: dict[str, Cell] = {cell.name: cell for cell in (RNNCell(), LSTMCell(), GRUCell(), GORUCell())}
+IN_KERNEL: tuple[type[Cell], ...] = (RNNCell, LSTMCell, GRUCell, GORUCell)
+"""The cells that the fused kernel knows, in the order of its ``Cell``."""
+
+CELLS: dict[str, Cell] = {kind.name: kind() for kind in IN_KERNEL}
 """The cells that have a name in :class:`ScanSpec`; any other is given as itself."""

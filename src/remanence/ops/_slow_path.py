@@ -6,8 +6,8 @@ import warnings
 
 import torch
 
-from . import fused
 from ._buffer import Screened
+from ._kernel_config import DTYPES
 from ._library import library
 from ._screens import SCREENS, Attention
 from ._spec import ScanSpec
@@ -43,7 +43,7 @@ def warn_of_device_and_dtype(dtype: torch.dtype, device: torch.device) -> None:
     elif device.type != "cpu":
         remedy = "Keep layer and input on the CPU: there the kernel is often faster than steps one by one elsewhere."
         warn_once(f"the kernel runs on the CPU, not on {device.type!r}", remedy)
-    elif dtype not in fused.DTYPES:
+    elif dtype not in DTYPES:
         warn_once(f"the kernel does not take {dtype}", "Use float32, float64, bfloat16 or float16.")
 
 

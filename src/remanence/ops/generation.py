@@ -15,9 +15,11 @@ from torch import Tensor
 
 from remanence._validate import message, positive_int, real
 
-from . import fused, reference
+from . import reference
 from ._backend import Backend, choose_backend
 from ._half import narrow_state, widen, widen_weights
+from ._kernel_config import SAVE_NOTHING, Config, encode
+from ._kernel_tensors import one_device
 from ._library import library
 from ._spec import ScanSpec
 from ._stack import walk_stack
@@ -181,7 +183,7 @@ def _fused(
     dtype = state.s.dtype
     s, c, h, chain, *held = map(widen, state)
     bias, read = (None if tensor is None else widen(tensor) for tensor in (head_bias, embedding))
-    config = fused.encode(spec, fused.SAVE_NOTHING)
+    config = encode(spec, SAVE_NOTHING)
     drawn, s, c, h, *held = torch.ops.remanence.generate(
         tokens,
         flatten(map(widen_weights, layers)),
@@ -202,10 +204,10 @@ def _fused(
 
 def _fake(tokens: Tensor, weights: list[Tensor], *rest: Any) -> tuple[Tensor, ...]:
     *before, head, bias, embedding, uniforms, steps, _temperature, numbers = rest
-    fused.one_device((tokens, *present(weights), *before, head, bias, embedding, uniforms))
+    one_device((tokens, *present(weights), *before, head, bias, embedding, uniforms))
     s, c, h, recent, *others = before
     after = [torch.empty_like(field) for field in (s, c, h)]
-    after += [grown(recent, steps, fused.Config(*numbers)), *map(torch.empty_like, others)]
+    after += [grown(recent, steps, Config(*numbers)), *map(torch.empty_like, others)]
     return tokens.new_empty(steps, len(tokens)), *after
 
 

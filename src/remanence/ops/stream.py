@@ -8,9 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import fused, reference
+from . import reference
 from ._backend import Backend, choose_backend
 from ._half import HALF, narrow_state, widen, widen_weights
+from ._kernel_config import SAVE_NOTHING, Config, encode, unsupported
+from ._kernel_tensors import one_device
 from ._library import library
 from ._spec import ScanSpec
 from ._stack import walk_stack
@@ -55,7 +57,7 @@ def step(
         wide = State(*map(widen, state))
         output, final = step(widen(x), list(map(widen_weights, layers)), wide, spec=spec, backend=backend)
         return output.to(x.dtype), narrow_state(final, state.s.dtype)
-    return kernel_step(x, flatten(layers), state, fused.encode(spec, fused.SAVE_NOTHING))
+    return kernel_step(x, flatten(layers), state, encode(spec, SAVE_NOTHING))
 
 
 def kernel_config(spec: ScanSpec) -> list[int] | None:
@@ -64,9 +66,9 @@ def kernel_config(spec: ScanSpec) -> list[int] | None:
     Args:
         spec: what kind of layer these are.
     """
-    if _KERNEL is None or fused.unsupported(spec, torch.float32, torch.device("cpu")) is not None:
+    if _KERNEL is None or unsupported(spec, torch.float32, torch.device("cpu")) is not None:
         return None
-    return fused.encode(spec, fused.SAVE_NOTHING)
+    return encode(spec, SAVE_NOTHING)
 
 
 def kernel_step(x: Tensor, weights: list[Tensor], state: State, config: list[int]) -> tuple[Tensor, State]:
@@ -106,8 +108,8 @@ def _reference(x: Tensor, layers: Sequence[Weights], state: State, spec: ScanSpe
 
 def _fake(x: Tensor, weights: list[Tensor], *rest: Any) -> tuple[Tensor, ...]:
     *before, numbers = rest
-    fused.one_device((x, *present(weights), *before))
-    config = fused.Config(*numbers)
+    one_device((x, *present(weights), *before))
+    config = Config(*numbers)
     s, c, h, recent, *others = before
     output = x.new_empty(*x.shape[:-1], s.shape[-1] * config.output_parts)
     after = [torch.empty_like(field) for field in (s, c, h)]
@@ -123,7 +125,7 @@ def present(weights: list[Tensor]) -> list[Tensor]:
     return [weight for weight in weights if weight is not NOTHING]
 
 
-def grown(recent: Tensor, steps: int, config: fused.Config) -> Tensor:
+def grown(recent: Tensor, steps: int, config: Config) -> Tensor:
     """An empty tensor of the shape that a ring has after some steps: more slots where it has no limit.
 
     Args:

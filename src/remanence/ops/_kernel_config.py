@@ -1,0 +1,131 @@
+"""A specification as the numbers that the kernel takes, and which specifications it can run."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import torch
+
+from ._buffer import Full, Screened
+from ._cells import IN_KERNEL, NONLINEARITIES
+from ._half import HALF
+from ._screens import Attention
+from ._spec import ScanSpec
+from ._stride import Strided
+
+MEMORY_TYPES = (type(None), Full, Screened, Strided)
+NO_MEMORY, BUFFER, STRIDE = range(3)
+SCORES = {"additive": 0, "dot": 1, "affine": 2, "tanh": 3}
+OUTPUTS = ("macro", "hidden", "summary")
+SAVE_NOTHING, SAVE_ALL, SAVE_LEAN = range(3)
+MOST_STORED = 64
+DTYPES = (torch.float32, torch.float64, *HALF)
+
+
+class Config(NamedTuple):
+    """A specification as the whole numbers that the kernel reads; in C++ see ``csrc/torch/tensors.h``."""
+
+    cell: int
+    nonlinearity: int
+    memory: int = NO_MEMORY
+    score: int = 0
+    output: int = 0
+    recent: int = 0
+    """Size of the ring; -1 for one without a limit."""
+    relevant: int = 0
+    half: int = 0
+    cut_reads: int = 0
+    every: int = 1
+    top_k: int = 0
+    normalise: int = 0
+    raw_underfull: int = 0
+    start_zero: int = 0
+    screens: int = 0
+    save: int = SAVE_NOTHING
+
+    @property
+    def grows(self) -> bool:
+        """Whether the ring has no limit."""
+        return self.memory == BUFFER and self.recent < 0
+
+    @property
+    def output_parts(self) -> int:
+        """Blocks of hidden size in the output: ``[s; r]`` has two."""
+        return 2 if self.memory != NO_MEMORY and OUTPUTS[self.output] == "summary" else 1
+
+
+def unsupported(spec: ScanSpec, dtype: torch.dtype, device: torch.device) -> str | None:
+    """Why the kernel cannot run a scan, or ``None`` if it can.
+
+    Example:
+        >>> unsupported(ScanSpec("rnn", combine="concat", memory=Screened(2, 2)), torch.float32, torch.device("cpu"))
+        "combine='concat' is not in the fused kernel"
+    """
+    memory = spec.memory if spec.has_memory else None
+    if device.type != "cpu":
+        return f"the fused kernel runs on the CPU, not on {device.type!r}"
+    if dtype not in DTYPES:
+        return f"the fused kernel takes float32, float64, bfloat16 and float16, not {dtype}"
+    if type(spec.cell) not in IN_KERNEL:
+        return f"the cell {spec.cell} is not in the fused kernel"
+    if type(memory) not in MEMORY_TYPES:
+        return f"the memory {memory} is not in the fused kernel"
+    if isinstance(memory, Screened) and type(memory.screening) is not Attention:
+        return f"the screen {memory.screen} is not in the fused kernel"
+    if memory is not None and spec.combine == "concat":
+        return "combine='concat' is not in the fused kernel"
+    if memory is not None and spec.output == "weights":
+        return "output='weights' is not in the fused kernel"
+    if isinstance(memory, Strided):
+        return _unsupported_stride(memory)
+    return None
+
+
+def _unsupported_stride(memory: Strided) -> str | None:
+    if memory.score == "mlp":
+        return "the score 'mlp' depends on the query and is not in the fused kernel"
+    if memory.sparse != "forward" or memory.hops != "many":
+        return "only sparse='forward' with hops='many' is in the fused kernel"
+    if memory.rank > MOST_STORED:
+        return f"the fused kernel stores at most {MOST_STORED} states; top_k={memory.top_k} needs {memory.rank}"
+    return None
+
+
+def _config(spec: ScanSpec) -> Config:
+    memory = spec.memory if spec.has_memory else None
+    config = Config(
+        cell=IN_KERNEL.index(type(spec.cell)),
+        nonlinearity=NONLINEARITIES.index(spec.nonlinearity),
+        half=int(spec.combine == "half"),
+        cut_reads=int(spec.cut_reads),
+    )
+    if not isinstance(memory, Full | Screened | Strided):
+        return config
+    config = config._replace(output=OUTPUTS.index(spec.output), score=SCORES[memory.score])
+    if isinstance(memory, Strided):
+        return config._replace(
+            memory=STRIDE,
+            relevant=memory.rank,
+            every=memory.every,
+            top_k=memory.top_k,
+            normalise=int(memory.normalise),
+            raw_underfull=int(memory.underfull == "raw"),
+            start_zero=int(memory.start == "zero"),
+        )
+    recent = -1 if memory.recent is None else memory.recent
+    return config._replace(memory=BUFFER, recent=recent, relevant=memory.relevant, screens=int(spec.screens))
+
+
+def encode(spec: ScanSpec, save: int) -> list[int]:
+    """A specification as the numbers that the kernel reads, in the order of :class:`Config`.
+
+    Args:
+        spec: what kind of layer this is.
+        save: what the backward pass will find.
+    """
+    config = _config(spec) if torch.compiler.is_compiling() else _kept_config(spec)
+    return [*config[:-1], save]
+
+
+_kept_config = cache(_config)
