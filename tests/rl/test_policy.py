@@ -10,6 +10,7 @@ from remanence.rl import MemoryPolicy
 from remanence.testing import assert_matches
 
 CORES = {"LSTM": {}, "MemLSTM": {"limit": 9}, "RelLSTM": {"recent": 2, "relevant": 2}, "SABLSTM": {}}
+CORES |= {"MinGRU": {}, "MinLSTM": {}, "LRU": {}, "DeltaRule": {}}
 STEPS, ROWS = 12, 3
 
 

@@ -69,10 +69,13 @@ def test_a_policy_that_forgets_does_not_learn_it(recall, tmp_path, monkeypatch):
     assert outcome.mean_return < 0.7
 
 
-@pytest.mark.parametrize("environment", ["recall", "MiniGrid-DoorKey-5x5-v0"])
+@pytest.mark.parametrize(
+    ("environment", "model"),
+    [("recall", "RelLSTM"), ("recall", "MinGRU"), ("MiniGrid-DoorKey-5x5-v0", "RelLSTM")],
+)
 @pytest.mark.parametrize("how", ["signal", "killed"])
-def test_a_stopped_run_ends_like_one_that_never_stopped(recall, tmp_path, how, environment):
-    config = tiny(recall if environment == "recall" else environment)
+def test_a_stopped_run_ends_like_one_that_never_stopped(recall, tmp_path, how, environment, model):
+    config = tiny(recall if environment == "recall" else environment, model)
     train_policy(config, tmp_path / "whole")
 
     def stop(line):

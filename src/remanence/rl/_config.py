@@ -6,7 +6,8 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from remanence._validate import boolean, message, positive_int, probability, real
+from remanence._validate import boolean, message, one_of, positive_int, probability, real
+from remanence.rl._core import MEMORY_USES, MemoryUse
 from remanence.runs import digest_of
 from remanence.train import ModelConfig
 
@@ -88,6 +89,9 @@ class PolicyConfig:
         imports: modules, or paths of Python files, that are imported first; they register environments.
         environment_options: of the environment, such as ``{"length": 100}`` of a T-maze.
         forgets: whether the core starts afresh at every step: the same network without a memory, to compare with.
+        memory: what becomes of the core's attended memory while an episode goes on: ``"kept"``, ``"emptied"`` before
+            every step, or ``"emptied_acting"``, only before every step of acting, as in the code of Kerg et al. 2020.
+            See :class:`MemoryPolicy`.
 
     Example:
         >>> PolicyConfig(frames=100_000).updates
@@ -108,6 +112,7 @@ class PolicyConfig:
     imports: tuple[str, ...] = ()
     environment_options: dict[str, Any] = field(default_factory=dict)
     forgets: bool = False
+    memory: MemoryUse = "kept"
 
     def __post_init__(self) -> None:
         for name in ("frames", "copies", "threads", "save_every"):
@@ -116,6 +121,7 @@ class PolicyConfig:
         boolean("words", self.words)
         boolean("squash", self.squash)
         boolean("forgets", self.forgets)
+        one_of("memory", self.memory, MEMORY_USES)
 
     @property
     def updates(self) -> int:
@@ -125,4 +131,7 @@ class PolicyConfig:
     @property
     def digest(self) -> str:
         """Eight hexadecimal digits that name this configuration, however long it may last."""
-        return digest_of(dataclasses.replace(self, frames=1, save_every=1))
+        settings = dataclasses.asdict(dataclasses.replace(self, frames=1, save_every=1))
+        if self.memory == "kept":
+            del settings["memory"]  # so that runs from before there was a choice keep their names
+        return digest_of(settings)

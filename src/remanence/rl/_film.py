@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from remanence._validate import positive_int
-from remanence.nn import State, Trace
+from remanence.nn import Trace
+from remanence.rl._core import CoreState, entering, memory_of
 from remanence.rl._environment import Episode, make_environment, observed
 from remanence.rl._policy import MemoryPolicy
 from remanence.rl._rollout import acting
@@ -110,13 +111,15 @@ def _picture(environment: Any) -> Any:
     return environment.render() if environment.render_mode == "rgb_array" else None
 
 
-def _attended(policy: MemoryPolicy, seen: Any, state: State, begins: Tensor) -> tuple[Trace, ...]:
+def _attended(policy: MemoryPolicy, seen: Any, state: CoreState, begins: Tensor) -> tuple[Trace, ...]:
+    if memory_of(policy.core) is None:
+        return ()
     features = policy.encoder(tree_map(lambda part: part.flatten(0, 1), seen)).unflatten(0, (1, 1))
-    return policy.core.trace(features, state, reset=begins)
+    return policy.core.trace(features, entering(policy.core, state, policy.memory), reset=begins)
 
 
 def _frame(image: Any, picture: Any, traces: tuple[Trace, ...], step: int) -> Any:
-    memory = _memory_panel(image, traces[-1], step)
+    memory = _memory_panel(image, traces[-1] if traces else None, step)
     if picture is None:
         return memory
     shown = image.fromarray(picture).resize((HEIGHT, HEIGHT))
@@ -126,15 +129,15 @@ def _frame(image: Any, picture: Any, traces: tuple[Trace, ...], step: int) -> An
     return frame
 
 
-def _memory_panel(image: Any, trace: Trace, step: int) -> Any:
+def _memory_panel(image: Any, trace: Trace | None, step: int) -> Any:
     from PIL import ImageDraw
 
     panel = image.new("RGB", (WIDTH, HEIGHT), PAPER)
     draw = ImageDraw.Draw(panel)
     bottom = HEIGHT - MARGIN
     draw.line((MARGIN, bottom, WIDTH - MARGIN, bottom), fill=INK)
-    weights = trace.weights[0, 0].tolist()
-    held = trace.steps[0, 0].tolist()
+    weights = [] if trace is None else trace.weights[0, 0].tolist()
+    held = [] if trace is None else trace.steps[0, 0].tolist()
     last = max([step, *held, 1])
     bar = max(2, (WIDTH - 2 * MARGIN) // (last + 1))
     present = [place for place in held if place >= 0]

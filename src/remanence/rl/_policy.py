@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils._pytree import tree_leaves, tree_map
 
-from remanence._validate import boolean, message, positive_int
-from remanence.nn import GRU, RecurrentLayer, State, Strided, get_model, make_core
+from remanence._validate import boolean, message, one_of, positive_int
+from remanence.nn import GRU
 from remanence.rl._actions import Actions, actions_of
+from remanence.rl._core import HIDDEN, MEMORY_USES, CoreState, MemoryUse, core_of, run_core
 from remanence.rl._observations import LONGEST_TEXT, VOCABULARY, Field, Observation, fields_of
 
-HIDDEN = 64
 WORD = 32
 TEXT = 128
 
@@ -36,7 +36,7 @@ class Judgement(NamedTuple):
 
     logits: Tensor
     values: Tensor
-    state: State
+    state: CoreState
 
 
 class MemoryPolicy(nn.Module):
@@ -52,6 +52,10 @@ class MemoryPolicy(nn.Module):
         words: whether texts are read. With a shape, the policy is told a ``"mission"`` beside an ``"image"``.
         squash: whether ``tanh`` brings continuous actions into their box; otherwise they are clipped.
         forgets: whether the core starts afresh at every step: the same network without a memory.
+        memory: what becomes of the core's attended memory while an episode goes on. ``"kept"``: it stays.
+            ``"emptied"``: it is emptied before every step, and only the recurrent state stays. ``"emptied_acting"``: it
+            is emptied before every call, so at every step while the policy acts, but at the start of a chunk while it
+            learns; the code of Kerg et al. 2020 does that.
         core_options: of a core made by name (default ``hidden_size``: 64).
 
     Example:
@@ -72,17 +76,19 @@ class MemoryPolicy(nn.Module):
         words: bool = False,
         squash: bool = False,
         forgets: bool = False,
+        memory: MemoryUse = "kept",
         **core_options: Any,
     ) -> None:
         super().__init__()
         self.words = boolean("words", words)
         self.forgets = boolean("forgets", forgets)
+        self.memory: MemoryUse = one_of("memory", memory, MEMORY_USES)
         self.fields = _fields(observation, words)
         if isinstance(actions, int):
             positive_int("actions", actions)
         distribution = actions_of(actions, boolean("squash", squash))
         self.encoder, width = _encoder(self.fields)
-        self.core = _core(core, width, core_options)
+        self.core = core_of(core, width, core_options)
         self.actor = _head(self.core.output_size, distribution.outputs)
         self.critic = _head(self.core.output_size, 1)
         for module in (self.encoder, self.actor, self.critic):
@@ -90,7 +96,7 @@ class MemoryPolicy(nn.Module):
         self.actions: Actions = distribution
 
     def forward(
-        self, observations: Observation, state: State | None = None, *, reset: Tensor | None = None
+        self, observations: Observation, state: CoreState | None = None, *, reset: Tensor | None = None
     ) -> Judgement:
         """Judges whole sequences, of any number of episodes each, in one pass.
 
@@ -104,7 +110,7 @@ class MemoryPolicy(nn.Module):
         features = self.encoder(tree_map(lambda part: part.flatten(0, 1), observations)).unflatten(0, steps)
         if self.forgets:
             reset = torch.ones(steps, dtype=torch.bool, device=features.device)
-        output, after = self.core(features, state, reset=reset)
+        output, after = run_core(self.core, features, state, reset, self.memory)
         return Judgement(self.actor(output), self.critic(output).squeeze(-1), after)
 
     def _check(self, observations: Observation) -> None:
@@ -218,27 +224,6 @@ def _single(field: Field) -> tuple[nn.Module, int]:
         *(nn.Conv2d(32, 64, 2), nn.ReLU(), nn.Flatten()),
     )
     return _Pictures(*layers), 64 * height * width
-
-
-def _core(core: nn.Module | str, width: int, options: dict[str, Any]) -> RecurrentLayer:
-    if isinstance(core, str):
-        kind, options = get_model(core), {"hidden_size": HIDDEN, **options}
-        if not issubclass(kind, RecurrentLayer):
-            raise _refused(core)
-    made = make_core(core, width, options, 0.0)
-    if not isinstance(made, RecurrentLayer) or made.bidirectional or made.batch_first:
-        raise _refused(type(made).__name__)
-    memory = made.spec.memory
-    if isinstance(memory, Strided) and memory.slots is None:
-        expected = "have a state of fixed size: rows of different age stand side by side"
-        hint = "Take score='affine' or 'tanh' with sparse='forward'"
-        raise ValueError(message("core", expected, f"{type(made).__name__} that keeps all stored states", hint))
-    return made
-
-
-def _refused(name: str) -> ValueError:
-    expected = "be a recurrent layer of remanence.nn that runs forward over (T, B, features)"
-    return ValueError(message("core", expected, name, "Name one: LSTM, MemLSTM, RelLSTM, ..."))
 
 
 def _head(width: int, outputs: int) -> nn.Module:

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.utils._pytree import tree_map
 
-from remanence.nn import State
 from remanence.rl._config import PPOConfig
+from remanence.rl._core import CoreState, join_rows
 from remanence.rl._observations import Observation
 from remanence.rl._policy import MemoryPolicy
 from remanence.rl._rollout import Rollout, advantages
@@ -47,7 +47,7 @@ class Pieces(NamedTuple):
     log_chances: Tensor
     values: Tensor
     advantages: Tensor
-    state: State
+    state: CoreState
     counts: Tensor | None = None
     """True where a step is learnt from; None if all are."""
 
@@ -55,7 +55,7 @@ class Pieces(NamedTuple):
         """Some of the rows."""
         return self._by_time(lambda tensor: tensor[:, rows], self.state.select(rows))
 
-    def _by_time(self, change: Callable[[Tensor], Tensor], state: State) -> Pieces:
+    def _by_time(self, change: Callable[[Tensor], Tensor], state: CoreState) -> Pieces:
         """All that is ``(steps, ...)`` changed alike, with a state that fits."""
         by_time = {name: part for name, part in self._asdict().items() if name != "state" and part is not None}
         return Pieces(**tree_map(change, by_time), state=state)
@@ -92,7 +92,7 @@ def cut(rollout: Rollout, advantage: Tensor) -> Pieces:
         state=rollout.states[0],
         counts=rollout.counts,
     )
-    state = State.cat(rollout.states)
+    state = join_rows(rollout.states)
     return whole._by_time(lambda part: part.unflatten(0, (count, -1)).transpose(0, 1).flatten(1, 2), state)
 
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from remanence.nn import State
 from remanence.rl._copies import Copies, EpisodeCopies, Happened
+from remanence.rl._core import CoreState
 from remanence.rl._environment import Episode
 from remanence.rl._observations import Observation, stack
 from remanence.rl._policy import MemoryPolicy
@@ -49,7 +49,7 @@ class Rollout(NamedTuple):
     rewards: Tensor
     ends: Tensor
     last_values: Tensor
-    states: list[State]
+    states: list[CoreState]
     returns: list[float]
     lengths: list[int]
     limit_values: Tensor | None = None
@@ -121,7 +121,7 @@ class Player:
         """The present observations, ``(B, ...)``."""
         return self.copies.seen()
 
-    def _judge(self, seen: Observation, begins: Tensor) -> tuple[Tensor, Tensor, State]:
+    def _judge(self, seen: Observation, begins: Tensor) -> tuple[Tensor, Tensor, CoreState]:
         one_step = tree_map(lambda part: part[None], seen)
         given, values, state = self.policy(one_step, self.state, reset=begins[None])
         return given[0], values[0], state

@@ -15,8 +15,8 @@ import torch
 
 from remanence import runs
 from remanence._validate import message
-from remanence.nn import Full
 from remanence.rl._config import PolicyConfig
+from remanence.rl._core import grows
 from remanence.rl._environment import Episode, longest_episode, make_environment, observed
 from remanence.rl._observations import Field
 from remanence.rl._policy import MemoryPolicy
@@ -249,9 +249,9 @@ def build_policy(
         raise ValueError(message("environment", expected, f"{_spaces(there, config)} in {environment}, not {spaces}"))
     name, options = config.model.name, dict(config.model.options)
     choices: dict[str, Any] = {"words": config.words, "squash": config.squash, "forgets": config.forgets}
+    choices["memory"] = config.memory
     policy = MemoryPolicy(*spaces, name, **choices, **options)
-    memory = policy.core.spec.memory
-    if not isinstance(memory, Full) or memory.limit is not None:
+    if not grows(policy.core):
         return policy
     limit = longest_episode(there)  # else the state would grow for ever, with what resets have emptied in it
     if limit is None:

@@ -191,7 +191,7 @@ def digest_of(config: Any) -> str:
     """Eight hexadecimal digits that name a configuration.
 
     Args:
-        config: A dataclass of plain values.
+        config: A dataclass of plain values, or its table.
 
     Example:
         >>> @dataclasses.dataclass(frozen=True)
@@ -200,5 +200,6 @@ def digest_of(config: Any) -> str:
         >>> digest_of(Settings(1)) == digest_of(Settings(1)), digest_of(Settings(1)) == digest_of(Settings(2))
         (True, False)
     """
-    text = json.dumps(dataclasses.asdict(config), sort_keys=True)
+    table = config if isinstance(config, Mapping) else dataclasses.asdict(config)
+    text = json.dumps(table, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:8]

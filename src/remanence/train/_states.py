@@ -5,4 +5,4 @@ from __future__ import annotations
 from remanence import nn
 from remanence.runs import register_state
 
-register_state(nn.State, nn.CacheState, nn.RunningState, nn.ConvolutionState, nn.TruncatedState)
+register_state(nn.State, nn.CarriedState, nn.CacheState, nn.RunningState, nn.ConvolutionState, nn.TruncatedState)

@@ -1,0 +1,138 @@
+"""The recurrent core of a policy: which layers can be one, and what becomes of its memory from call to call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias, get_args
+
+import torch
+from torch import Tensor, nn
+
+from remanence._validate import message
+from remanence.nn import (
+    LRU,
+    CarriedState,
+    DeltaRule,
+    Full,
+    MinGRU,
+    MinLSTM,
+    RecurrentLayer,
+    State,
+    Strided,
+    get_model,
+    make_core,
+)
+
+HIDDEN = 64
+CORES = (RecurrentLayer, MinGRU, MinLSTM, LRU, DeltaRule)
+"""Layers that can be reset row by row and whose state is an explicit value."""
+
+MemoryUse: TypeAlias = Literal["kept", "emptied", "emptied_acting"]
+"""What becomes of the attended memory while an episode goes on."""
+MEMORY_USES: tuple[str, ...] = get_args(MemoryUse)
+
+CoreState: TypeAlias = State | CarriedState
+"""What a core carries from step to step."""
+
+
+def core_of(core: nn.Module | str, width: int, options: dict[str, Any]) -> Any:
+    """A core by its name, or a given one, checked: it runs over ``(T, B, width)``, and its state has a fixed size.
+
+    Args:
+        core: one of the recurrent layers in :mod:`remanence.nn`, or its name.
+        width: features that it is given.
+        options: of a core made by name.
+
+    Raises:
+        ValueError: it cannot be reset row by row, or its state grows.
+
+    Example:
+        >>> core_of("MinGRU", 3, {}).output_size
+        64
+    """
+    if isinstance(core, str):
+        options = {"hidden_size": HIDDEN, **options}
+        if not issubclass(get_model(core), CORES):
+            raise _refused(core)
+    made = make_core(core, width, options, 0.0)
+    if not isinstance(made, CORES) or made.batch_first or getattr(made, "bidirectional", False):
+        raise _refused(type(made).__name__)
+    memory = memory_of(made)
+    if isinstance(memory, Strided) and memory.slots is None:
+        expected = "have a state of fixed size: rows of different age stand side by side"
+        hint = "Take score='affine' or 'tanh' with sparse='forward'"
+        raise ValueError(message("core", expected, f"{type(made).__name__} that keeps all stored states", hint))
+    return made
+
+
+def memory_of(core: Any) -> Any:
+    """The attended memory of a core, None if it has none.
+
+    Example:
+        >>> memory_of(core_of("LSTM", 3, {})) is memory_of(core_of("MinGRU", 3, {}))
+        True
+    """
+    return core.spec.memory if isinstance(core, RecurrentLayer) else None
+
+
+def grows(core: Any) -> bool:
+    """Whether a core keeps every state of an episode, without a limit.
+
+    Example:
+        >>> grows(core_of("MemLSTM", 3, {})), grows(core_of("MemLSTM", 3, {"limit": 10}))
+        (True, False)
+    """
+    memory = memory_of(core)
+    return isinstance(memory, Full) and memory.limit is None
+
+
+def run_core(
+    core: Any, features: Tensor, state: CoreState | None, reset: Tensor | None, use: MemoryUse
+) -> tuple[Tensor, CoreState]:
+    """Runs a core over whole sequences.
+
+    Args:
+        core: from :func:`core_of`.
+        features: ``(T, B, width)``.
+        state: before the first step; None starts empty.
+        reset: bool ``(T, B)``, True where a row starts afresh.
+        use: what becomes of the memory: ``"kept"``, ``"emptied"`` before every step, or ``"emptied_acting"``: before
+            every call, which is a step while the policy acts and a chunk while it learns.
+
+    Returns:
+        The output ``(T, B, output_size)`` and the state after the last step.
+    """
+    if use != "emptied" or len(features) == 1 or memory_of(core) is None:
+        return core(features, entering(core, state, use), reset=reset)
+    resets = [None] * len(features) if reset is None else reset.split(1)
+    outputs = []
+    for now, starts in zip(features.split(1), resets, strict=True):
+        output, state = core(now, entering(core, state, use), reset=starts)
+        outputs.append(output)
+    assert state is not None
+    return torch.cat(outputs), state
+
+
+def join_rows(states: Sequence[CoreState]) -> CoreState:
+    """Rows of several states beside each other."""
+    kind: Any = type(states[0])
+    return kind.cat(states)
+
+
+def entering(core: Any, state: CoreState | None, use: MemoryUse) -> CoreState | None:
+    """The state that a call starts from: with nothing in its memory unless it is kept; the recurrent state stays.
+
+    Args:
+        core: from :func:`core_of`.
+        state: after the call before.
+        use: what becomes of the memory.
+    """
+    if use == "kept" or not isinstance(state, State) or memory_of(core) is None:
+        return state
+    empty = core.initial_state(state.s.shape[1])
+    return empty._replace(s=state.s, c=state.c, h=state.h, chain=state.chain)
+
+
+def _refused(name: str) -> ValueError:
+    expected = "be a recurrent layer of remanence.nn that runs forward over (T, B, features)"
+    return ValueError(message("core", expected, name, "Name one: LSTM, MemLSTM, RelLSTM, MinGRU, ..."))
