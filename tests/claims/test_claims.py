@@ -287,7 +287,7 @@ def forgetting_with_length(model):
 
 STORED = ("remanence.experiments", "load_stored")
 SCALED = times(1.01)
-PATHS, THEORY = "remanence.probes._paths", "remanence.theory"
+PATHS, THEORY = "remanence.probes.closed_forms", "remanence.theory"
 NN, HERE = "remanence.nn", "remanence.claims."
 LINEAR = "remanence.theory:LinearGaussianRNN"
 

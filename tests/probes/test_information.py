@@ -9,7 +9,7 @@ import torch
 
 from remanence import probes
 from remanence.probes import _many_symbols
-from remanence.probes._entropy import ESTIMATORS, entropy, information
+from remanence.probes._entropy import ESTIMATORS, entropy, information_from_counts
 from remanence.tasks import BinaryPowerLaw, HiddenMarkov, Ising, Repetitive
 from remanence.testing import assert_agrees, assert_estimates, assert_frequency, assert_sampled
 
@@ -99,7 +99,7 @@ def mean_bias(estimator, alphabet, pairs, trials):
     generator = np.random.default_rng(0)
     drawn = generator.multinomial(pairs, np.full(alphabet**2, alphabet**-2.0), size=trials)
     first, second = np.divmod(np.arange(alphabet**2), alphabet)
-    return information(drawn, first, second, estimator).mean()
+    return information_from_counts(drawn, first, second, estimator).mean()
 
 
 def test_for_two_symbols_the_documents_estimator_is_as_biased_as_plug_in():
@@ -175,7 +175,7 @@ def test_without_a_group_the_jackknife_is_what_the_other_groups_say():
     for group in range(3):
         kept = np.delete(np.arange(299), np.arange(edges[group], min(edges[group + 1], 299)))
         pairs, counts = np.unique(np.stack([words[kept], words[kept + 1]]), axis=1, return_counts=True)
-        left.append(float(information(counts, *pairs)))
+        left.append(float(information_from_counts(counts, *pairs)))
     assert_agrees(
         _many_symbols.sorted_pairs(_many_symbols.Places.of(symbols, edges), 1, "grassberger").error,
         math.sqrt(2 * np.var(left)),

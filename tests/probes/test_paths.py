@@ -7,7 +7,7 @@ from torch import nn
 
 import remanence.nn as layers
 from remanence import probes
-from remanence.probes._paths import _record
+from remanence.probes.closed_forms import record as _record
 from remanence.testing import assert_agrees, assert_matches
 from remanence.theory import chi
 

@@ -7,7 +7,7 @@ import json
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from rich import box
 from rich.console import Console
@@ -17,9 +17,14 @@ from rich.table import Table
 from remanence._validate import message, one_of
 from remanence.cli._information_sources import Sampling, Source, file_sources, language_model_source
 from remanence.figures import looks
-from remanence.probes import InformationLaw, MutualInformation, logarithmic_lags, mutual_information
-from remanence.probes._entropy import ESTIMATORS, Estimator
-from remanence.probes._symbols import KINDS, Kind
+from remanence.probes import (
+    Estimator,
+    InformationLaw,
+    MutualInformation,
+    SymbolKind,
+    logarithmic_lags,
+    mutual_information,
+)
 from remanence.report import Figures, InformationCurve, Page, Section, information_section
 
 
@@ -39,8 +44,8 @@ class Asked:
     threshold: float | None = None
 
     def __post_init__(self) -> None:
-        one_of("kind", self.kind, KINDS)
-        one_of("estimator", self.estimator, ESTIMATORS)
+        one_of("kind", self.kind, get_args(SymbolKind))
+        one_of("estimator", self.estimator, get_args(Estimator))
 
 
 def run_information(
@@ -61,7 +66,9 @@ def run_information(
     if not targets and not language_models:
         raise ValueError(message("files", "be files, runs, or come with --hf", "nothing"))
     sources = [
-        source for name in dict.fromkeys(targets) for source in file_sources(name, cast(Kind, asked.kind), sampling)
+        source
+        for name in dict.fromkeys(targets)
+        for source in file_sources(name, cast(SymbolKind, asked.kind), sampling)
     ]
     sources += [language_model_source(name, sampling, download) for name in dict.fromkeys(language_models)]
     found = [(source, measure(source, asked)) for source in sources]

@@ -17,7 +17,7 @@ from typing import Any
 from remanence import probes
 from remanence._validate import message
 from remanence.experiments._samples import Amount, as_texts, data_of, draw_sequences, is_text, symbols_of, vocabulary_of
-from remanence.probes._symbols import Kind, Symbols, as_symbols
+from remanence.probes import SymbolKind, Symbols, as_symbols
 from remanence.train import Run
 
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
@@ -59,7 +59,7 @@ class Source:
     uniformity: probes.Uniformity | None = None
 
 
-def file_sources(target: str, kind: Kind, sampling: Sampling) -> Iterator[Source]:
+def file_sources(target: str, kind: SymbolKind, sampling: Sampling) -> Iterator[Source]:
     """One source for a file; three for the folder of a run: samples, training and validation data."""
     if Path(target).is_dir():
         yield from run_sources(Path(target), sampling)

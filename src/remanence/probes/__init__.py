@@ -9,13 +9,15 @@ from ._context import ContextUse, context_use
 from ._cost import Cost, cost
 from ._demand import MemoryDemand, memory_demand
 from ._depth import DependencyDepth, dependency_depth
+from ._entropy import Estimator, information_from_counts
 from ._fit import Decay, Growth
 from ._held import share_held
 from ._huggingface import load_language_model, sample_texts, sample_tokens
 from ._information import MutualInformation, mutual_information
 from ._lags import logarithmic_lags
-from ._laws import InformationLaw, Regime
+from ._laws import InformationLaw, Regime, best_law
 from ._layout import Layout
+from ._meter import peak_bytes
 from ._paths import GradientPaths, gradient_paths
 from ._perturbation import PerturbationReach, perturbation_reach
 from ._quality import TextQuality, text_quality
@@ -23,7 +25,7 @@ from ._reach import GradientReach, gradient_reach
 from ._result import ProbeResult
 from ._stability import Stability, stability
 from ._survey import NotMeasured, probe_model
-from ._symbols import Symbols, read_symbols
+from ._symbols import SymbolKind, Symbols, as_symbols, read_symbols
 from ._tradeoff import Tradeoff, tradeoff
 from ._truncation import TruncationGap, truncation_gap
 from ._uniformity import Uniformity, uniformity
@@ -47,6 +49,7 @@ __all__ = [
     "GradientPaths",
     "cost",
     "Cost",
+    "peak_bytes",
     "tradeoff",
     "Tradeoff",
     "stability",
@@ -59,9 +62,14 @@ __all__ = [
     "MutualInformation",
     "InformationLaw",
     "Regime",
+    "best_law",
+    "Estimator",
+    "information_from_counts",
     "logarithmic_lags",
     "read_symbols",
+    "as_symbols",
     "Symbols",
+    "SymbolKind",
     "uniformity",
     "Uniformity",
     "load_language_model",

@@ -48,7 +48,7 @@ def weighted_logs(counts: np.ndarray, estimator: Estimator) -> np.ndarray:
     return (n * logs).numpy()
 
 
-def information(
+def information_from_counts(
     counts: np.ndarray, first: np.ndarray, second: np.ndarray, estimator: Estimator = "grassberger"
 ) -> np.ndarray:
     """Mutual information in nats, H(X) + H(Y) - H(X, Y), from counts of pairs that were seen.
@@ -63,7 +63,7 @@ def information(
         ``(...)``.
 
     Example:
-        >>> information(np.array([4, 4]), np.array([0, 1]), np.array([0, 1]), "plug-in").round(4)
+        >>> information_from_counts(np.array([4, 4]), np.array([0, 1]), np.array([0, 1]), "plug-in").round(4)
         np.float64(0.6931)
     """
     parts = [entropy(_sums(counts, symbols), estimator) for symbols in (first, second)]

@@ -15,7 +15,6 @@ from ._decode import decode_dataclass
 
 Law: TypeAlias = Literal["exponential", "power", "constant"]
 LAWS: tuple[Law, ...] = ("exponential", "power", "constant")
-_NORMAL = 1.959963984540054
 _FEWEST = 4
 _PIECE = 5
 """Points that a regime must have."""
@@ -201,6 +200,11 @@ def best_law(
 
     Returns:
         ``None`` with fewer than four points.
+
+    Example:
+        >>> lags = np.array([1, 2, 4, 8])
+        >>> best_law(lags, -0.5 * np.log(lags), np.zeros(4)).law
+        'power'
     """
     if len(lags) < _FEWEST:
         return None

@@ -50,6 +50,9 @@ def _storage(tensor: torch.Tensor) -> int:
 def peak_bytes(run: Callable[[], object]) -> int:
     """The most bytes alive at once among the tensors that a function makes, its result among them.
 
+    Args:
+        run: what to measure; what existed before it does not count.
+
     Example:
         >>> peak_bytes(lambda: torch.zeros(10, dtype=torch.float64) + 1)
         160

@@ -13,7 +13,7 @@ import torch
 
 from remanence.ops import count_pairs
 
-from ._entropy import Estimator, information
+from ._entropy import Estimator, information_from_counts
 from ._symbols import Symbols
 
 _TABLE_CELLS = 1 << 23  # numbers in the tables that are held at a time
@@ -40,7 +40,7 @@ class PairCounts:
 
     def value(self, estimator: Estimator) -> float:
         """The estimate from all groups together."""
-        return float(information(self.counts.sum(0), self.first, self.second, estimator))
+        return float(information_from_counts(self.counts.sum(0), self.first, self.second, estimator))
 
     @property
     def groups(self) -> int:
@@ -55,7 +55,7 @@ class PairCounts:
         if self.groups < 2:
             return math.nan
         held = self.counts[self.counts.sum(1) > 0]
-        values = information(held.sum(0) - held, self.first, self.second, estimator)
+        values = information_from_counts(held.sum(0) - held, self.first, self.second, estimator)
         return math.sqrt((len(values) - 1) * values.var())
 
     def independent(self, estimator: Estimator, draws: int, generator: np.random.Generator) -> np.ndarray:
@@ -66,7 +66,7 @@ class PairCounts:
         chances = np.outer(rows, columns).ravel() / self.total**2
         drawn = generator.multinomial(self.total, chances / chances.sum(), size=draws)
         first, second = np.divmod(np.arange(len(chances)), len(columns))
-        return information(drawn, first, second, estimator)
+        return information_from_counts(drawn, first, second, estimator)
 
 
 def group_edges(symbols: Symbols, groups: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias
+from typing import Any, BinaryIO, Literal, TypeAlias, get_args
 
 import numpy as np
 import torch
@@ -19,9 +19,8 @@ from remanence._validate import message, one_of
 from ._spool import spool_bytes, spool_dna, spool_numbers, spool_text
 
 Unit: TypeAlias = Literal["characters", "words"]
-Kind: TypeAlias = Literal["auto", "bytes", "characters", "words", "dna", "npy"]
-KINDS: tuple[Kind, ...] = ("auto", "bytes", "characters", "words", "dna", "npy")
-_SUFFIXES: dict[str, Kind] = {".npy": "npy", ".fa": "dna", ".fasta": "dna", ".fna": "dna"}
+SymbolKind: TypeAlias = Literal["auto", "bytes", "characters", "words", "dna", "npy"]
+_SUFFIXES: dict[str, SymbolKind] = {".npy": "npy", ".fa": "dna", ".fasta": "dna", ".fna": "dna"}
 _BYTE = 256
 
 
@@ -67,7 +66,7 @@ def as_symbols(sequence: Any, unit: Unit = "characters") -> Symbols:
     return _pool(_parts(sequence, unit))
 
 
-def read_symbols(path: Path | str, kind: Kind = "auto") -> Symbols:
+def read_symbols(path: Path | str, kind: SymbolKind = "auto") -> Symbols:
     r"""Reads symbols from a file, or from the standard input if the path is ``-``.
 
     Args:
@@ -85,7 +84,7 @@ def read_symbols(path: Path | str, kind: Kind = "auto") -> Symbols:
         ...     read_symbols(file.name).starts
         array([0, 4, 5])
     """
-    one_of("kind", kind, KINDS)
+    one_of("kind", kind, get_args(SymbolKind))
     place = Path(path)
     piped = str(path) == "-"
     if kind == "auto":

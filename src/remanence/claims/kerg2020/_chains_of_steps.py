@@ -10,7 +10,7 @@ from torch import Tensor
 from remanence import theory
 from remanence.claims._framework import claim
 from remanence.claims._types import Evidence
-from remanence.probes import _paths as closed
+from remanence.probes import closed_forms as closed
 
 from ._gradient_paths import ROUNDING, N, _gap, _recording, _totals
 

@@ -12,8 +12,8 @@ from remanence import nn, probes
 from remanence.claims._framework import claim
 from remanence.claims._types import Evidence
 from remanence.ops.reference import scan
-from remanence.probes import _paths as closed
-from remanence.probes._paths import Recording
+from remanence.probes import closed_forms as closed
+from remanence.probes.closed_forms import Recording
 
 ROUNDING = 1e-10
 _BY_ROUNDING = f"{ROUNDING:g}: two float64 computations of products of a few small matrices"
@@ -32,7 +32,7 @@ def _layer() -> nn.MemRNN:
 
 def _recording(layer: nn.RecurrentLayer | None = None) -> Recording:
     layer = _layer() if layer is None else layer
-    return closed._record(layer, torch.randn(T, 1, 3).double(), 0, 0, T - 1)[0]
+    return closed.record(layer, torch.randn(T, 1, 3).double(), 0, 0, T - 1)[0]
 
 
 def _gap(have: Tensor, want: Tensor) -> float:

@@ -10,8 +10,8 @@ from torch import Tensor
 from remanence import nn
 from remanence.claims._framework import claim
 from remanence.claims._types import Evidence
-from remanence.probes import _paths as closed
-from remanence.probes._paths import Recording
+from remanence.probes import closed_forms as closed
+from remanence.probes.closed_forms import Recording
 
 from ._gradient_paths import ROUNDING, N, T, _gap, _layer, run_scan
 
@@ -25,7 +25,7 @@ def _run(layer: nn.RecurrentLayer) -> tuple[Tensor, Tensor, Tensor, Recording]:
     output = run_scan(layer, x, offset)
     loss = output.square().sum()
     (by_state,) = torch.autograd.grad(loss, offset, retain_graph=True)
-    recording = closed._record(layer, x, 0, 0, T - 1)[0]
+    recording = closed.record(layer, x, 0, 0, T - 1)[0]
     return x, loss, by_state[:, 0], recording
 
 
@@ -116,7 +116,7 @@ def shunned_states_still_act(quick: bool) -> Evidence:
     shares = []
     for strength in (3.0, 30.0):
         torch.manual_seed(0)
-        recording, total = closed._record(_shunned_layer(strength), x, 0, 1, 3)
+        recording, total = closed.record(_shunned_layer(strength), x, 0, 1, 3)
         deaf = recording.attention.clone()
         deaf[:, 1] = 0.0
         rest = closed.split_paths(dataclasses.replace(recording, attention=deaf), 1, 3).sum(dim=0)

@@ -12,8 +12,8 @@ from torch import Tensor
 from remanence import nn, ops, theory
 from remanence.claims._framework import claim
 from remanence.claims._types import Evidence
-from remanence.probes._meter import peak_bytes
-from remanence.probes._paths import leaking_macro_state
+from remanence.probes import peak_bytes
+from remanence.probes.closed_forms import leaking_macro_state
 
 from ._gradient_paths import run_scan
 

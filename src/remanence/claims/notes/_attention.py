@@ -66,7 +66,7 @@ def softmax_attention_is_quadratic(quick: bool) -> Evidence:
     expected="holds with correction",
 )
 def heads_in_turn_share_one_matrix(quick: bool) -> Evidence:
-    from remanence.probes._meter import peak_bytes
+    from remanence.probes import peak_bytes
 
     n = 256
     d = 4
