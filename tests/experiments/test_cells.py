@@ -256,18 +256,19 @@ SIZES = ["model.options.recent=10", "model.options.relevant=10"]
 ORTHOGONAL = ["model.options.nonlinearity=modrelu", "model.options.recurrent_init=henaff"]
 ADAM, ADAM3 = (["optimiser.name=adam", f"optimiser.learning_rate={rate}"] for rate in ("2e-4", "1e-3"))
 RMS, RMS3 = (["optimiser.name=rmsprop", f"optimiser.learning_rate={rate}"] for rate in ("2e-4", "1e-3"))
+XAVIER, KAIMING = ([f"model.options.init={kind}", "model.options.bias=single"] for kind in ("xavier", "kaiming"))
 SAB = ["top_k=10", "every=10", "truncate=10", "score=tanh", "normalise=true", "underfull=raw", "start=zero"]
 COMMANDS = {
-    ("copy", "RelRNN"): [*ADAM, *HALF, *SIZES, "model.options.nonlinearity=tanh", ORTHOGONAL[1]],
-    ("denoise", "RelRNN"): [*RMS, *HALF, *SIZES, *ORTHOGONAL],
-    ("copy", "RelLSTM"): [*ADAM, *HALF, *SIZES],
-    ("denoise", "RelLSTM"): [*RMS3, *HALF, *SIZES, "model.options.forget_bias=0"],
-    ("copy", "LSTM"): ADAM,
-    ("denoise", "LSTM"): ADAM,
-    ("copy", "OrthRNN"): [*RMS, *ORTHOGONAL],
-    ("denoise", "ExpRNN"): [*RMS, *ORTHOGONAL, "optimiser.orthogonal_learning_rate=2e-5"],
-    ("copy", "MemRNN"): [*ADAM, *HALF, "model.options.nonlinearity=tanh", ORTHOGONAL[1]],
-    ("denoise", "MemRNN"): [*RMS, *HALF, *ORTHOGONAL],
+    ("copy", "RelRNN"): [*ADAM, *HALF, *SIZES, *XAVIER, "model.options.nonlinearity=tanh", ORTHOGONAL[1]],
+    ("denoise", "RelRNN"): [*RMS, *HALF, *SIZES, *KAIMING, *ORTHOGONAL],
+    ("copy", "RelLSTM"): [*ADAM, *HALF, *XAVIER, SIZES[0], "model.options.relevant=15"],
+    ("denoise", "RelLSTM"): [*RMS3, *HALF, *XAVIER, "model.options.recent=15", "model.options.relevant=15"],
+    ("copy", "LSTM"): [*ADAM, *XAVIER],
+    ("denoise", "LSTM"): [*ADAM, *XAVIER],
+    ("copy", "OrthRNN"): [*RMS, *XAVIER, *ORTHOGONAL],
+    ("denoise", "ExpRNN"): [*RMS, *KAIMING, *ORTHOGONAL, "optimiser.orthogonal_learning_rate=2e-5"],
+    ("copy", "MemRNN"): [*ADAM, *HALF, *XAVIER, "model.options.nonlinearity=tanh", ORTHOGONAL[1]],
+    ("denoise", "MemRNN"): [*RMS, *HALF, *KAIMING, *ORTHOGONAL],
     ("copy", "SABLSTM"): [*ADAM3, *(f"model.options.{option}" for option in SAB), "model.options.output=summary"],
     ("denoise", "GORU"): [*RMS3, "optimiser.smoothing=0.9"],
 }

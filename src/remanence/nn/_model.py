@@ -14,6 +14,7 @@ from remanence._validate import positive_int, probability
 from remanence.nn._any_core import core_output_size, core_step, make_core, reset_option
 from remanence.nn._encoder import Encoder, EncoderName
 from remanence.nn._generation import draw_sequence
+from remanence.nn._model_init import ModelInit, check_model_init, fill_model_
 from remanence.nn._scripting import refuse_script
 
 
@@ -31,6 +32,9 @@ class SequenceModel(nn.Module):
         tied: whether the embedding is the head's weight.
         dropout: probability of dropping, in training, what a learned encoder gives and what the head reads; a core made
             by name gets the same number for its inside.
+        init: ``"torch"`` keeps what the layers draw themselves. ``"xavier"`` and ``"kaiming"`` draw as the code of
+            Kerg et al. does: what reads the input (with the state, where there are gates) and the score of a read
+            are normal, the head is Xavier.
         core_options: of a core made by name, but for its first size, which is the encoder's. ``device`` and ``dtype``
             belong here: encoder and head follow the core.
 
@@ -52,6 +56,7 @@ class SequenceModel(nn.Module):
         embedding_size: int | None = None,
         tied: bool = False,
         dropout: float = 0.0,
+        init: ModelInit = "torch",
         **core_options: Any,
     ) -> None:
         super().__init__()
@@ -63,6 +68,7 @@ class SequenceModel(nn.Module):
         like = next(self.core.parameters())
         self.encoder.to(like)
         self.head = nn.Linear(core_output_size(self.core), output_size, device=like.device, dtype=like.dtype)
+        fill_model_(self.core, self.head, check_model_init(init, self.core))
         if tied:
             self.encoder.tie(self.head)
 

@@ -40,6 +40,12 @@ def _tables(copy: str, denoise: str = "") -> dict[str, str]:
 
 
 TABLE = _tables("Table 6", "Table 7")
+# Linear maps of the authors' RNN: the input's has a bias, the state's has none. Their gates read both by one map.
+DRAWN = {
+    "copy": _options("authors' code", init="xavier", bias="single"),
+    "denoise": _options("authors' code", init="kaiming", bias="single"),
+}
+GATED = _options("authors' code", init="xavier", bias="single")
 HALF = _options("authors' code: s = (h + r)/2, and the answer is read from h", combine="half", output="hidden")
 SIZES = _options("Tables 6 and 7", recent=10, relevant=10)
 ORTHOGONAL = (
@@ -59,14 +65,17 @@ def _attentive(task: str, source: str) -> tuple[Setting, ...]:
     """RelRNN and MemRNN: tanh and Adam on Copy, modReLU and RMSprop on Denoise."""
     name, nonlinearity = {"copy": ("adam", "tanh"), "denoise": ("rmsprop", "modrelu")}[task]
     initial = _options("authors' code", recurrent_init="henaff")
-    return (*_optimiser(name, 2e-4, source), *_options(source, nonlinearity=nonlinearity), *initial, *HALF)
+    choices = (*_optimiser(name, 2e-4, source), *_options(source, nonlinearity=nonlinearity))
+    return (*choices, *initial, *DRAWN[task], *HALF)
 
 
 def _rel_lstm(task: str) -> tuple[Setting, ...]:
+    """Not in Tables 6 and 7, so the sizes are the defaults of the authors' code: larger than those of RelRNN."""
     if task == "copy":
-        return (*_optimiser("adam", 2e-4, "Table 6, row of RelRNN"), *HALF, *SIZES)
-    readme = "authors' code, README"
-    return (*_optimiser("rmsprop", 1e-3, readme), *HALF, *SIZES, *_options("authors' code", forget_bias=0))
+        sizes = _options("authors' code", recent=10, relevant=15)
+        return (*_optimiser("adam", 2e-4, "Table 6, row of RelRNN"), *GATED, *HALF, *sizes)
+    sizes = _options("authors' code", recent=15, relevant=15)
+    return (*_optimiser("rmsprop", 1e-3, "authors' code, README"), *GATED, *HALF, *sizes)
 
 
 def _goru() -> tuple[Setting, ...]:
@@ -88,7 +97,7 @@ def model_settings(task: str, model: str) -> tuple[Setting, ...]:
 
     Example:
         >>> [setting.value for setting in model_settings("copy", "LSTM")]
-        ['adam', 0.0002]
+        ['adam', 0.0002, 'xavier', 'single']
     """
     if model == "RelRNN":
         return (*_attentive(task, TABLE[task]), *SIZES)
@@ -98,8 +107,9 @@ def model_settings(task: str, model: str) -> tuple[Setting, ...]:
         return _rel_lstm(task)
     if model in ("OrthRNN", "ExpRNN"):
         slow = (Setting("optimiser.orthogonal_learning_rate", 2e-5, "authors' code of expRNN: a tenth"),)
-        return (*_optimiser("rmsprop", 2e-4, TABLE[task]), *ORTHOGONAL, *(slow if model == "ExpRNN" else ()))
-    others = {"LSTM": _optimiser("adam", 2e-4, TABLE[task]), "SABLSTM": SAB, "HDetachLSTM": H_DETACH}
+        settings = (*_optimiser("rmsprop", 2e-4, TABLE[task]), *ORTHOGONAL, *DRAWN[task])
+        return (*settings, *(slow if model == "ExpRNN" else ()))
+    others = {"LSTM": (*_optimiser("adam", 2e-4, TABLE[task]), *GATED), "SABLSTM": SAB, "HDetachLSTM": H_DETACH}
     return {**others, "GORU": _goru(), "RNN": _plain_rnn()}[model]
 
 
