@@ -253,6 +253,7 @@ def test_the_longest_come_first():
 
 HALF = ["model.options.combine=half", "model.options.output=hidden"]
 SIZES = ["model.options.recent=10", "model.options.relevant=10"]
+FIFTEEN = ["model.options.recent=15", "model.options.relevant=15"]
 ORTHOGONAL = ["model.options.nonlinearity=modrelu", "model.options.recurrent_init=henaff"]
 ADAM, ADAM3 = (["optimiser.name=adam", f"optimiser.learning_rate={rate}"] for rate in ("2e-4", "1e-3"))
 RMS, RMS3 = (["optimiser.name=rmsprop", f"optimiser.learning_rate={rate}"] for rate in ("2e-4", "1e-3"))
@@ -262,7 +263,7 @@ COMMANDS = {
     ("copy", "RelRNN"): [*ADAM, *HALF, *SIZES, *XAVIER, "model.options.nonlinearity=tanh", ORTHOGONAL[1]],
     ("denoise", "RelRNN"): [*RMS, *HALF, *SIZES, *KAIMING, *ORTHOGONAL],
     ("copy", "RelLSTM"): [*ADAM, *HALF, *XAVIER, SIZES[0], "model.options.relevant=15"],
-    ("denoise", "RelLSTM"): [*RMS3, *HALF, *XAVIER, "model.options.recent=15", "model.options.relevant=15"],
+    ("denoise", "RelLSTM"): [*RMS3, *HALF, *XAVIER, "model.options.forget_bias=0", *FIFTEEN],
     ("copy", "LSTM"): [*ADAM, *XAVIER],
     ("denoise", "LSTM"): [*ADAM, *XAVIER],
     ("copy", "OrthRNN"): [*RMS, *XAVIER, *ORTHOGONAL],

@@ -75,7 +75,8 @@ def _rel_lstm(task: str) -> tuple[Setting, ...]:
         sizes = _options("authors' code", recent=10, relevant=15)
         return (*_optimiser("adam", 2e-4, "Table 6, row of RelRNN"), *GATED, *HALF, *sizes)
     sizes = _options("authors' code", recent=15, relevant=15)
-    return (*_optimiser("rmsprop", 1e-3, "authors' code, README"), *GATED, *HALF, *sizes)
+    gates = (*GATED, *_options("authors' code", forget_bias=0))
+    return (*_optimiser("rmsprop", 1e-3, "authors' code, README"), *gates, *HALF, *sizes)
 
 
 def _goru() -> tuple[Setting, ...]:
