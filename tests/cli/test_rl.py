@@ -102,3 +102,35 @@ def test_an_environment_that_a_folder_names_by_its_module_needs_trust(here):
         assert done.exit_code == 7, done.output
         assert "'evil'" in done.output
     assert "evil" in runner.invoke(app, ["runs", "."]).output
+
+
+COMPARE = ["compare", "remanence/TMaze-v0", "--models", "MinGRU,none", "--seeds", "2", "--frames", "64", "--episodes"]
+COMPARE += ["2", "--jobs", "1", "--set", "environment_options.length=3", *SMALL]
+
+
+def test_policies_are_compared_resumed_and_reported(here):
+    first = run(*COMPARE)
+    assert first.exit_code == 0, first.output
+    assert "Without memory the same network gets" in first.output
+    assert "remanence report runs/compare-remanence-TMaze-v0" in first.output
+    again = json.loads(run(*COMPARE, "--json").stdout)
+    assert (again["kind"], again["environment"]) == ("policy-comparison", "remanence/TMaze-v0 (length 3)")
+    assert [row["status"] for row in again["runs"]] == ["done"] * 4
+    assert [(row["model"], row["seeds"]) for row in again["models"]] == [("MinGRU", 2), ("none", 2)]
+    shown = runner.invoke(app, ["report", "runs/compare-remanence-TMaze-v0", "-o", "page.html"])
+    assert shown.exit_code == 0, shown.output
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert again["sentences"][0].split(":")[0] in page
+    assert "MinGRU, greatest seed" in page
+    assert "no memory, greatest seed" in page
+    assert "holds no results that are known here" not in page
+
+
+@pytest.mark.parametrize(
+    ("models", "words"),
+    [("LSTM,LSTM", "`models` must be different"), ("Transformer", "`core` must be a recurrent layer")],
+)
+def test_a_comparison_that_cannot_be_built_starts_nothing(here, models, words):
+    result = run("compare", "remanence/TMaze-v0", "--models", models)
+    assert (result.exit_code, words in result.output) == (2, True)
+    assert not (here / "runs").exists()

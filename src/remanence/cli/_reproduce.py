@@ -156,7 +156,7 @@ def reproduce(asked: Asked, store: Path | None, *, as_json: bool) -> None:
         cells = asked.cells()
         engine = make_engine(asked.engine, asked.workers, asked.address, asked.folder)
     try:
-        with contextlib.nullcontext() if as_json else _live(Console(), asked.experiment) as tick:
+        with contextlib.nullcontext() if as_json else live(Console(), [*asked.experiment.axes, "seed"]) as tick:
             failures = run_cells(cells, engine, tick)
     except Stopped as stop:
         typer.echo("stopped; every cell is saved. The same command resumes them", err=True)
@@ -164,7 +164,7 @@ def reproduce(asked: Asked, store: Path | None, *, as_json: bool) -> None:
     show_results(asked, cells, as_json=as_json)
     if store is not None:
         typer.echo(f"stored: {save_record(make_record(asked.experiment, asked.scale, cells), store)}", err=as_json)
-    _leave_if_failed(failures)
+    leave_if_failed(failures)
 
 
 def show_results(asked: Asked, cells: Sequence[Cell], *, as_json: bool) -> None:
@@ -201,7 +201,12 @@ def _write_page(asked: Asked, output: Path, cells: Sequence[Cell]) -> None:
     output.write_text(make_page(asked.experiment, asked.scale, cells), encoding="utf-8")
 
 
-def _leave_if_failed(failures: Sequence[Failure]) -> None:
+def leave_if_failed(failures: Sequence[Failure]) -> None:
+    """Prints what went wrong, and leaves with an exit code if anything did.
+
+    Example:
+        >>> leave_if_failed([])
+    """
     for failure in failures:
         typer.echo(f"\n{failure.label} failed; its log is {failure.log}\n{failure.traceback}", err=True)
     if failures:
@@ -209,13 +214,22 @@ def _leave_if_failed(failures: Sequence[Failure]) -> None:
 
 
 @contextlib.contextmanager
-def _live(console: Console, experiment: Experiment) -> Iterator[Callable[[Rows], None]]:
-    """Shows cells as they go: live on a terminal, elsewhere a line whenever a cell has news."""
+def live(console: Console, names: Sequence[str]) -> Iterator[Callable[[Rows], None]]:
+    """Shows cells as they go: live on a terminal, elsewhere a line whenever a cell has news.
+
+    Args:
+        console: where.
+        names: that tell the cells apart, such as ``["model", "seed"]``.
+
+    Example:
+        >>> with live(Console(), ["model", "seed"]) as tick:
+        ...     tick([])
+    """
     if not console.is_terminal:
         yield _Changes(console)
         return
     with Live(console=console, refresh_per_second=4, transient=True) as display:
-        yield lambda rows: display.update(live_table(experiment, rows))
+        yield lambda rows: display.update(live_table(names, rows))
 
 
 class _Changes:
@@ -232,18 +246,17 @@ class _Changes:
             self.seen[row["folder"]] = row["status"]
 
 
-def live_table(experiment: Experiment, rows: Rows) -> Group:
+def live_table(names: Sequence[str], rows: Rows) -> Group:
     """Cells as a table, those at work first, and when all may be done.
 
     Args:
-        experiment: whose cells they are.
+        names: that tell the cells apart.
         rows: one a cell.
 
     Example:
-        >>> live_table(find_experiment("kerg2020/table-2"), []).renderables[0].row_count
+        >>> live_table(["model", "seed"], []).renderables[0].row_count
         0
     """
-    names = [*experiment.axes, "seed"]
     table = Table(*names, "status", "progress", "validation", "left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for row in sorted(rows, key=lambda row: ORDER.index(row["status"]) if row["status"] in ORDER else 0)[:SHOWN]:
         found = "  ".join(f"{name} {value:.4g}" for name, value in row["validation"].items() if value is not None)

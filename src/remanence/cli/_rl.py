@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from remanence.cli._training import Json, Quiet, Settings, Trust
+from remanence.cli._training import Jobs, Json, Quiet, Settings, Trust
 
 rl = typer.Typer(no_args_is_help=True, help="Train and play policies with a memory, in any Gymnasium environment.")
 
@@ -55,3 +55,25 @@ def play(
     play_episodes(
         run, environment, option or [], episodes, seed, likeliest=likeliest, video=video, trust=trust, as_json=json
     )
+
+
+@rl.command()
+def compare(
+    environment: Annotated[str, typer.Argument(help="Id of a Gymnasium environment.", metavar="ENVIRONMENT")],
+    models: Annotated[
+        str, typer.Option(help="Cores, separated by commas; none is the same network without memory.")
+    ] = "RelLSTM,LSTM,GRU,MinGRU,none",
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds for each model.")] = 3,
+    frames: Annotated[int | None, typer.Option(min=1, help="Environment steps of each (default: 5,000,000).")] = None,
+    hidden: Annotated[int | None, typer.Option(min=1, help="Hidden units (default: 64).")] = None,
+    episodes: Annotated[int, typer.Option(min=1, help="New episodes played after training.")] = 100,
+    settings: Settings = None,
+    folder: Annotated[Path | None, typer.Option(help="Folder for the runs (default: runs/compare-...).")] = None,
+    jobs: Jobs = None,
+    json: Json = False,
+) -> None:
+    """Train several policies with equal budgets and compare them. The same command again resumes them."""
+    from remanence.cli._rl_compare import compare_policies
+
+    given = {"frames": frames, "model.options.hidden_size": hidden}
+    compare_policies(environment, models, seeds, given, settings or [], episodes, folder, jobs, as_json=json)

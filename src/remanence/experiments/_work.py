@@ -78,6 +78,7 @@ class Work:
         if isinstance(self.config, PolicyConfig):
             config = self.config
             environment = config.environment.removesuffix("-v0").removeprefix("MiniGrid-")
+            environment = environment.replace("/", "-").replace(":", "-")
             return f"{environment}-{config.model.name}-s{config.seed}-f{config.frames}-{config.digest}"
         return (
             f"{self.measures[0].name}-{_digest([[measure.name, dict(measure.settings)] for measure in self.measures])}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 
-from remanence.figures import Axis, Curve, Figure, Look
+from remanence.figures import Axis, Band, Curve, Figure, Look
 from remanence.report._blocks import (
     Block,
     Code,
@@ -25,6 +27,7 @@ from remanence.report._comparison_section import machines
 from remanence.report._numbers import ABSENT, count, number_of, plain
 from remanence.report._page import link_from
 from remanence.report._policy_record import PolicyRecord
+from remanence.rl import PolicyComparison
 
 COLUMNS = (
     Column("run", numeric=False),
@@ -38,13 +41,19 @@ COLUMNS = (
 )
 
 
-def policies_sections(runs: Sequence[PolicyRecord], styles: Mapping[str, Look], folder: Path) -> Iterator[Section]:
+def policies_sections(
+    runs: Sequence[PolicyRecord],
+    styles: Mapping[str, Look],
+    folder: Path,
+    comparisons: Sequence[PolicyComparison] = (),
+) -> Iterator[Section]:
     """A section for each environment.
 
     Args:
         runs: of policies.
         styles: how each model looks.
         folder: that the page lies in; links are relative to it.
+        comparisons: what ``remanence rl compare`` found.
 
     Example:
         >>> list(policies_sections([], {}, Path(".")))
@@ -52,7 +61,9 @@ def policies_sections(runs: Sequence[PolicyRecord], styles: Mapping[str, Look], 
     """
     for number, environment in enumerate(sorted({run.environment for run in runs}), start=1):
         here = [run for run in runs if run.environment == environment]
-        said = [Finding(_sentence(run), styles[run.model].colour) for run in here]
+        compared = [one for one in comparisons if one.environment == environment]
+        said = [Finding(sentence) for one in compared for sentence in one.sentences]
+        said += [Finding(_sentence(run), styles[run.model].colour) for run in here]
         headline = f"{number_of(len(here), 'policy run')} in {environment}"
         yield Section(f"policies-{number}", environment, list(_blocks(here, styles, folder)), headline, said)
 
@@ -78,20 +89,35 @@ def _blocks(runs: Sequence[PolicyRecord], styles: Mapping[str, Look], folder: Pa
 
 
 def _figure(runs: Sequence[PolicyRecord], styles: Mapping[str, Look]) -> Figure:
-    curves = []
-    for run in runs:
-        frames = [frames for frames, _ in run.curve]
-        values = [value for _, value in run.curve]
-        name = f"{run.model}, seed {run.seed}"
-        curves.append(Curve(name, frames, values, look=styles[run.model], group=run.model))
-    words = "Mean return of the last episodes against frames; one curve per run, the seeds of a model in one colour."
+    """A curve for each model: the mean over its seeds, within a band from the least to the greatest of them."""
+    curves: list[Curve | Band] = []
+    for alike in _alike(runs):
+        model = alike[0].model
+        seeds = [dict(run.curve) for run in alike]
+        frames = sorted(set.intersection(*(set(curve) for curve in seeds)))
+        values = [[curve[place] for curve in seeds] for place in frames]
+        look = styles[model]
+        if len(seeds) > 1:
+            names = (f"{model}, least seed", f"{model}, greatest seed")
+            curves.append(Band(names, frames, [*map(min, values)], [*map(max, values)], look=look, group=model))
+        curves.append(Curve(model, frames, [fmean(at) for at in values], look=look, group=model))
+    words = "Mean return of the last episodes against frames, the mean over the seeds; the band spans the seeds."
     return Figure("Mean return", words, tuple(curves), Axis("frames", unit="SI"), Axis("mean return"), wide=True)
+
+
+def _alike(runs: Sequence[PolicyRecord]) -> list[list[PolicyRecord]]:
+    """The runs in groups that differ by nothing but their seeds and how long they may last."""
+    groups: dict[str, list[PolicyRecord]] = {}
+    for run in runs:
+        settings = {key: value for key, value in run.config.items() if key not in ("seed", "frames", "save_every")}
+        groups.setdefault(json.dumps(settings, sort_keys=True, default=str), []).append(run)
+    return list(groups.values())
 
 
 def _row(run: PolicyRecord, styles: Mapping[str, Look], folder: Path) -> list[Entry]:
     best = max((value for _, value in run.curve), default=None)
     return [
-        Entry(run.folder.name, link=link_from(folder, run.folder)),
+        Entry(run.name, link=link_from(folder, run.folder)),
         Entry(run.model, colour=styles[run.model].colour),
         Entry(ABSENT if run.seed is None else str(run.seed), run.seed),
         Entry(run.status),

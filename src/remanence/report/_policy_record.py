@@ -42,14 +42,25 @@ class PolicyRecord:
 
     @property
     def environment(self) -> str:
-        """Where it plays."""
-        return str(self.config.get("environment", "unknown environment"))
+        """Where it plays, with the options of the environment."""
+        name = str(self.config.get("environment", "unknown environment"))
+        options = self.config.get("environment_options")
+        if not isinstance(options, Mapping) or not options:
+            return name
+        return f"{name} ({', '.join(f'{key} {value}' for key, value in options.items())})"
 
     @property
     def model(self) -> str:
-        """Name of the policy's core."""
+        """Name of the policy's core; one that starts afresh at every step has no memory."""
+        if self.config.get("forgets") is True:
+            return "no memory"
         model = self.config.get("model")
         return str(model.get("name", "unknown model")) if isinstance(model, Mapping) else "unknown model"
+
+    @property
+    def name(self) -> str:
+        """Of its folder; in a grid each run lies in the folder of its cell."""
+        return self.folder.parent.name if self.folder.name == "run" else self.folder.name
 
     @property
     def seed(self) -> int | None:

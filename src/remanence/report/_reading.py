@@ -15,7 +15,10 @@ from remanence.report._policy_record import POLICY, PolicyRecord, read_policy
 from remanence.report._probe_results import read_probe
 from remanence.report._run_record import PROBES, RunRecord, read_run
 from remanence.report._version_0 import CURVE, stored_curve, tagged
+from remanence.rl import PolicyComparison
 
+CELL = "cell-measurement"
+"""Kind of what an experiment's cell keeps beside its run; the tables of ``remanence reproduce`` show it."""
 COMPARISON = "comparison.json"
 """Name of the file that ``remanence compare`` leaves beside its runs."""
 
@@ -86,6 +89,7 @@ class Findings:
 
     runs: list[RunRecord] = field(default_factory=list)
     policies: list[PolicyRecord] = field(default_factory=list)
+    policy_comparisons: list[PolicyComparison] = field(default_factory=list)
     comparisons: list[tuple[Path, dict[str, Any]]] = field(default_factory=list)
     claims: list[dict[str, Any]] = field(default_factory=list)
     curves: list[InformationCurve] = field(default_factory=list)
@@ -97,7 +101,7 @@ class Findings:
     def is_empty(self) -> bool:
         """Whether there is nothing to show, not even a problem."""
         shown = (self.runs, self.policies, self.claims, self.curves, self.probes, self.records, self.problems)
-        return not any(shown)
+        return not any(shown) and not self.policy_comparisons
 
 
 def folders_with(name: str, paths: Sequence[str | Path]) -> list[Path]:
@@ -185,6 +189,11 @@ def _add_contents(findings: Findings, path: Path, contents: Any) -> bool:
     if {"what", "command", "results"} <= contents.keys():
         curves = tuple(_curves_inside(contents["results"]))
         findings.records.append(StoredExperiment(place, contents, curves))
+        return True
+    if contents.get("kind") == PolicyComparison.kind:
+        findings.policy_comparisons.append(PolicyComparison.from_dict(contents))
+        return True
+    if contents.get("kind") == CELL:
         return True
     if {"runs", "transfer"} <= contents.keys():
         findings.comparisons.append((path.parent, contents))

@@ -81,7 +81,7 @@ def _sections(found: Findings, comparisons: Sequence[Comparison], folder: Path) 
     """All sections that there are results for."""
     styles = looks(_names(found, comparisons))
     made = [comparison_section(one, styles, folder, number) for number, one in enumerate(comparisons, start=1)]
-    made += policies_sections(found.policies, styles, folder)
+    made += policies_sections(found.policies, styles, folder, found.policy_comparisons)
     if found.curves:
         made.append(information_section(found.curves, styles))
     if found.probes:

@@ -1,6 +1,7 @@
 """Reinforcement learning: policies with a memory, for MiniGrid and any other Gymnasium environment."""
 
 from remanence.rl._actions import Actions, Choice, Choices, Gaussian, actions_of
+from remanence.rl._comparison import NO_MEMORY, PolicyComparison
 from remanence.rl._config import PolicyConfig, PPOConfig
 from remanence.rl._copies import EpisodeCopies, Happened, VectorCopies
 from remanence.rl._environment import register_tmaze
@@ -10,7 +11,7 @@ from remanence.rl._play import Score, evaluate_policy
 from remanence.rl._policy import Judgement, MemoryPolicy
 from remanence.rl._ppo import Losses, Pieces, learn, ppo_losses
 from remanence.rl._rollout import Player, Rollout, advantages
-from remanence.rl._run import PolicyOutcome, PolicyRun, load_policy, resume_policy, train_policy
+from remanence.rl._run import PolicyOutcome, PolicyRun, build_policy, load_policy, resume_policy, train_policy
 
 __all__ = [
     "MemoryPolicy",
@@ -22,6 +23,9 @@ __all__ = [
     "PolicyOutcome",
     "PolicyConfig",
     "PPOConfig",
+    "build_policy",
+    "PolicyComparison",
+    "NO_MEMORY",
     "evaluate_policy",
     "Score",
     "film_policy",

@@ -124,6 +124,12 @@ class PolicyConfig:
         one_of("memory", self.memory, MEMORY_USES)
 
     @property
+    def where(self) -> str:
+        """The environment in words, with its options."""
+        options = ", ".join(f"{name} {value}" for name, value in self.environment_options.items())
+        return f"{self.environment} ({options})" if options else self.environment
+
+    @property
     def updates(self) -> int:
         """How often it plays and learns: the last time, `frames` steps are reached."""
         return -(-self.frames // (self.copies * self.ppo.steps))
