@@ -1,5 +1,6 @@
 """The commands about training, run as a user runs them."""
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -8,12 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
+from remanence.cli import _compare
 from remanence.cli._app import app
 from remanence.runs import _files as files
 from remanence.tasks import _registry
-from remanence.train import Run
+from remanence.train import Run, comparison_recipe, recipe
 
 runner = CliRunner()
 SMALL = ["--length", "3", "--hidden", "4", "--set", "task.options.items=2", "--set", "task.options.symbols=2"]
@@ -135,13 +138,56 @@ def test_compare_trains_a_grid_and_measures_transfer(here):
     assert [row["measured_at"] for row in report["transfer"]] == [3, 5, 3, 5]
     again = run(*arguments)
     assert again.exit_code == 0
-    assert "LSTM" in again.output
+    assert "For comparison: a guess gets 12.5 %" in again.output
+    assert "LSTM does not solve Copy (items = 2) at T = 3 within 2 updates" in again.output
+    assert again.output.rstrip().endswith("remanence report runs/compare-copy")
+
+
+def test_a_comparison_fits_a_persons_patience_and_starts_with_short_sequences():
+    copy = comparison_recipe("copy", "LSTM")
+    assert (copy.budget.updates, copy.curriculum.start) == (8000, 10)
+    assert comparison_recipe("text", "LSTM") == recipe("text", "LSTM")
+
+
+def test_the_message_after_an_interruption_comes_when_the_live_table_has_gone(here, monkeypatch, capsys):
+    events = []
+
+    @contextlib.contextmanager
+    def display():
+        try:
+            yield None
+        finally:
+            events.append("table gone")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_compare, "carry_out", interrupted)
+    monkeypatch.setattr(typer, "echo", lambda words, **_: events.append(words))
+    with pytest.raises(typer.Exit) as stop:
+        _compare.carry_out_or_leave([], here, 1, display())
+    assert stop.value.exit_code == 130
+    assert events[0] == "table gone"
+    assert "The same command resumes them" in events[1]
+
+
+def test_a_series_is_forecast_from_its_csv_file(here):
+    Path("mine.csv").write_text("load,wind\n" + "\n".join(f"{t % 6},{t % 4}" for t in range(300)))
+    small = ["--set", "task.options.length=20", "--set", "task.batch_size=2", "--hidden", "4", "--updates", "2"]
+    target = ["--set", "task.options.target=load"]
+    done = run("train", "series", "mine.csv", "--model", "RelLSTM", *small, *target, "--json")
+    assert done.exit_code == 0, done.output
+    assert set(json.loads(done.stdout)["validation"]) == {"loss", "accuracy", "rmse"}
+    other = run("train", "series", "mine.csv", *small, "--set", 'task.options.columns=["lod"]')
+    assert other.exit_code == 2
+    assert "Did you mean 'load'" in other.output
 
 
 def test_tasks_are_listed_with_what_needs_no_memory(here):
     rows = json.loads(run("tasks", "--json").stdout)
     copy = next(row for row in rows if row["name"] == "copy")
     assert copy["memory_free_accuracy"] == 1 / 8
+    assert (copy["kind"], copy["version"]) == ("task", 1)
 
 
 def test_code_that_a_folder_names_needs_trust_on_every_command(here, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from remanence import nn
@@ -103,3 +104,13 @@ def test_counts_survive_a_cast_to_half_precision():
     there = state.to(torch.bfloat16)
     assert there.step.tolist() == [[1001, 1001]]
     assert there.s.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("name", ["LSTM", "RelLSTM", "RelRNN"])
+def test_unpacking_as_a_pair_names_the_remedy(name: str) -> None:
+    layer = nn.get_model(name)(3, 4)
+    with pytest.raises(ValueError, match=r"h, c = state\.hx"):
+        _, (_h, _c) = layer(torch.zeros(5, 2, 3))
+    state = layer(torch.zeros(5, 2, 3))[1]
+    s, c, *others = state
+    assert (s is state.s, c is state.c, len(others)) == (True, True, len(state) - 2)

@@ -25,6 +25,7 @@ from remanence.tasks import (
     PtbWord,
     Repetitive,
     SequenceFile,
+    SeriesFile,
     Task,
     Text,
     Text8,
@@ -63,9 +64,12 @@ NEEDED = {
 }
 
 
-@pytest.fixture(params=[*SYNTHETIC, *NEEDED, "text", "sequence"], ids=str)
+OWN = {"text": Text, "sequence": SequenceFile, "series": SeriesFile}
+
+
+@pytest.fixture(params=[*SYNTHETIC, *NEEDED, *OWN], ids=str)
 def task(request, tmp_path, require_or_skip):
-    if request.param in ("text", "sequence"):
+    if request.param in OWN:
         return own_file(request.param, tmp_path)
     if request.param in NEEDED and not data.is_available(NEEDED[request.param]):
         require_or_skip("data", f"{NEEDED[request.param]} is not on this machine (set REMANENCE_DATA)")
@@ -75,12 +79,13 @@ def task(request, tmp_path, require_or_skip):
 def own_file(kind, folder):
     path = folder / "mine.txt"
     steps = random.Random(0).choices([-1, 1], k=600)
-    path.write_text(" ".join(str(place % 12) for place in itertools.accumulate(steps)))
-    return Text(path=str(path), length=10) if kind == "text" else SequenceFile(path=str(path), length=10)
+    between = "\n" if kind == "series" else " "
+    path.write_text(between.join(str(place % 12) for place in itertools.accumulate(steps)))
+    return OWN[kind](path=str(path), length=10)
 
 
 def test_every_built_in_name_is_covered_here():
-    tested = {task.name for task in [*SYNTHETIC, *NEEDED]} | {"text", "sequence", "text8"}
+    tested = {task.name for task in [*SYNTHETIC, *NEEDED]} | {*OWN, "text8"}
     exported = [getattr(tasks, name) for name in tasks.__all__]
     names = {thing.name for thing in exported if isinstance(thing, type) and issubclass(thing, Task) and thing.name}
     assert names == tested

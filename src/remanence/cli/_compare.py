@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,29 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.table import Table
 
+from remanence.cli._demo_words import percent
 from remanence.cli._errors import exit_codes
 from remanence.cli._tables import numbers, show_rows, shown
-from remanence.cli._train import budget_of, configuration
-from remanence.runs import tag, write_result
-from remanence.train import Cell, Comparison, EvaluationConfig, best_run, carry_out, evaluate, plan_grid
+from remanence.cli._train import adjusted
+from remanence.data import DataError
+from remanence.report import sentences
+from remanence.runs import RunError, tag, write_result
+from remanence.tasks import Baseline, Task
+from remanence.train import (
+    Cell,
+    Comparison,
+    EvaluationConfig,
+    best_run,
+    carry_out,
+    comparison_recipe,
+    evaluate,
+    plan_grid,
+)
 
 Tick = Callable[[list[dict[str, Any]]], None]
 COLUMNS = ("model", "length", "seed", "status", "update", "loss", "accuracy", "best_accuracy", "updates_per_second")
+HEADINGS = {"best_accuracy": "best", "updates_per_second": "updates/s"}
+"""Shorter than the names, so that the table fits 80 characters."""
 TRANSFER_ROWS = 20
 FAILED = 1
 INTERRUPTED = 130
@@ -31,9 +47,9 @@ INTERRUPTED = 130
 def compare_models(
     task: str,
     models: str,
+    given: dict[str, Any],
     lengths: str | None,
     seeds: int,
-    updates: int | None,
     settings: list[str],
     folder: Path | None,
     jobs: int | None,
@@ -43,35 +59,39 @@ def compare_models(
 ) -> None:
     """Does what ``remanence compare`` says."""
     with exit_codes():
-        configs = {name: configuration(task, name, budget_of(updates), settings) for name in models.split(",")}
+        configs = {name: adjusted(comparison_recipe(task, name), given, settings) for name in models.split(",")}
         place = folder or Path("runs") / f"compare-{task}"
         cells = plan_grid(configs, place, numbers("lengths", lengths) or [None], seeds)
         transfer_lengths = numbers("transfer", transfer)
-    with exit_codes(), contextlib.nullcontext() if as_json else live(Console(), make_table, _line) as tick:
-        rows = carry_out_or_leave(cells, place, jobs, tick)
-    with exit_codes():
+        display = contextlib.nullcontext() if as_json else live(Console(), make_table, _line)
+        rows = carry_out_or_leave(cells, place, jobs, display)
         report = {"runs": rows, "seeds": over_seeds(rows), "transfer": _transferred(cells, transfer_lengths)}
         keep_comparison(place, report)
     _show(report, as_json)
+    if not as_json:
+        _conclude(cells, place)
     leave_if_failed(rows, place)
 
 
-def carry_out_or_leave(cells: list[Cell], place: Path, jobs: int | None, tick: Tick | None) -> list[dict[str, Any]]:
+def carry_out_or_leave(
+    cells: list[Cell], place: Path, jobs: int | None, display: AbstractContextManager[Tick | None]
+) -> list[dict[str, Any]]:
     """Carries out the runs of a comparison; Ctrl-C saves them all, says how to go on, and leaves.
 
     Args:
         cells: the runs.
         place: where they are, to be named.
         jobs: processes at a time; None is one per core.
-        tick: is shown the table now and then.
+        display: gives what is shown the table now and then.
 
     Example:
-        >>> carry_out_or_leave([], Path("runs"), jobs=1, tick=None)
+        >>> carry_out_or_leave([], Path("runs"), jobs=1, display=contextlib.nullcontext())
         []
     """
     try:
-        return carry_out(cells, jobs or available_cores(), tick)
-    except KeyboardInterrupt:
+        with display as tick:
+            return carry_out(cells, jobs or available_cores(), tick)
+    except KeyboardInterrupt:  # caught outside the display, which would draw its table over the message
         typer.echo(f"stopped; every run in {place} is saved. The same command resumes them", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
@@ -148,7 +168,7 @@ def make_table(rows: list[dict[str, Any]]) -> Table:
         >>> make_table([]).row_count
         0
     """
-    table = Table(*COLUMNS, box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table = Table(*(HEADINGS.get(name, name) for name in COLUMNS), box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for row in rows:
         table.add_row(*(shown(row[name]) for name in COLUMNS))
     return table
@@ -227,3 +247,40 @@ def _show(report: dict[str, list[dict[str, Any]]], as_json: bool) -> None:
     if report["transfer"]:
         typer.echo("\nbest by validation, at other lengths without more training:")
         show_rows([{key: row[key] for key in row if key != "run"} for row in report["transfer"]], as_json=False)
+
+
+def _conclude(cells: list[Cell], place: Path) -> None:
+    """Says in sentences what the baselines get, what each model reached, and where to read more."""
+    typer.echo("")
+    for sentence in (*_baselines(cells), *sentences([cell.run.folder for cell in cells])):
+        typer.echo(sentence)
+    typer.echo(f"\nCurves, costs and settings on one page: remanence report {place}")
+
+
+def _baselines(cells: list[Cell]) -> list[str]:
+    """What can be reached without learning, if the task can say so; its data may have gone."""
+    with contextlib.suppress(ValueError, DataError, RunError):
+        _, task = cells[0].run.load()
+        return [baseline_words(task)]
+    return []
+
+
+def baseline_words(task: Task) -> str:
+    """What the baselines of a task reach, in a sentence.
+
+    Args:
+        task: any task.
+
+    Example:
+        >>> from remanence.tasks import Copy
+        >>> baseline_words(Copy(length=5))
+        'For comparison: a guess gets 12.5 % (loss 0.8318).'
+    """
+    words = f"For comparison: {task.chance_name} gets {_reached(task.chance)}"
+    if task.memory_free == task.chance:
+        return f"{words}."
+    return f"{words}; the present input alone allows {_reached(task.memory_free)}."
+
+
+def _reached(baseline: Baseline) -> str:
+    return f"{percent(baseline.accuracy)} (loss {shown(baseline.loss)})"

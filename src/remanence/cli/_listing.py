@@ -20,7 +20,7 @@ def show_tasks(as_json: bool) -> None:
 def _task_row(name: str) -> dict[str, Any]:
     task = tasks.make_task(name)
     summary = (type(task).__doc__ or "").partition("\n")[0]
-    return {"name": name, "memory_free_accuracy": _memory_free(task), "summary": summary}
+    return {**tag("task"), "name": name, "memory_free_accuracy": _memory_free(task), "summary": summary}
 
 
 def _memory_free(task: tasks.Task) -> float | None:

@@ -98,7 +98,32 @@ def configuration(
     start = recipe(task, model)
     if config_file is not None:
         start = config_from({"task": {"name": task}}, read_config(config_file))
+    return adjusted(start, given, settings)
+
+
+def adjusted(start: RunConfig, given: dict[str, Any], settings: list[str]) -> RunConfig:
+    """A configuration with the command's options and single settings.
+
+    Args:
+        start: To start from.
+        given: Options as nested tables.
+        settings: As ``section.key=value``; they come last.
+
+    Example:
+        >>> adjusted(recipe("copy", "LSTM"), budget_of(5), []).budget.updates
+        5
+    """
     return with_settings(config_from(given, start), settings)
+
+
+def full_path(file: Path | None) -> str | None:
+    """A file of the user's so that it is found from any folder.
+
+    Example:
+        >>> full_path(None), full_path(Path("/data/../a.txt"))
+        (None, '/a.txt')
+    """
+    return None if file is None else str(file.expanduser().resolve())
 
 
 def finish(outcome: Outcome, as_json: bool) -> None:

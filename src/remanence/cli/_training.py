@@ -16,6 +16,9 @@ Jobs = Annotated[int | None, typer.Option(min=1, help="Parallel processes (defau
 Trust = Annotated[
     bool, typer.Option("--trust", help="Run the code that the stored settings name. Read that code first.")
 ]
+OwnFile = Annotated[
+    Path | None, typer.Argument(help="Your own data, for the tasks text, sequence and series.", metavar="[FILE]")
+]
 Weights = Annotated[str, typer.Option(help="'best' (by validation) or 'last'.")]
 
 
@@ -37,9 +40,7 @@ def add_training_commands(app: typer.Typer) -> None:
 
 def train(
     task: Annotated[str, typer.Argument(help="Task to train on; see `remanence tasks`.", metavar="TASK")],
-    file: Annotated[
-        Path | None, typer.Argument(help="Your own data, for the tasks text and sequence.", metavar="[FILE]")
-    ] = None,
+    file: OwnFile = None,
     model: Annotated[str, typer.Option(help="Model to train; see `remanence models`.")] = "RelRNN",
     length: Annotated[int | None, typer.Option(help="Sequence length T (default: the recipe's).")] = None,
     hidden: Annotated[int | None, typer.Option(help="Hidden units (default: the recipe's).")] = None,
@@ -53,12 +54,17 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model on a task. The same command again resumes the same run."""
-    from remanence.cli._train import budget_of, start_run, table_of
+    from remanence.cli._train import budget_of, full_path, start_run, table_of
 
-    given = table_of({"task.options.length": length, "model.options.hidden_size": hidden, "seed": seed})
+    given = table_of(
+        {
+            "task.options.length": length,
+            "task.options.path": full_path(file),
+            "model.options.hidden_size": hidden,
+            "seed": seed,
+        }
+    )
     given |= budget_of(updates)
-    if file is not None:
-        given.setdefault("task", {}).setdefault("options", {})["path"] = str(file.expanduser().resolve())
     start_run(task, model, given, settings or [], config, run, trust=trust, quiet=quiet, as_json=json)
 
 
@@ -110,20 +116,29 @@ def generate(
 
 def compare(
     task: Annotated[str, typer.Argument(help="Task to train on; see `remanence tasks`.", metavar="TASK")],
-    models: Annotated[str, typer.Option(help="Models to compare, such as LSTM,RelRNN.")],
+    file: OwnFile = None,
+    models: Annotated[str, typer.Option(help="Models to compare, such as LSTM,RelRNN.")] = "LSTM,RelLSTM",
     lengths: Annotated[str | None, typer.Option(help="Sequence lengths T, such as 50,100.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds per model and length.")] = 1,
-    updates: Annotated[int | None, typer.Option(help="Number of training batches (default: the recipe's).")] = None,
+    updates: Annotated[
+        int | None, typer.Option(help="Number of training batches (default: 8,000 for copy and denoise).")
+    ] = None,
     transfer: Annotated[str | None, typer.Option(help="Also evaluate the best run of each at these lengths.")] = None,
     settings: Settings = None,
     folder: Annotated[Path | None, typer.Option(help="Folder for the runs (default: runs/compare-TASK).")] = None,
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
-    """Train several models on one task and compare them. The same command again resumes."""
-    from remanence.cli._compare import compare_models
+    """Train several models on one task and compare them. The same command again resumes.
 
-    compare_models(task, models, lengths, seeds, updates, settings or [], folder, jobs, transfer, as_json=json)
+    On copy and denoise all models start at length 10 and move to longer sequences as they learn (a curriculum); switch
+    this off with --set curriculum.start=none.
+    """
+    from remanence.cli._compare import compare_models
+    from remanence.cli._train import budget_of, full_path, table_of
+
+    given = table_of({"task.options.path": full_path(file)}) | budget_of(updates)
+    compare_models(task, models, given, lengths, seeds, settings or [], folder, jobs, transfer, as_json=json)
 
 
 def tasks(json: Json = False) -> None:

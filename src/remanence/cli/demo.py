@@ -89,8 +89,7 @@ def run_demo(
     task = Denoise(length=plan.length)
     cells = plan_grid(plan.configs(seed), place, [plan.length])
     introduction(console, cells, task, seed)
-    with live(console, race_table, race_line) as tick:
-        rows = carry_out_or_leave(cells, place, None, tick)
+    rows = carry_out_or_leave(cells, place, None, live(console, race_table, race_line))
     leave_if_failed(rows, place)
     results = [judge(cell, plan) for cell in cells]
     console.print(result_table(results, plan.length, plan.far))

@@ -18,6 +18,7 @@ from remanence.data._errors import ChecksumError, DataError, MissingDataError
 from remanence.data._fetch import fetch, sha256_of
 from remanence.data._files import cache_directory, data_directories, is_available, load_bytes, locate
 from remanence.data._readers import Mnist, load_mnist, read_idx, read_text, read_tokens
+from remanence.data._series import Series, read_series
 
 __all__ = [
     "Entry",
@@ -50,4 +51,6 @@ __all__ = [
     "read_idx",
     "read_text",
     "read_tokens",
+    "Series",
+    "read_series",
 ]

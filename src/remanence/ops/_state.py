@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dis
+import sys
+from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
@@ -18,6 +21,8 @@ BEFORE_START = -2
 
 EMPTY_SLOT = {"recent": 0, "recent_score": 0, "relevant": 0, "relevant_score": 0, "relevant_step": EMPTY}
 """The fields that have slots, and what an empty one holds."""
+
+_UNPACK = dis.opmap["UNPACK_SEQUENCE"]
 
 
 class State(NamedTuple):
@@ -60,6 +65,12 @@ class State(NamedTuple):
     step: Tensor
     """``(...)`` int64: steps since the row's start."""
 
+    def __iter__(self) -> Iterator[Any]:
+        """Go over the fields. Unpacking into a pair is refused: it is meant for torch's ``hx``."""
+        if not torch.compiler.is_compiling() and _unpacks_a_pair(sys._getframe(1)):
+            raise ValueError("a State is more than torch's pair; write `output, state = layer(x)`, `h, c = state.hx`")
+        return tuple.__iter__(self)
+
     @property
     def hx(self) -> Tensor | tuple[Tensor, Tensor]:
         """What enters the recurrence, in torch's shapes: ``s_n``, or ``(s_n, c_n)`` for an LSTM."""
@@ -93,6 +104,12 @@ class State(NamedTuple):
 
 
 register_state(State, "remanence.ops.State")
+
+
+def _unpacks_a_pair(frame: FrameType) -> bool:
+    """Whether a frame is just at ``a, b = ...``. Python's own message there, "too many values", names no remedy."""
+    operation, count = frame.f_code.co_code[frame.f_lasti : frame.f_lasti + 2]
+    return operation == _UNPACK and count == 2
 
 
 def stack_states(states: Sequence[State]) -> State:

@@ -23,10 +23,11 @@ from remanence.report._blocks import (
 from remanence.report._page import Page, Problem
 from remanence.report._probe_sections import information_section
 from remanence.report._reading import InformationCurve
-from remanence.report._report import write_report
+from remanence.report._report import sentences, write_report
 
 __all__ = [
     "write_report",
+    "sentences",
     "Page",
     "Section",
     "Finding",

@@ -12,10 +12,12 @@ from remanence.report._comparison import Comparison, compare
 from remanence.report._comparison_section import comparison_section
 from remanence.report._experiment_section import experiment_section
 from remanence.report._measuring import measure_missing
+from remanence.report._numbers import SPACE
 from remanence.report._page import Page
 from remanence.report._policies_section import policies_sections
 from remanence.report._probe_sections import information_section, probes_section
 from remanence.report._reading import Findings, find_results
+from remanence.report._sentences import findings
 from remanence.report._stored_runs import stored_comparisons
 
 
@@ -59,6 +61,28 @@ def write_report(
     if measure and measure_missing(paths, say):
         found = find_results(paths)
     return make_page(found, out.parent).write(out)
+
+
+def sentences(paths: Sequence[str | Path]) -> list[str]:
+    """What the runs at some paths show, as the report says it.
+
+    Args:
+        paths: run folders, or folders that hold runs.
+
+    Returns:
+        A sentence per model, or one for several that did alike.
+
+    Raises:
+        ValueError: If a path does not exist or holds no results.
+
+    Example:
+        >>> sentences([])
+        []
+    """
+    if not paths:
+        return []
+    found = find_results(paths)
+    return [text.replace(SPACE, " ") for one in compare(found.runs, found.comparisons) for text, _ in findings(one)]
 
 
 def make_page(found: Findings, folder: Path) -> Page:

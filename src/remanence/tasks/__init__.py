@@ -13,6 +13,7 @@ from remanence.tasks._power_law import BinaryPowerLaw
 from remanence.tasks._recall import Copy, Denoise, LateCues
 from remanence.tasks._registry import list_tasks, make_task, register_task
 from remanence.tasks._repetitive import Repetitive
+from remanence.tasks._series import SeriesFile
 from remanence.tasks._stream import SPLITS, Split, stream
 from remanence.tasks._symbols import BinarySequences, SymbolSequences
 from remanence.tasks._task import Task
@@ -43,6 +44,7 @@ __all__ = [
     "WikiText2Word",
     "Text",
     "SequenceFile",
+    "SeriesFile",
     "SymbolSequences",
     "BinarySequences",
     "BinaryPowerLaw",

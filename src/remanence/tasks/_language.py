@@ -7,19 +7,17 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
-from remanence import _validate
 from remanence.data import Corpus, Vocabulary
-from remanence.tasks._batch import Baseline, Batch, Score
+from remanence.tasks._batch import Baseline, Score
+from remanence.tasks._lanes import Lanes
 from remanence.tasks._ngram import bigram, unigram
-from remanence.tasks._stream import Split, stream
-from remanence.tasks._task import Task
+from remanence.tasks._stream import Split
 
 
 @dataclass(frozen=True)
-class Language(Task):
+class Language(Lanes):
     """What all texts share: B lanes through a split, cut into chunks, the state carried from chunk to chunk.
 
     A split of N tokens becomes B lanes of (N - 1) // B tokens that are read side by side, unshuffled::
@@ -40,16 +38,9 @@ class Language(Task):
         ['ptb-char', 'ptb-word']
     """
 
-    length: int = 100
-    drop_state: float = 0.0
-
     input_kind = "tokens"
-    stateful = True
+    chance_name = "guessing by symbol frequency"
     unit: ClassVar[str] = "perplexity"
-
-    def __post_init__(self) -> None:
-        _validate.positive_int("length", self.length)
-        _validate.probability("drop_state", self.drop_state)
 
     @property
     @abstractmethod
@@ -81,58 +72,14 @@ class Language(Task):
         """A smoothed bigram model of the training split, held against the validation split."""
         return bigram(self.corpus)
 
-    def sample(self, batch_size: int, generator: torch.Generator, split: Split = "train") -> Batch:
-        """Draws chunks from anywhere in a split.
+    def pairs(self, split: Split) -> tuple[Tensor, Tensor]:
+        """The symbols of a split and, for each, the next.
 
         Args:
-            batch_size: Number of rows, B.
-            generator: Source of all randomness.
-            split: The part of the text to draw from.
-
-        Returns:
-            The batch; every row starts afresh.
-        """
-        _validate.positive_int("batch_size", batch_size)
-        tokens = self._tokens(split)
-        starts = len(tokens) - self.length
-        if starts < 1:
-            expected = f"be below the {len(tokens)} tokens of the {split} split"
-            raise ValueError(_validate.message("length", expected, self.length))
-        first = torch.randint(starts, (batch_size,), generator=generator)
-        steps = first + torch.arange(self.length).unsqueeze(1)
-        return _next_symbol(tokens[steps], tokens[steps + 1])
-
-    def batch(self, position: int, batch_size: int, *, split: Split = "train", seed: int = 0) -> Batch:
-        """Gives batch number `position` of the passes over a split.
-
-        Args:
-            position: Number of the batch, from 0 on, through all passes.
-            batch_size: Number of lanes, B.
             split: "train", "validation" or "test".
-            seed: The experiment's seed; it decides where the carried state is dropped, nothing else.
-
-        Returns:
-            The batch; the last one of a pass may have fewer steps.
         """
-        number = position % self.batches_per_epoch(batch_size, split)
-        tokens, lane = self._tokens(split), self._lane(batch_size, split)
-        start, stop = number * self.length, min((number + 1) * self.length, lane)
-        inputs = tokens[: lane * batch_size].view(batch_size, lane)[:, start:stop].T
-        targets = tokens[1 : lane * batch_size + 1].view(batch_size, lane)[:, start:stop].T
-        fresh = number == 0 or (split == "train" and self._drops(seed, position))
-        return _next_symbol(inputs, targets, torch.full((batch_size,), fresh))
-
-    def batches_per_epoch(self, batch_size: int, split: Split = "train") -> int:
-        """Number of chunks in one pass over a split.
-
-        Args:
-            batch_size: Number of lanes, B.
-            split: "train", "validation" or "test".
-
-        Returns:
-            The number.
-        """
-        return math.ceil(self._lane(batch_size, split) / self.length)
+        tokens = {"train": self.corpus.train, "validation": self.corpus.validation, "test": self.corpus.test}[split]
+        return tokens[:-1], tokens[1:]
 
     def report(self, score: Score) -> dict[str, float]:
         """Words a score as texts are usually reported.
@@ -148,22 +95,3 @@ class Language(Task):
     def _report_in(self, unit: str, score: Score) -> dict[str, float]:
         value = math.exp(score.loss) if unit == "perplexity" else score.loss / math.log(2)
         return {**super().report(score), unit: value}
-
-    def _tokens(self, split: Split) -> Tensor:
-        return {"train": self.corpus.train, "validation": self.corpus.validation, "test": self.corpus.test}[split]
-
-    def _lane(self, batch_size: int, split: Split) -> int:
-        tokens = len(self._tokens(split))
-        lane = (tokens - 1) // _validate.positive_int("batch_size", batch_size)
-        if lane < 1:
-            expected = f"be below the {tokens} tokens of the {split} split"
-            raise ValueError(_validate.message("batch_size", expected, batch_size))
-        return lane
-
-    def _drops(self, seed: int, position: int) -> bool:
-        draw = torch.rand((), generator=stream("train", seed, position, salt="drop"), dtype=torch.float64)
-        return bool(draw < self.drop_state)
-
-
-def _next_symbol(inputs: Tensor, targets: Tensor, reset: Tensor | None = None) -> Batch:
-    return Batch(inputs.long(), targets.long(), torch.ones(inputs.shape, dtype=torch.bool), reset)

@@ -9,12 +9,13 @@ from pathlib import Path
 from remanence import _validate
 from remanence.data import Corpus, Level, corpus_from_text, corpus_from_tokens
 from remanence.tasks._batch import Score
+from remanence.tasks._lanes import Lanes
 from remanence.tasks._language import Language
 from remanence.tasks._registry import register_task
 
 
 @dataclass(frozen=True)
-class _OwnFile(Language):
+class OwnFile(Lanes):
     """A file of the user's whose end is kept for validation and test."""
 
     path: str = ""
@@ -28,7 +29,7 @@ class _OwnFile(Language):
         if self.validation + self.test >= 1:
             raise ValueError(_validate.message("validation + test", "be below 1", self.validation + self.test))
 
-    def _stamp(self) -> tuple[int, int]:
+    def stamp(self) -> tuple[int, int]:
         """Size and time of change, so that a changed file is read again."""
         file = Path(self.path).expanduser()
         if not self.path or not file.is_file():
@@ -38,8 +39,8 @@ class _OwnFile(Language):
 
 @register_task("text")
 @dataclass(frozen=True)
-class Text(_OwnFile):
-    r"""Foretell any text file.
+class Text(OwnFile, Language):
+    r"""Predict the next symbol of a text file.
 
     Description:
         A UTF-8 file, packed with gzip or xz or not, by characters or by words (between blanks, with `<eos>` after every
@@ -91,7 +92,7 @@ class Text(_OwnFile):
     @property
     def corpus(self) -> Corpus:
         """The text; read from its file at the first call."""
-        return _read_text(self.path, self.level, self.validation, self.test, self._stamp())
+        return _read_text(self.path, self.level, self.validation, self.test, self.stamp())
 
     def report(self, score: Score) -> dict[str, float]:
         """Words a score in the unit of the level.
@@ -107,8 +108,8 @@ class Text(_OwnFile):
 
 @register_task("sequence")
 @dataclass(frozen=True)
-class SequenceFile(_OwnFile):
-    """Foretell any sequence of tokens.
+class SequenceFile(OwnFile, Language):
+    """Predict the next token of any sequence.
 
     Description:
         A one-dimensional integer array (`.npy`), or a text file with tokens of any spelling between blanks and line
@@ -153,7 +154,7 @@ class SequenceFile(_OwnFile):
     @property
     def corpus(self) -> Corpus:
         """The sequence; read from its file at the first call."""
-        return _read_tokens(self.path, self.validation, self.test, self._stamp())
+        return _read_tokens(self.path, self.validation, self.test, self.stamp())
 
 
 @functools.lru_cache(maxsize=2)

@@ -30,6 +30,7 @@ class Task(ABC):
         stateful: True if a batch goes on where the one before ended, so that a model carries its state over
             (but see `Batch.reset`).
         loss_on_all_steps: True if the loss counts every step, and not only those of the mask.
+        chance_name: What the predictor of `chance` does, in words.
 
     Example:
         A user's own task: say at every step what came `lag` steps ago.
@@ -59,6 +60,7 @@ class Task(ABC):
     input_kind: ClassVar[Literal["vectors", "tokens"]] = "vectors"
     stateful: ClassVar[bool] = False
     loss_on_all_steps: ClassVar[bool] = False
+    chance_name: ClassVar[str] = "a guess"
 
     @property
     @abstractmethod

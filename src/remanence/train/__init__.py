@@ -31,7 +31,7 @@ from remanence.train._evaluation import Evaluation, evaluate
 from remanence.train._grid import Cell, carry_out, plan_grid, run_name, summarise
 from remanence.train._optimisers import AveragingSGD, make_optimiser, parameter_groups
 from remanence.train._outcome import Outcome
-from remanence.train._recipes import recipe
+from remanence.train._recipes import comparison_recipe, recipe
 from remanence.train._run import Run, Weights, best_run, list_runs
 from remanence.train._settings import config_from, read_config, with_settings
 from remanence.train._trainer import resume, train
@@ -47,6 +47,7 @@ __all__ = [
     "list_runs",
     "best_run",
     "recipe",
+    "comparison_recipe",
     "Cell",
     "plan_grid",
     "run_name",

@@ -23,6 +23,13 @@ _TEXT: dict[str, Any] = {
     "budget": {"updates": "none", "epochs": 1},
     "evaluation": {"every": 1000, "batches": 50, "batch_size": 16},
 }
+_SERIES: dict[str, Any] = {
+    "task": {"batch_size": 16},
+    "model": {"options": {"hidden_size": 64}},
+    "optimiser": {"learning_rate": 2e-3},
+    "budget": {"updates": 2000, "patience": 10},
+    "evaluation": {"every": 100, "batches": 0, "batch_size": 1},
+}
 _WORDS: dict[str, Any] = {
     "task": {"batch_size": 20},
     "model": {
@@ -57,6 +64,7 @@ _TASKS: dict[str, dict[str, Any]] = {
     "wikitext2-char": _TEXT,
     "text": _TEXT,
     "sequence": _TEXT,
+    "series": _SERIES,
     "ptb-word": _WORDS,
     "wikitext2-word": _WORDS,
     "binary-power-law": _BINARY,
@@ -86,6 +94,13 @@ _MODELS: dict[tuple[str, str], dict[str, Any]] = {
     ("denoise", "GORU"): {"optimiser": {"name": "rmsprop", "learning_rate": 1e-3, "smoothing": 0.9}},
 }
 
+_COMPARED_RECALL: dict[str, Any] = {
+    "budget": {"updates": 8000},
+    "evaluation": {"every": 250},
+    "curriculum": {"start": 10, "accuracy": 0.9},
+}
+_COMPARED: dict[str, dict[str, Any]] = {"copy": _COMPARED_RECALL, "denoise": _COMPARED_RECALL}
+
 
 def recipe(task: str, model: str) -> RunConfig:
     """A configuration to start from.
@@ -108,3 +123,23 @@ def recipe(task: str, model: str) -> RunConfig:
     config = config_from({"task": {"name": task}, "model": {"name": model}})
     config = config_from(_TASKS.get(task, {}), config)
     return config_from(_MODELS.get((task, model), {}), config)
+
+
+def comparison_recipe(task: str, model: str) -> RunConfig:
+    """A configuration for a comparison that a person waits for: minutes, with a curriculum where that helps.
+
+    Args:
+        task: any name.
+        model: one of :func:`remanence.nn.list_models`.
+
+    Returns:
+        The :func:`recipe`; for copy and denoise with 8,000 updates instead of 20,000 and a curriculum from length 10.
+
+    Raises:
+        ValueError: If there is no such model; the nearest is proposed.
+
+    Example:
+        >>> comparison_recipe("copy", "LSTM").curriculum.start, comparison_recipe("adding", "LSTM").curriculum.start
+        (10, None)
+    """
+    return config_from(_COMPARED.get(task, {}), recipe(task, model))
