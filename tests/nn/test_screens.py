@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -225,5 +226,19 @@ def test_the_kernel_refuses_by_name_and_an_unknown_screen_is_named() -> None:
     with pytest.raises(ValueError, match="`seed` must be an int >= 0"):
         ops.Random(-1)
     if ops.backend_report()["active"] == "fused":
-        with pytest.raises(ValueError, match="the screen mean is not in the fused kernel"):
-            nn.RelLSTM(2, 3, screen="mean", backend="fused")(torch.zeros(4, 1, 2))
+        with pytest.raises(ValueError, match=r"the screen _Oldest\(\) is not in the fused kernel"):
+            nn.RelLSTM(2, 3, screen=_Oldest(), backend="fused")(torch.zeros(4, 1, 2))
+
+
+@dataclass(frozen=True)
+class _Oldest(ops.Screen):
+    """A screen of somebody else's."""
+
+    def relevance(self, judged: ops.Judged, weights: ops.Weights) -> torch.Tensor:
+        return judged.age.to(judged.score)
+
+
+def test_a_screen_of_ones_own_runs_on_the_reference() -> None:
+    layer = nn.RelLSTM(2, 3, recent=2, relevant=2, screen=_Oldest())
+    _, state = layer(torch.randn(12, 1, 2))
+    assert state.relevant_step.tolist() == [[[0, 1]]]

@@ -7,7 +7,7 @@ import statistics
 import pytest
 import torch
 
-from remanence.ops import Full, Log, ScanSpec, Screened, Strided, fused, reference, scan
+from remanence.ops import Full, Log, Random, ScanSpec, Screened, Strided, Weights, fused, reference, scan
 from remanence.testing import assert_matches
 from remanence.testing._tolerance import OWN_ERROR
 
@@ -19,6 +19,7 @@ STRIDED = (
 )
 BUFFERS = (Screened(3, 4), Screened(5, 0), Full(), Full(limit=4), Screened(4, 3, score="dot"))
 CELLS = ("rnn", "lstm", "gru", "goru")
+SCREENS = ("mean", "value", "learned", Random(3), "newest")
 
 
 def specs() -> list[ScanSpec]:
@@ -30,6 +31,9 @@ def specs() -> list[ScanSpec]:
     for nonlinearity in ("relu", "modrelu", "identity"):
         listed.append(ScanSpec("rnn", Screened(3, 4), nonlinearity, combine="half", output="hidden"))
         listed.append(ScanSpec("rnn", None, nonlinearity))
+    for cell, screen in zip(("rnn", "lstm", "gru", "goru", "lstm"), SCREENS, strict=True):
+        listed.append(ScanSpec(cell, Screened(3, 4, screen=screen), combine="half", cut_reads=True))
+    listed.append(ScanSpec("rnn", Screened(2, 3, screen="learned", score="dot")))
     listed.append(ScanSpec("lstm", Strided(3, 2), combine="half", output="summary", cut_reads=True))
     listed.append(ScanSpec("gru", Screened(3, 4), output="summary", cut_reads=True))
     return listed
@@ -85,14 +89,16 @@ def test_many_replacements_happen_and_agree(scans):
     assert bool((scans.replacements(exact) >= 5).all())
 
 
-def test_replacements_across_a_chunk_boundary_agree(scans):
-    exact = scans.compare(scans.make_case(ScanSpec("lstm", Screened(4, 6)), steps=100, started=True))
+@pytest.mark.parametrize("screen", ["attention", *SCREENS], ids=str)
+def test_replacements_across_a_chunk_boundary_agree(scans, screen):
+    exact = scans.compare(scans.make_case(ScanSpec("lstm", Screened(4, 6, screen=screen)), steps=100, started=True))
     entered, displaced = exact["log.slot"] >= 0, exact["log.displaced"]
     assert bool((entered & (displaced >= 0) & (displaced < 23)).any())  # 23 steps made the state
 
 
-def test_a_forced_log_is_followed(scans):
-    case = scans.make_case(ScanSpec("rnn", Screened(3, 4)), steps=30)
+@pytest.mark.parametrize("screen", ["attention", *SCREENS], ids=str)
+def test_a_forced_log_is_followed(scans, screen):
+    case = scans.make_case(ScanSpec("rnn", Screened(3, 4, screen=screen)), steps=30)
     free = case.run(fused)
     slot = torch.where(free["log.slot"] >= 0, (free["log.slot"] + 1) % 4, -1)
     forced = Log(slot, torch.full_like(slot, -1))
@@ -150,13 +156,18 @@ def test_shapes_that_do_not_fit_are_refused(scans):
         fused.scan(case.x, case.weights, None, spec=case.spec, lengths=torch.full((7,), 99))
 
 
-def test_gradcheck(scans):
-    case = scans.make_case(ScanSpec("lstm", Screened(2, 2)), steps=7, batch=2, hidden=3, inputs=2)
+@pytest.mark.parametrize("screen", ["attention", "mean", "learned"])
+def test_gradcheck(scans, screen):
+    case = scans.make_case(
+        ScanSpec("lstm", Screened(2, 2, screen=screen)), steps=7, batch=2, hidden=3, inputs=2, sharp=4.0
+    )
     log = Log(*(case.run(fused)[name] for name in ("log.slot", "log.displaced")))
-    leaves = [tensor.clone().requires_grad_() for tensor in (case.x, *case.weights[:7])]
+    given = {name: weight for name, weight in case.weights._asdict().items() if weight is not None}
+    leaves = [tensor.clone().requires_grad_() for tensor in (case.x, *given.values())]
 
     def run(x, *weights):
-        output, state, _ = fused.scan(x, type(case.weights)(*weights), None, spec=case.spec, forced_log=log)
+        named = Weights(**dict(zip(given, weights, strict=True)))
+        output, state, _ = fused.scan(x, named, None, spec=case.spec, forced_log=log)
         return output, state.relevant
 
     assert torch.autograd.gradcheck(run, leaves)

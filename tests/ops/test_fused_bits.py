@@ -13,6 +13,10 @@ from remanence.ops import Full, ScanSpec, Screened, State, Strided, Weights, fus
 SPECS = [
     ScanSpec("lstm"),
     ScanSpec("lstm", Screened(4, 5)),
+    ScanSpec("lstm", Screened(4, 5, screen="mean")),
+    ScanSpec("rnn", Screened(4, 5, screen="value")),
+    ScanSpec("gru", Screened(4, 5, screen="learned")),
+    ScanSpec("rnn", Screened(4, 5, screen="random")),
     ScanSpec("rnn", Screened(3, 4, score="dot"), "relu", combine="half"),
     ScanSpec("gru", Full()),
     ScanSpec("gru", Full(limit=5)),
@@ -23,7 +27,7 @@ HIDDEN = (5, 72)
 
 
 def name_of(spec: ScanSpec) -> str:
-    return f"{spec.cell}-{type(spec.memory).__name__}"
+    return f"{spec.cell}-{type(spec.memory).__name__}-{getattr(spec.memory, 'screen', '')}"
 
 
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])

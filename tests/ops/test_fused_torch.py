@@ -30,7 +30,7 @@ REL = ScanSpec("lstm", Screened(3, 4))
 def arguments(scans, spec, save=_kernel_config.SAVE_ALL, **sizes):
     case = scans.make_case(spec, **{"steps": 6, "batch": 3, "hidden": 5, "inputs": 2, **sizes}, started=True)
     state = case.state
-    learning = [w if w is None else w.clone().requires_grad_() for w in case.weights.known_to_kernel()]
+    learning = [w if w is None else w.clone().requires_grad_() for w in case.weights]
     carried = (state.s, state.c, state.h, state.recent, state.recent_score, state.relevant)
     tensors = (case.x.clone().requires_grad_(), *learning, *carried, state.relevant_score, state.relevant_step)
     return (*tensors, state.step, *[None] * 6, _kernel_config.encode(spec, save))
@@ -50,7 +50,7 @@ def test_opcheck(scans, spec, save, hidden):
 @pytest.mark.parametrize(("hidden", "batch"), [(5, 1), (5, 12), (130, 12), (130, 150), (256, 17), (256, 150)])
 def test_both_languages_know_how_many_cells_are_kept(hidden, batch):
     weights = (torch.randn(4 * hidden, 2), torch.randn(4 * hidden, hidden))
-    inputs = _kernel_tensors.ScanInputs(torch.randn(140, batch, 2), *weights, *[None] * 21)
+    inputs = _kernel_tensors.ScanInputs(torch.randn(140, batch, 2), *weights, *[None] * 23)
     config = _kernel_config.encode(ScanSpec("lstm"), _kernel_config.SAVE_LEAN)
     history = torch.ops.remanence.scan_forward(*inputs, config)[-1]
     assert history.numel() == _kernel_tensors.history_numbers(inputs, _kernel_config.Config(*config)) > 0

@@ -10,7 +10,7 @@ import random
 import statistics
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -27,6 +27,7 @@ PER_TEST = 10
 FAR_OFF = 4
 """Times its limit that one float32 tensor may be off: its own error is a draw too. The mean must be below 1."""
 KERNELS = ("portable", "avx2", "avx512")
+SCREENS = ("attention", "attention", "mean", "value", "learned", "random", "newest")
 
 
 class AnyRNN(RecurrentLayer):
@@ -112,6 +113,8 @@ def draw_plan(seed: int) -> Plan:
     alone = not options["bidirectional"] and not plan.packed and not isinstance(options["cuts"], HDetach)
     plan.chunks = alone and plan.steps > 1 and rng.random() < 0.3
     plan.kernel = rng.choice(["", *KERNELS])
+    if isinstance(memory, Screened):
+        options["memory"] = replace(memory, screen=rng.choice(SCREENS))
     return plan
 
 

@@ -22,6 +22,10 @@ SPECS = [
     ScanSpec("gru"),
     ScanSpec("goru"),
     ScanSpec("lstm", Screened(4, 5)),
+    ScanSpec("lstm", Screened(4, 5, screen="mean")),
+    ScanSpec("rnn", Screened(4, 5, screen="value")),
+    ScanSpec("gru", Screened(4, 5, screen="learned")),
+    ScanSpec("rnn", Screened(4, 5, screen="random")),
     ScanSpec("rnn", Screened(3, 4, score="dot"), "relu", combine="half", output="hidden"),
     ScanSpec("gru", Screened(3, 4), output="summary"),
     ScanSpec("gru", Full()),
@@ -34,7 +38,7 @@ REL = ScanSpec("lstm", Screened(4, 5))
 
 
 def name_of(spec: ScanSpec) -> str:
-    return f"{spec.cell}-{spec.nonlinearity}-{type(spec.memory).__name__}"
+    return f"{spec.cell}-{spec.nonlinearity}-{type(spec.memory).__name__}-{getattr(spec.memory, 'screen', '')}"
 
 
 @dataclass
@@ -223,7 +227,7 @@ def test_opcheck(scans, spec):
     model = draw_model(scans, spec, steps=4, batch=3)
     _, state = model.run("fused")
     before = [field for name, field in state._asdict().items() if name != "chain"]
-    weights = [torch.empty(0).double() if w is None else w for layer in model.layers for w in layer.known_to_kernel()]
+    weights = [torch.empty(0).double() if w is None else w for layer in model.layers for w in layer]
     ends = (model.head, model.head_bias, model.embedding, model.uniforms)
     arguments = (model.start, weights, *before, *ends, 4, 1.0, encode(spec, 0))
     torch.library.opcheck(torch.ops.remanence.generate.default, arguments)

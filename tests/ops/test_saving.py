@@ -15,6 +15,8 @@ from remanence.testing import assert_matches
 
 SPECS = [
     ScanSpec("lstm", Screened(3, 4)),
+    ScanSpec("lstm", Screened(3, 4, screen="mean")),
+    ScanSpec("gru", Screened(3, 4, screen="learned")),
     ScanSpec("gru", Full(), combine="half"),
     ScanSpec("rnn", Strided(3, 2), combine="half"),
 ]

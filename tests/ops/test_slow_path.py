@@ -10,6 +10,7 @@ import torch
 from remanence.nn import RelLSTM
 from remanence.ops import ScanSpec, Screened, SlowPathWarning, Strided, _backend, _slow_path, count_pairs, pairs
 from remanence.ops._library import Library
+from remanence.ops._screens import SCREENS
 
 MISSING = Library(None, "there is no compiled kernel (on purpose)", "Run `make it`.", {})
 
@@ -69,11 +70,9 @@ def test_nothing_is_said_where_the_kernel_could_not_have_run(untold):
         torch.func.vmap(lambda row: torch.tensor(_backend.choose_backend("auto", ScanSpec("rnn"), row) == "fused"))(x)
 
 
-def test_a_screen_that_is_not_in_the_kernel_is_said_once(untold):
+@pytest.mark.parametrize("screen", SCREENS)
+def test_every_screen_that_has_a_name_is_in_the_kernel(screen):
     if _backend.library().problem is not None:
-        pytest.skip("there is no kernel to be left out")
-    x = torch.randn(5, 2, 3)
-    with pytest.warns(SlowPathWarning, match="the screen MeanAttention.. is not in the fused kernel"):
-        RelLSTM(3, 4, recent=2, relevant=1, screen="mean")(x)
-    RelLSTM(3, 4, recent=2, relevant=1, screen="mean")(x)  # a second warning would be an error
-    RelLSTM(3, 4, recent=2, relevant=1)(x)
+        pytest.skip("there is no kernel")
+    spec = ScanSpec("lstm", Screened(2, 1, screen=screen))
+    assert _backend.choose_backend("auto", spec, torch.zeros(5, 2, 3)) == "fused"

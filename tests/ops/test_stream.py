@@ -19,6 +19,10 @@ SPECS = [
     ScanSpec("lstm"),
     ScanSpec("gru"),
     ScanSpec("lstm", Screened(4, 5)),
+    ScanSpec("lstm", Screened(4, 5, screen="mean")),
+    ScanSpec("rnn", Screened(4, 5, screen="value")),
+    ScanSpec("gru", Screened(4, 5, screen="learned")),
+    ScanSpec("rnn", Screened(4, 5, screen="random")),
     ScanSpec("rnn", Screened(3, 4, score="dot"), "relu", combine="half", output="hidden"),
     ScanSpec("gru", Screened(3, 4), output="summary"),
     ScanSpec("gru", Full()),
@@ -31,7 +35,7 @@ STEPS = 12
 
 
 def name_of(spec: ScanSpec) -> str:
-    return f"{spec.cell}-{spec.nonlinearity}-{type(spec.memory).__name__}"
+    return f"{spec.cell}-{spec.nonlinearity}-{type(spec.memory).__name__}-{getattr(spec.memory, 'screen', '')}"
 
 
 @pytest.fixture(params=SPECS, ids=name_of)

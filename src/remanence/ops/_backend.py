@@ -13,7 +13,7 @@ from remanence._validate import one_of
 from . import fused
 from ._kernel_config import unsupported
 from ._library import library
-from ._slow_path import warn_of_device_and_dtype, warn_of_screen
+from ._slow_path import warn_of_device_and_dtype
 from ._spec import ScanSpec
 
 Backend: TypeAlias = Literal["auto", "reference", "fused"]
@@ -46,8 +46,6 @@ def choose_backend(backend: Backend, spec: ScanSpec, x: Tensor) -> str:
         raise ValueError(f"`backend='fused'` cannot run this scan: {why_not}. Use 'auto' or 'reference'.")
     if not fused.transform_active() and unsupported(spec, torch.float32, torch.device("cpu")) is None:
         warn_of_device_and_dtype(x.dtype, x.device)
-    elif found.problem is None and x.device.type != "meta":
-        warn_of_screen(spec)
     return "reference"
 
 

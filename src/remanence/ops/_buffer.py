@@ -84,7 +84,7 @@ class Screened(MemoryRule):
         recent: size of the short-term buffer (the paper's nu).
         relevant: size of the relevant set (the paper's rho); needs ``recent >= 1``.
         screen: who stays among the relevant: ``"attention"``, ``"mean"``, ``"value"``, ``"learned"``, ``"random"``,
-            ``"newest"``, or a :class:`remanence.ops.Screen`. Only ``"attention"`` is in the fused kernel.
+            ``"newest"``, or a :class:`remanence.ops.Screen`. Those that have a name are in the fused kernel.
         score: ``"additive"`` (Bahdanau) or ``"dot"`` (scaled dot product).
 
     Example:

@@ -10,12 +10,13 @@ import torch
 from ._buffer import Full, Screened
 from ._cells import IN_KERNEL, NONLINEARITIES
 from ._half import HALF
-from ._screens import Attention
+from ._screens import SCREENS, UINT32, Random
 from ._spec import ScanSpec
 from ._stride import Strided
 
 MEMORY_TYPES = (type(None), Full, Screened, Strided)
 NO_MEMORY, BUFFER, STRIDE = range(3)
+SCREEN_TYPES = tuple(type(screen) for screen in SCREENS.values())
 SCORES = {"additive": 0, "dot": 1, "affine": 2, "tanh": 3}
 OUTPUTS = ("macro", "hidden", "summary")
 SAVE_NOTHING, SAVE_ALL, SAVE_LEAN = range(3)
@@ -42,6 +43,9 @@ class Config(NamedTuple):
     raw_underfull: int = 0
     start_zero: int = 0
     screens: int = 0
+    screen: int = 0
+    seed: int = 0
+    """Of a screen that draws."""
     save: int = SAVE_NOTHING
 
     @property
@@ -71,7 +75,7 @@ def unsupported(spec: ScanSpec, dtype: torch.dtype, device: torch.device) -> str
         return f"the cell {spec.cell} is not in the fused kernel"
     if type(memory) not in MEMORY_TYPES:
         return f"the memory {memory} is not in the fused kernel"
-    if isinstance(memory, Screened) and type(memory.screening) is not Attention:
+    if isinstance(memory, Screened) and type(memory.screening) not in SCREEN_TYPES:
         return f"the screen {memory.screen} is not in the fused kernel"
     if memory is not None and spec.combine == "concat":
         return "combine='concat' is not in the fused kernel"
@@ -114,7 +118,12 @@ def _config(spec: ScanSpec) -> Config:
             start_zero=int(memory.start == "zero"),
         )
     recent = -1 if memory.recent is None else memory.recent
-    return config._replace(memory=BUFFER, recent=recent, relevant=memory.relevant, screens=int(spec.screens))
+    config = config._replace(memory=BUFFER, recent=recent, relevant=memory.relevant, screens=int(spec.screens))
+    if not isinstance(memory, Screened) or not memory.relevant:
+        return config
+    screen = memory.screening
+    seed = screen.seed & UINT32 if isinstance(screen, Random) else 0
+    return config._replace(screen=SCREEN_TYPES.index(type(screen)), seed=seed)
 
 
 def encode(spec: ScanSpec, save: int) -> list[int]:

@@ -26,6 +26,8 @@ class ScanInputs(NamedTuple):
     key: Tensor | None
     score: Tensor | None
     modrelu: Tensor | None
+    gate: Tensor | None
+    gate_bias: Tensor | None
     s: Tensor | None
     c: Tensor | None
     h: Tensor | None

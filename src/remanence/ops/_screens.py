@@ -207,18 +207,18 @@ class Random(Screen):
 
     def relevance(self, judged: Judged, weights: Weights) -> Tensor:
         """24 bits of the hash: whole numbers that float32 holds exactly."""
-        mixed = _hash(_hash(judged.step) ^ (self.seed & _MASK))
+        mixed = _hash(_hash(judged.step) ^ (self.seed & UINT32))
         return (mixed >> 8).float()
 
 
-_MASK = 0xFFFFFFFF
+UINT32 = 0xFFFFFFFF
 
 
 def _hash(number: Tensor) -> Tensor:
     """32 bits, mixed: no product leaves int64, since both multipliers are below 2^31."""
-    number = number & _MASK
-    number = ((number ^ (number >> 16)) * 0x7FEB352D) & _MASK
-    number = ((number ^ (number >> 15)) * 0x5BD1E995) & _MASK
+    number = number & UINT32
+    number = ((number ^ (number >> 16)) * 0x7FEB352D) & UINT32
+    number = ((number ^ (number >> 15)) * 0x5BD1E995) & UINT32
     return number ^ (number >> 16)
 
 
@@ -244,6 +244,6 @@ SCREENS: dict[str, Screen] = {
     "random": Random(),
     "newest": Newest(),
 }
-"""The screens that have a name."""
+"""The screens that have a name, in the order of ``Screen`` in the kernel."""
 
 ScreenLike: TypeAlias = str | Screen

@@ -6,11 +6,8 @@ import warnings
 
 import torch
 
-from ._buffer import Screened
 from ._kernel_config import DTYPES
 from ._library import library
-from ._screens import SCREENS, Attention
-from ._spec import ScanSpec
 
 
 class SlowPathWarning(UserWarning):
@@ -45,21 +42,6 @@ def warn_of_device_and_dtype(dtype: torch.dtype, device: torch.device) -> None:
         warn_once(f"the kernel runs on the CPU, not on {device.type!r}", remedy)
     elif dtype not in DTYPES:
         warn_once(f"the kernel does not take {dtype}", "Use float32, float64, bfloat16 or float16.")
-
-
-def warn_of_screen(spec: ScanSpec) -> None:
-    """Says so if it is a screen of this package that keeps the kernel out.
-
-    Args:
-        spec: of a scan that the kernel cannot run.
-    """
-    memory = spec.memory
-    if not isinstance(memory, Screened) or isinstance(memory.screening, Attention):
-        return
-    known = {type(screen) for screen in SCREENS.values()}
-    if type(memory.screening) in known:
-        remedy = "The screen 'attention' is in it."
-        warn_once(f"the screen {memory.screening} is not in the fused kernel", remedy)
 
 
 def warn_once(reason: str, remedy: str) -> None:

@@ -37,9 +37,5 @@ class Weights(NamedTuple):
     gate_bias: Tensor | None = None
     """``(1,)``: likewise."""
 
-    def known_to_kernel(self) -> tuple[Tensor | None, ...]:
-        """Those that the kernel takes, in the order of its schema."""
-        return self[:8]
-
 
 register_state(Weights, "remanence.ops.Weights")

@@ -11,6 +11,7 @@ enum class Cell { RNN, LSTM, GRU, GORU };
 enum class Nonlinearity { TANH, RELU, MODRELU, IDENTITY };
 enum class Memory { NONE, BUFFER, STRIDE };  // BUFFER: recent ring and relevant set; STRIDE: sparse top-k
 enum class Score { ADDITIVE, DOT, AFFINE, TANH_AFFINE };
+enum class Screen { ATTENTION, MEAN, VALUE, LEARNED, RANDOM, NEWEST };  // who stays; see screen.inc
 enum class Output { MACRO, HIDDEN, SUMMARY };
 enum class Save { NOTHING, ALL, LEAN };              // LEAN: gates and queries are computed again by the backward pass
 enum class Width : uint8_t { NARROW, USUAL, WIDE };  // of a query or a key, by its largest entry; see attention.inc
@@ -32,7 +33,9 @@ struct Spec {
   int64_t every, top_k;  // STRIDE
   bool normalise, raw_underfull, start_zero;
   Save save;
-  bool screens;  // relevance is collected
+  bool screens;   // relevance is collected
+  Screen screen;  // of the relevant set
+  uint32_t seed;  // RANDOM
 
   bool leaks_h() const { return memory != Memory::NONE && (cell == Cell::GRU || cell == Cell::GORU); }
   int planes() const { return cell == Cell::RNN ? 1 : 4; }  // blocks of n numbers that a step of the cell computes
@@ -74,6 +77,7 @@ template <class T> struct Scan {
   const T *x;                              // (steps, batch, inputs)
   const T *w_ih, *w_hh, *b_ih, *b_hh;      // (G, inputs) (G, n) (G) (G)
   const T *query, *key, *score, *modrelu;  // (n, n) (n, n) (n) (n); STRIDE: (n) (n) (1)
+  const T *gate, *gate_bias;               // (n) (1): LEARNED
   const T *s0, *c0, *h0;                   // (batch, n)
   const T *recent0, *recent_score0;        // (batch, held, n) (batch, held)
   const T *relevant0, *relevant_score0;    // (batch, relevant, n) (batch, relevant)
@@ -121,7 +125,7 @@ template <class T> struct Scan {
 // Cotangents in, gradients out; shapes as in Scan. Null where there is none, or none is wanted.
 template <class T> struct Gradients {
   const T *output, *s1, *c1, *h1, *recent1, *relevant1;
-  T *x, *w_ih, *w_hh, *b_ih, *b_hh, *query, *key, *score, *modrelu;
+  T *x, *w_ih, *w_hh, *b_ih, *b_hh, *query, *key, *score, *modrelu, *gate, *gate_bias;
   T *s0, *c0, *h0, *recent0, *relevant0, *offset;
 };
 

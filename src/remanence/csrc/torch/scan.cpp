@@ -13,7 +13,7 @@ namespace {
 
 struct Inputs {  // contiguous tensors, kept alive; order of the schema
   Tensor x, w_ih, w_hh;
-  Maybe b_ih, b_hh, query, key, score, modrelu;
+  Maybe b_ih, b_hh, query, key, score, modrelu, gate, gate_bias;
   Maybe s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step;  // all of them, or none
   Maybe reset, lengths, cut_h, cut_c, h_offset, forced;
 
@@ -40,6 +40,10 @@ void check_weights(const Inputs &i, const Spec &spec, Index n) {
     expect(i.query, "query", dtype, {n, n});
     expect(i.key, "key", dtype, {n, n});
     expect(i.score, "score", dtype, {n});
+    expect(i.gate, "gate", dtype, {n});
+    expect(i.gate_bias, "gate_bias", dtype, {1});
+    STD_TORCH_CHECK(spec.screen != Screen::LEARNED || (i.gate && i.gate_bias),
+                    "remanence: a learned screen needs `gate` and `gate_bias`");
   } else {
     expect(i.query, "query", dtype, {n});
     expect(i.key, "key", dtype, {n});
@@ -172,6 +176,8 @@ template <class T> Reading<T> read_inputs(const Inputs &i, const Spec &spec) {
   a.key = in<T>(i.key);
   a.score = in<T>(i.score);
   a.modrelu = in<T>(i.modrelu);
+  a.gate = in<T>(i.gate);
+  a.gate_bias = in<T>(i.gate_bias);
   a.reset = in<bool>(i.reset);
   a.cut_h = in<bool>(i.cut_h);
   a.cut_c = in<bool>(i.cut_c);
@@ -297,9 +303,10 @@ template <class T> ForwardOut forward_typed(const Inputs &i, const Spec &spec) {
 }
 
 ForwardOut scan_forward(Tensor x, Tensor w_ih, Tensor w_hh, Maybe b_ih, Maybe b_hh, Maybe query, Maybe key, Maybe score,
-                        Maybe modrelu, Maybe s, Maybe c, Maybe h, Maybe recent, Maybe recent_score, Maybe relevant,
-                        Maybe relevant_score, Maybe relevant_step, Maybe step, Maybe reset, Maybe lengths, Maybe cut_h,
-                        Maybe cut_c, Maybe h_offset, Maybe forced, Config config) {
+                        Maybe modrelu, Maybe gate, Maybe gate_bias, Maybe s, Maybe c, Maybe h, Maybe recent,
+                        Maybe recent_score, Maybe relevant, Maybe relevant_score, Maybe relevant_step, Maybe step,
+                        Maybe reset, Maybe lengths, Maybe cut_h, Maybe cut_c, Maybe h_offset, Maybe forced,
+                        Config config) {
   Inputs i{.x = dense(x),
            .w_ih = dense(w_ih),
            .w_hh = dense(w_hh),
@@ -309,6 +316,8 @@ ForwardOut scan_forward(Tensor x, Tensor w_ih, Tensor w_hh, Maybe b_ih, Maybe b_
            .key = dense(key),
            .score = dense(score),
            .modrelu = dense(modrelu),
+           .gate = dense(gate),
+           .gate_bias = dense(gate_bias),
            .s = dense(s),
            .c = dense(c),
            .h = dense(h),
@@ -331,7 +340,7 @@ ForwardOut scan_forward(Tensor x, Tensor w_ih, Tensor w_hh, Maybe b_ih, Maybe b_
 }
 
 using BackwardOut = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor,
-                               Tensor, Tensor, Tensor, Tensor>;
+                               Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
 
 struct Cotangents {
   Maybe output, s, c, h, recent, relevant;
@@ -420,6 +429,8 @@ BackwardOut backward_typed(const Inputs &i, const Spec &spec, const Cotangents &
   g.key = given.take<T>(i.key);
   g.score = given.take<T>(i.score);
   g.modrelu = given.take<T>(i.modrelu);
+  g.gate = given.take<T>(i.gate);
+  g.gate_bias = given.take<T>(i.gate_bias);
   g.s0 = given.take<T>(i.s);
   g.c0 = given.take<T>(i.c);
   g.h0 = given.take<T>(i.h);
@@ -435,9 +446,10 @@ BackwardOut backward_typed(const Inputs &i, const Spec &spec, const Cotangents &
 
 BackwardOut scan_backward(Maybe d_output, Maybe d_s, Maybe d_c, Maybe d_h, Maybe d_recent, Maybe d_relevant, Tensor x,
                           Tensor w_ih, Tensor w_hh, Maybe b_ih, Maybe b_hh, Maybe query, Maybe key, Maybe score,
-                          Maybe modrelu, Maybe s, Maybe c, Maybe h, Maybe recent, Maybe relevant, Maybe relevant_step,
-                          Maybe step, Maybe reset, Maybe lengths, Maybe cut_h, Maybe cut_c, Maybe h_offset,
-                          Tensor output, Tensor slot, Tensor history, Config config, int64_t wanted) {
+                          Maybe modrelu, Maybe gate, Maybe gate_bias, Maybe s, Maybe c, Maybe h, Maybe recent,
+                          Maybe relevant, Maybe relevant_step, Maybe step, Maybe reset, Maybe lengths, Maybe cut_h,
+                          Maybe cut_c, Maybe h_offset, Tensor output, Tensor slot, Tensor history, Config config,
+                          int64_t wanted) {
   Inputs i{.x = dense(x),
            .w_ih = dense(w_ih),
            .w_hh = dense(w_hh),
@@ -447,6 +459,8 @@ BackwardOut scan_backward(Maybe d_output, Maybe d_s, Maybe d_c, Maybe d_h, Maybe
            .key = dense(key),
            .score = dense(score),
            .modrelu = dense(modrelu),
+           .gate = dense(gate),
+           .gate_bias = dense(gate_bias),
            .s = dense(s),
            .c = dense(c),
            .h = dense(h),
@@ -495,7 +509,8 @@ STABLE_TORCH_LIBRARY(remanence, m) {
   pool();  // now, while nobody forks
   m.def(
       "scan_forward(Tensor x, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, Tensor? query, Tensor? key, "
-      "Tensor? score, Tensor? modrelu, Tensor? s, Tensor? c, Tensor? h, Tensor? recent, Tensor? recent_score, "
+      "Tensor? score, Tensor? modrelu, Tensor? gate, Tensor? gate_bias, Tensor? s, Tensor? c, Tensor? h, Tensor? "
+      "recent, Tensor? recent_score, "
       "Tensor? relevant, Tensor? relevant_score, Tensor? relevant_step, Tensor? step, Tensor? reset, Tensor? lengths, "
       "Tensor? cut_h, Tensor? cut_c, Tensor? h_offset, Tensor? forced, int[] config) -> (Tensor output, Tensor s_n, "
       "Tensor c_n, Tensor h_n, Tensor recent_n, Tensor recent_score_n, Tensor relevant_n, Tensor relevant_score_n, "
@@ -503,10 +518,12 @@ STABLE_TORCH_LIBRARY(remanence, m) {
   m.def(
       "scan_backward(Tensor? d_output, Tensor? d_s, Tensor? d_c, Tensor? d_h, Tensor? d_recent, Tensor? d_relevant, "
       "Tensor x, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, Tensor? query, Tensor? key, Tensor? score, "
-      "Tensor? modrelu, Tensor? s, Tensor? c, Tensor? h, Tensor? recent, Tensor? relevant, Tensor? relevant_step, "
+      "Tensor? modrelu, Tensor? gate, Tensor? gate_bias, Tensor? s, Tensor? c, Tensor? h, Tensor? recent, Tensor? "
+      "relevant, Tensor? relevant_step, "
       "Tensor? step, Tensor? reset, Tensor? lengths, Tensor? cut_h, Tensor? cut_c, Tensor? h_offset, Tensor output, "
       "Tensor slot, Tensor history, int[] config, int wanted) -> (Tensor d_x, Tensor d_w_ih, Tensor d_w_hh, "
-      "Tensor d_b_ih, Tensor d_b_hh, Tensor d_query, Tensor d_key, Tensor d_score, Tensor d_modrelu, Tensor d_s_0, "
+      "Tensor d_b_ih, Tensor d_b_hh, Tensor d_query, Tensor d_key, Tensor d_score, Tensor d_modrelu, Tensor d_gate, "
+      "Tensor d_gate_bias, Tensor d_s_0, "
       "Tensor d_c_0, Tensor d_h_0, Tensor d_recent_0, Tensor d_relevant_0, Tensor d_h_offset)");
   m.def("packed_product(Tensor a, Tensor weights) -> Tensor");
   m.def("source_hash() -> str");

@@ -8,11 +8,12 @@
 namespace remanence {
 
 struct LayerWeights {  // an empty tensor where there is none: `Weights` in ops/_types.py
-  static constexpr std::size_t COUNT = 8;
-  Tensor ih, hh, bias_ih, bias_hh, query, key, score, modrelu;
+  static constexpr std::size_t COUNT = 10;
+  Tensor ih, hh, bias_ih, bias_hh, query, key, score, modrelu, gate, gate_bias;
 
   static LayerWeights from(const Tensor *w) {
-    return {dense(w[0]), dense(w[1]), dense(w[2]), dense(w[3]), dense(w[4]), dense(w[5]), dense(w[6]), dense(w[7])};
+    return {dense(w[0]), dense(w[1]), dense(w[2]), dense(w[3]), dense(w[4]),
+            dense(w[5]), dense(w[6]), dense(w[7]), dense(w[8]), dense(w[9])};
   }
 };
 
@@ -76,6 +77,10 @@ inline void check_layer(const Stack &stack, const LayerWeights &w, Index inputs,
     expect(w.key, "key", dtype, {n});
   }
   optional(w.score, "score", {matrices ? n : 1});
+  optional(w.gate, "gate", {n});
+  optional(w.gate_bias, "gate_bias", {1});
+  STD_TORCH_CHECK(stack.spec.screen != Screen::LEARNED || (w.gate.numel() && w.gate_bias.numel()),
+                  "remanence: a learned screen needs `gate` and `gate_bias`");
 }
 
 inline void check_state(const Stack &stack, ScalarType dtype) {
@@ -141,6 +146,8 @@ template <class T> Scan<T> read_layer(const Stack &stack, Index layer) {
   a.key = in<T>(w.key);
   a.score = in<T>(w.score);
   a.modrelu = in<T>(w.modrelu);
+  a.gate = in<T>(w.gate);
+  a.gate_bias = in<T>(w.gate_bias);
   a.s0 = part<T>(from.s, layer);
   a.c0 = part<T>(from.c, layer);
   a.h0 = part<T>(from.h, layer);
@@ -166,7 +173,7 @@ template <class T> Scan<T> read_layer(const Stack &stack, Index layer) {
 inline Stack read_stack(const std::vector<Tensor> &weights, const StackState &state, const Config &config, Index batch,
                         bool batched, Index steps, ScalarType dtype) {
   STD_TORCH_CHECK(weights.size() && weights.size() % LayerWeights::COUNT == 0,
-                  "remanence: `weights` must hold 8 tensors a layer");
+                  "remanence: `weights` must hold 10 tensors a layer");
   STD_TORCH_CHECK(dtype == ScalarType::Float || dtype == ScalarType::Double,
                   "remanence: the fused kernel takes float32 and float64");
   STD_TORCH_CHECK(batch >= 1 && steps >= 1 && steps <= MOST_SLOTS,

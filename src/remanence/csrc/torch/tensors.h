@@ -41,9 +41,9 @@ struct TorchParallel {
 };
 
 // What `config` holds, by place: the fields of `Config` in ops/fused.py.
-constexpr std::string_view CONFIG[] = {"cell",          "nonlinearity", "memory",    "score", "output", "recent",
-                                       "relevant",      "half",         "cut_reads", "every", "top_k",  "normalise",
-                                       "raw_underfull", "start_zero",   "screens",   "save"};
+constexpr std::string_view CONFIG[] = {"cell",          "nonlinearity", "memory",    "score",  "output", "recent",
+                                       "relevant",      "half",         "cut_reads", "every",  "top_k",  "normalise",
+                                       "raw_underfull", "start_zero",   "screens",   "screen", "seed",   "save"};
 
 consteval std::size_t field(std::string_view name) {
   std::size_t place = 0;
@@ -79,7 +79,8 @@ inline void check_memory(const Spec &spec) {
     within(spec.top_k, 1, MOST_STORED, "top_k");
   }
   if (spec.memory != Memory::BUFFER) return;
-  STD_TORCH_CHECK(spec.recent && (!spec.relevant || spec.screens),
+  bool screened = spec.relevant || spec.screen == Screen::ATTENTION;
+  STD_TORCH_CHECK(spec.recent && (!spec.relevant || spec.screens) && screened,
                   "remanence: `config` describes no memory that exists");
 }
 
@@ -101,6 +102,8 @@ inline Spec read_spec(const Config &c) {
   spec.raw_underfull = c[field("raw_underfull")];
   spec.start_zero = c[field("start_zero")];
   spec.screens = c[field("screens")];
+  spec.screen = choose(c[field("screen")], Screen::NEWEST);
+  spec.seed = uint32_t(within(c[field("seed")], 0, UINT32_MAX, "seed"));
   spec.save = choose(c[field("save")], Save::LEAN);
   check_memory(spec);
   return spec;
