@@ -80,6 +80,14 @@ def test_arrays_come_back_and_nan_too():
     assert found.array.tolist() == [0.0, 1.0, 2.0]
 
 
+def test_arrays_with_numbers_that_are_not_finite_come_back():
+    array = np.array([[1.0, -math.inf], [math.nan, math.inf]])
+    found = result_from(json.loads(json.dumps(sample(array=array).to_dict())))
+    assert isinstance(found, Sample)
+    np.testing.assert_array_equal(found.array, array)
+    assert Sample.from_dict({**sample().to_dict(), "array": [1, 2]}).array.dtype.kind == "i"
+
+
 def test_the_file_is_json_that_every_reader_takes(tmp_path):
     text = write_result(tmp_path / "a.json", sample(curve=(math.nan, math.inf))).read_text()
     values = json.loads(text, parse_constant=lambda word: pytest.fail(word))

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ._decode import decode_dataclass
+from remanence.runs import dataclass_from
 
 Law: TypeAlias = Literal["exponential", "power", "constant"]
 LAWS: tuple[Law, ...] = ("exponential", "power", "constant")
@@ -59,7 +59,7 @@ class InformationLaw:
         Args:
             values: as ``remanence mi --json`` writes them.
         """
-        return decode_dataclass(cls, values)
+        return dataclass_from(cls, values, "law")
 
     @property
     def correlation_length(self) -> float | None:

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from remanence.figures import Figure, to_plotly
-from remanence.runs import Result, check_version
-
-from ._decode import decode_dataclass
+from remanence.runs import Result, tag
 
 
 class ProbeResult(Result):
@@ -38,16 +36,13 @@ class ProbeResult(Result):
         """The result that :meth:`to_dict` gave.
 
         Args:
-            values: as read from JSON; the verdict is found anew. Without a version they are of before there were any.
+            values: as read from JSON; the verdict is found anew. Those of before there were versions have none.
 
         Raises:
             NewerVersionError: If a newer version of the package wrote it.
             ValueError: If it is of another kind, or a field is missing or is not of its type.
         """
-        if "version" in values:
-            version = check_version(values, cls.kind, cls.version)
-            values = values if version == cls.version else cls.upgrade(dict(values), version)
-        return decode_dataclass(cls, values)
+        return super().from_dict({**tag(cls.kind), **values})
 
     def figures(self) -> list[Figure]:
         """What its pictures show: what :meth:`plot`, the report and the documentation draw."""

@@ -22,7 +22,7 @@ def read_probe(values: Any, name: str = "") -> ProbeResult:
     Example:
         >>> read_probe({"lengths": [1]}, "cost")
         Traceback (most recent call last):
-        ValueError: Cost lacks `seconds`
+        remanence.runs._result.ResultError: the cost has no `seconds`
     """
     result = result_from(tagged(values, name))
     if not isinstance(result, ProbeResult):

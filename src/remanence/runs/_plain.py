@@ -122,7 +122,7 @@ def _restored_collection(value: Any, origin: Any, inner: tuple[Any, ...]) -> Any
         key, item = inner or (Any, Any)
         return {_restored_key(name, key): restored(one, item) for name, one in _expect(value, dict).items()}
     if issubclass(origin, np.ndarray):
-        return np.asarray(_expect(value, list))
+        return _array(value)
     items = _expect(value, list)
     if origin is tuple and inner and inner[-1] is not Ellipsis:
         return tuple(restored(one, kind) for one, kind in zip(items, inner, strict=True))
@@ -149,7 +149,7 @@ def _restored_single(value: Any, hint: Any) -> Any:
     if issubclass(hint, Path):
         return Path(_expect(value, str))
     if issubclass(hint, np.ndarray):
-        return np.asarray(_expect(value, list))
+        return _array(value)
     if issubclass(hint, torch.Tensor):
         return torch.tensor(value)
     if hasattr(hint, "from_dict"):
@@ -178,6 +178,13 @@ def _float(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"expected a number, got a {type(value).__name__}")
     return float(value)
+
+
+def _array(value: Any) -> np.ndarray:
+    """Numbers of any shape; null is NaN, and infinities are words, so such an array is one of floats."""
+    items = _expect(value, list)
+    array = np.array(items)
+    return array if array.dtype.kind in "biuf" else np.array(items, dtype=object).astype(float)
 
 
 def _expect(value: Any, kind: Any) -> Any:

@@ -22,13 +22,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from remanence.runs._files import replace_file
 from remanence.runs._plain import plain, restored, types_of
 
 KIND = "kind"
 VERSION = "version"
+
+Made = TypeVar("Made")
 
 _KINDS: dict[str, type[Result]] = {}
 
@@ -117,14 +119,7 @@ class Result:
         """
         version = check_version(values, cls.kind, cls.version)
         found = dict(values) if version == cls.version else cls.upgrade(dict(values), version)
-        hints = types_of(cls)
-        given = {}
-        for field in fields(cls):  # type: ignore[arg-type]
-            if field.name in found:
-                given[field.name] = _field(cls.kind, field.name, found[field.name], hints[field.name])
-            elif field.default is MISSING and field.default_factory is MISSING:
-                raise ResultError(f"the {cls.kind} has no `{field.name}`")
-        return cls(**given)
+        return dataclass_from(cls, found, cls.kind)
 
     @classmethod
     def upgrade(cls, values: dict[str, Any], version: int) -> dict[str, Any]:
@@ -135,6 +130,36 @@ class Result:
             version: That it was written by.
         """
         return values
+
+
+def dataclass_from(kind: type[Made], values: Mapping[str, Any], name: str) -> Made:
+    """Makes a dataclass of the plain values of its fields; keys that it has no field for are left out.
+
+    Args:
+        kind: The dataclass.
+        values: As they come out of JSON.
+        name: What it is, for messages.
+
+    Raises:
+        ResultError: If a field is missing or of the wrong type.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass
+        ... class Pair:
+        ...     first: int
+        ...     others: tuple[float, ...] = ()
+        >>> dataclass_from(Pair, {"first": 1, "others": [2, "inf"], "verdict": "good"}, "pair")
+        Pair(first=1, others=(2.0, inf))
+    """
+    hints = types_of(kind)
+    given = {}
+    for field in fields(kind):  # type: ignore[arg-type]
+        if field.name in values:
+            given[field.name] = _field(name, field.name, values[field.name], hints[field.name])
+        elif field.default is MISSING and field.default_factory is MISSING:
+            raise ResultError(f"the {name} has no `{field.name}`")
+    return kind(**given)
 
 
 def _field(kind: str, name: str, value: Any, hint: Any) -> Any:
