@@ -5,26 +5,39 @@ from pathlib import Path
 
 import pytest
 
-from remanence.report import _run_record as records
+from remanence.report._page import Problem
+from remanence.report._run_record import read_run
+from remanence.runs import History
 
 
+@pytest.mark.parametrize("name", ["config.toml", "status.json", "manifest.json", "metrics.jsonl", "probes.json"])
 @pytest.mark.parametrize("kind", ["pipe", "directory"])
-def test_what_is_no_regular_file_is_named(tmp_path, kind):
-    path = tmp_path / "metrics.jsonl"
+def test_what_is_no_regular_file_is_named(make_run, name, kind):
+    path = make_run("mine") / name
+    path.unlink()
     if kind == "pipe":
         os.mkfifo(path)
     else:
         path.mkdir()
-    for read, nothing in ((records.read_lines, []), (records.read_table, {}), (records.read_settings, ("", {}))):
-        problems: list[records.Problem] = []
-        assert read(path, problems) == nothing
-        assert [problem.text for problem in problems] == ["cannot be read: it is no regular file"]
+    problems: list[Problem] = []
+    record = read_run(path.parent, problems)
+    found = {
+        "config.toml": (record.config, record.settings) == ({}, ""),
+        "status.json": record.status == "unknown",
+        "manifest.json": record.manifest == {},
+        "metrics.jsonl": record.history == History(),
+        "probes.json": record.weights is None,
+    }
+    assert [name for name, nothing in found.items() if nothing] == [name]
+    assert [problem.text for problem in problems] == ["cannot be read: it is no regular file"]
 
 
-def test_deep_json_is_named(tmp_path):
-    path: Path = tmp_path / "metrics.jsonl"
-    path.write_text("[" * 100_000 + "\n")
-    problems: list[records.Problem] = []
-    assert records.read_lines(path, problems) == []
-    assert records.read_table(path, problems) == {}
+def test_deep_json_is_named(make_run):
+    run: Path = make_run("mine")
+    for name in ("metrics.jsonl", "manifest.json"):
+        (run / name).write_text("[" * 100_000 + "\n")
+    problems: list[Problem] = []
+    record = read_run(run, problems)
+    assert record.history == History()
+    assert record.manifest == {}
     assert len(problems) == 2

@@ -3,89 +3,79 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from remanence import claims
 from remanence._documents import PAPERS, paper_key
 from remanence.report._blocks import Block, Column, Entry, Facts, Finding, Section, Table
-from remanence.report._numbers import ABSENT, as_number, enumerated, number_of, plain
+from remanence.report._numbers import ABSENT, enumerated, number_of, plain
 
 COLUMNS = tuple(Column(name, numeric=False) for name in ("claim", "printed", "true instead", "measured", "verdict"))
 KINDS = {"holds with correction": "corrected", "fails as printed": "fails", "not settled at this budget": "open"}
 """Classes of the style sheet, by verdict."""
 
 
-def claims_section(claims: Sequence[Mapping[str, Any]]) -> Section:
+def claims_section(results: Sequence[claims.Result]) -> Section:
     """The claims with what is printed, what is true and what was measured.
 
     Args:
-        claims: as ``remanence verify --json`` gives them.
+        results: of ``remanence verify``.
 
     Example:
-        >>> claims_section([{"id": "notes/4.1", "paper": "notes", "verdict": "holds", "agrees": True}]).headline
-        '1 claim of the papers, measured'
+        >>> claims_section([]).headline
+        '0 claims of the papers, measured'
     """
-    present = {paper_of(claim) for claim in claims}
+    present = {paper_of(result) for result in results}
     cited = [(key, paper.reference) for key, paper in PAPERS.items() if key in present]
-    rows = [_row(claim) for claim in claims]
-    filters = [{"paper": paper_of(claim), "verdict": str(claim.get("verdict", ""))} for claim in claims]
+    rows = [_row(result) for result in results]
+    filters = [{"paper": paper_of(result), "verdict": result.verdict} for result in results]
     blocks: list[Block] = [Facts(cited, long=True)] if cited else []
     blocks.append(Table(COLUMNS, rows, "Claims of the papers", "claims", filters))
-    headline = f"{number_of(len(claims), 'claim')} of the papers, measured"
-    return Section("claims", "Claims", blocks, headline, [Finding(claim_findings(claims))])
+    headline = f"{number_of(len(results), 'claim')} of the papers, measured"
+    return Section("claims", "Claims", blocks, headline, [Finding(claim_findings(results))])
 
 
-def paper_of(claim: Mapping[str, Any]) -> str:
-    """The key of the paper that a claim is from; verdicts of before have its number, as ``document``.
-
-    Example:
-        >>> paper_of({"paper": "kerg2020"}), paper_of({"document": "000"})
-        ('kerg2020', 'kerg2020')
-    """
-    named = str(claim.get("paper") or claim.get("document") or "")
+def paper_of(result: claims.Result) -> str:
+    """The key of the paper that a claim is from; verdicts of before have its number."""
     try:
-        return paper_key(named)
+        return paper_key(result.claim.paper)
     except ValueError:
-        return named
+        return result.claim.paper
 
 
-def _row(claim: Mapping[str, Any]) -> list[Entry]:
-    verdict = str(claim.get("verdict", ""))
-    agrees = claim.get("agrees") is True
-    numbers = claim.get("numbers")
-    measured = ""
-    if isinstance(numbers, Mapping):
-        measured = "; ".join(f"{name} {_number(value)}" for name, value in numbers.items())
+def _row(result: claims.Result) -> list[Entry]:
+    claim = result.claim
+    measured = "; ".join(f"{name} {_number(value)}" for name, value in result.numbers.items())
+    verdict: str = result.verdict
+    kind = KINDS.get(verdict, "holds")
+    if not result.agrees:
+        verdict = f"{verdict} (expected: {claim.expected})"
+        kind = "unexpected"
     return [
-        Entry(str(claim.get("id", "")), note=str(claim.get("place", ""))),
-        Entry(str(claim.get("printed", ""))),
-        Entry(str(claim.get("corrected") or ABSENT)),
-        Entry(measured or ABSENT, note=str(claim.get("measures", ""))),
-        Entry(
-            verdict if agrees else f"{verdict} (expected: {claim.get('expected')})",
-            kind=f"verdict {KINDS.get(verdict, 'holds')}" if agrees else "verdict unexpected",
-            note=str(claim.get("reason") or ""),
-        ),
+        Entry(claim.id, note=claim.place),
+        Entry(claim.printed),
+        Entry(claim.corrected or ABSENT),
+        Entry(measured or ABSENT, note=claim.measures),
+        Entry(verdict, kind=f"verdict {kind}", note=result.reason),
     ]
 
 
-def _number(value: Any) -> str:
-    number = as_number(value)
-    return str(value) if number is None else plain(number, 4)
+def _number(value: float | str) -> str:
+    return value if isinstance(value, str) else plain(value, 4)
 
 
-def claim_findings(claims: Sequence[Mapping[str, Any]]) -> str:
+def claim_findings(results: Sequence[claims.Result]) -> str:
     """How many claims were measured, with what verdicts.
 
     Example:
-        >>> claim_findings([{"verdict": "holds", "agrees": True}])
-        '1 claim was measured: 1 holds. Every verdict is the expected one.'
+        >>> claim_findings([])
+        '0 claims were measured: . Every verdict is the expected one.'
     """
-    verdicts = Counter(str(claim.get("verdict")) for claim in claims)
-    wrong = [str(claim.get("id")) for claim in claims if claim.get("agrees") is not True]
+    verdicts = Counter(result.verdict for result in results)
+    wrong = [result.claim.id for result in results if not result.agrees]
     parts = enumerated([f"{amount} {_plural(verdict, amount)}" for verdict, amount in verdicts.most_common()])
     ending = f"Not as expected: {enumerated(wrong)}." if wrong else "Every verdict is the expected one."
-    return f"{number_of(len(claims), 'claim')} {'was' if len(claims) == 1 else 'were'} measured: {parts}. {ending}"
+    return f"{number_of(len(results), 'claim')} {'was' if len(results) == 1 else 'were'} measured: {parts}. {ending}"
 
 
 def _plural(verdict: str, amount: int) -> str:

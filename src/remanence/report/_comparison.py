@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from remanence import train
 from remanence.experiments import Printed, printed_accuracy
 from remanence.report._labels import model_labels
 from remanence.report._measured_weights import MeasuredWeights
@@ -17,6 +18,8 @@ from remanence.report._run_record import RunRecord
 
 LONGEST = 60
 """Letters of a model in a sentence; tables show all."""
+Source = tuple[Path, train.Comparison]
+"""What ``remanence compare`` left, and the folder that it was found in."""
 UNFINISHED = ("new", "running", "interrupted", "killed", "unknown")
 VERSIONS = ("remanence", "torch", "python", "numpy", "backend", "instruction_set", "platform")
 
@@ -123,7 +126,7 @@ class Cell:
     @property
     def in_unit(self) -> Spread:
         """What the best weights reach in that unit."""
-        found = [as_number((run.best or {}).get(self.unit)) for run in self.runs] if self.unit else []
+        found = [run.reached(self.unit) for run in self.runs] if self.unit else []
         return Spread(tuple(value for value in found if value is not None))
 
     @property
@@ -244,12 +247,12 @@ class Comparison:
         return {name: values for name, values in found.items() if len(values) > 1}
 
 
-def compare(runs: Sequence[RunRecord], sources: Iterable[tuple[Path, dict[str, Any]]] = ()) -> list[Comparison]:
+def compare(runs: Sequence[RunRecord], sources: Sequence[Source] = ()) -> list[Comparison]:
     """Sorts runs into comparisons, one for each task with its options.
 
     Args:
         runs: in any order.
-        sources: what ``remanence compare`` left, and the folders that it was found in.
+        sources: comparisons that some of the runs belong to.
 
     Returns:
         Comparisons by the task's name; in each the models by name and length.
@@ -258,14 +261,13 @@ def compare(runs: Sequence[RunRecord], sources: Iterable[tuple[Path, dict[str, A
         >>> compare([])
         []
     """
-    sources = list(sources)
     by_task: dict[tuple[str, str], list[RunRecord]] = {}
     for run in runs:
         by_task.setdefault((run.task, json.dumps(run.task_options, sort_keys=True, default=str)), []).append(run)
     return [_comparison(found, sources) for _, found in sorted(by_task.items(), key=lambda item: item[0])]
 
 
-def _comparison(runs: list[RunRecord], sources: list[tuple[Path, dict[str, Any]]]) -> Comparison:
+def _comparison(runs: list[RunRecord], sources: Sequence[Source]) -> Comparison:
     cells: dict[tuple[str, int], list[RunRecord]] = {}
     labels = model_labels(runs)
     for run in runs:
@@ -281,33 +283,33 @@ def _by_seed(run: RunRecord) -> tuple[int, str]:
     return (-1 if run.seed is None else run.seed, str(run.folder))
 
 
-def _source_rows(run: RunRecord, sources: list[tuple[Path, dict[str, Any]]], key: str) -> list[dict[str, Any]]:
-    """Rows about a run in what the comparisons left beside it."""
-    near = [table for folder, table in sources if folder.resolve() in run.folder.resolve().parents]
-    rows = [row for table in near if isinstance(table.get(key), list) for row in table[key] if isinstance(row, dict)]
-    return [row for row in rows if Path(str(row.get("run", ""))).name == run.folder.name]
+def _near(run: RunRecord, sources: Sequence[Source]) -> list[train.Comparison]:
+    """The comparisons in whose folders a run lies."""
+    return [source for folder, source in sources if folder.resolve() in run.folder.resolve().parents]
 
 
-def _transfers(runs: list[RunRecord], sources: list[tuple[Path, dict[str, Any]]]) -> tuple[Transfer, ...]:
-    found = {}
+def _transfers(runs: Sequence[RunRecord], sources: Sequence[Source]) -> tuple[Transfer, ...]:
+    found: dict[int, Transfer] = {}
     for run in runs:
-        for row in _source_rows(run, sources, "transfer"):
-            length, sequences = as_number(row.get("measured_at")), as_number(row.get("sequences"))
-            if length is not None:
-                asked = None if sequences is None else int(sequences)
-                found[int(length)] = Transfer(int(length), as_number(row.get("accuracy")), asked, str(run.folder))
+        for row in (row for source in _near(run, sources) for row in source.transfer):
+            length = as_number(row.get("measured_at"))
+            # A comparison names the run's folder as it was then; it may have been moved with its runs.
+            if length is None or Path(str(row.get("run", ""))).name != run.folder.name:
+                continue
+            sequences = as_number(row.get("sequences"))
+            asked = None if sequences is None else int(sequences)
+            found[int(length)] = Transfer(int(length), as_number(row.get("accuracy")), asked, str(run.folder))
     return tuple(found[length] for length in sorted(found))
 
 
-def _commands(runs: list[RunRecord], sources: list[tuple[Path, dict[str, Any]]]) -> tuple[str, ...]:
+def _commands(runs: Sequence[RunRecord], sources: Sequence[Source]) -> tuple[str, ...]:
     """The command of every comparison that holds one of the runs; of the other runs their own."""
     commands: dict[str, None] = {}
     for run in runs:
-        near = [table for folder, table in sources if folder.resolve() in run.folder.resolve().parents]
-        given = next((table["command"] for table in near if "command" in table), run.manifest.get("command"))
-        words = [str(word) for word in given] if isinstance(given, list) else [str(given)] if given else []
-        if words:
-            commands[" ".join(words)] = None
+        given = next((source.command for source in _near(run, sources) if source.command), run.manifest.get("command"))
+        command = " ".join(map(str, given)) if isinstance(given, list) else str(given or "")
+        if command:
+            commands[command] = None
     return tuple(commands)
 
 
@@ -321,8 +323,7 @@ def best_of(runs: Sequence[RunRecord]) -> RunRecord | None:
     judged = [run for run in runs if run.best is not None]
     if not judged:
         return runs[0] if runs else None
-    evaluation = judged[0].config.get("evaluation", {})
-    if isinstance(evaluation, dict) and evaluation.get("metric") == "accuracy":
+    if judged[0].by_accuracy:
         return max(judged, key=lambda run: run.accuracy if run.accuracy is not None else -1.0)
     return min(judged, key=lambda run: run.loss if run.loss is not None else float("inf"))
 
@@ -331,8 +332,8 @@ def seeds_of(cell: Cell) -> str:
     """How many runs a cell has, and what has become of them.
 
     Example:
-        >>> seeds_of(Cell("LSTM", 5, (RunRecord(Path("a"), status="done"), RunRecord(Path("b"), status="failed"))))
-        '2 seeds, 1 failed'
+        >>> seeds_of(Cell("LSTM", 5, (RunRecord(Path("a")), RunRecord(Path("b")))))
+        '2 seeds, 2 unknown'
     """
     states = [run.status for run in cell.runs if run.status != "done"]
     parts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]

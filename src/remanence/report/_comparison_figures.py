@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from remanence.figures import Axis, Curve, Figure, Look, length_axis, log_axis, overlay, share_axis
 from remanence.report._comparison import Cell, Comparison
 from remanence.report._numbers import number_of
-from remanence.report._run_record import Line, RunRecord
+from remanence.report._run_record import RunRecord
+from remanence.runs import Measurement
 
 POINTS = 120
 """Points that a learning curve is thinned to."""
@@ -53,18 +54,18 @@ def _learning(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]
 
 
 def _curve(cell: Cell, run: RunRecord, metric: str, look: Look) -> Curve:
-    lines = thinned(run.validation or run.training)
+    lines = thinned(run.history.validation or run.history.training)
     state = "" if run.status == "done" else f", {run.status}"
     name = f"{cell.label}, seed {run.seed}{state}"
     values = [line.get(metric) for line in lines]
-    return Curve(name, [line["update"] for line in lines], values, look=look, group=cell.label)
+    return Curve(name, [line.update for line in lines], values, look=look, group=cell.label)
 
 
-def thinned(lines: tuple[Line, ...], most: int = POINTS) -> list[Line]:
+def thinned(lines: Sequence[Measurement], most: int = POINTS) -> list[Measurement]:
     """Evenly chosen lines, the first and the last among them.
 
     Example:
-        >>> [line["update"] for line in thinned(tuple({"update": n} for n in range(10)), 4)]
+        >>> [line.update for line in thinned([Measurement(n) for n in range(10)], 4)]
         [0, 3, 6, 9]
     """
     if len(lines) <= most:

@@ -14,7 +14,6 @@ from remanence.report._reading import StoredExperiment
 
 SHORT = 12
 """Entries of a list that is shown as it is; longer ones are only counted."""
-TOLD = ("command", "scaled_down", "machine")
 
 
 def experiment_section(found: StoredExperiment, styles: Mapping[str, Look], number: int) -> Section:
@@ -26,19 +25,21 @@ def experiment_section(found: StoredExperiment, styles: Mapping[str, Look], numb
         number: of the experiment on the page, from 1.
 
     Example:
-        >>> experiment_section(StoredExperiment("recall.json", {"what": "Recall."}), {}, 1).heading
+        >>> from remanence.experiments import Record
+        >>> record = Record("kerg2020/table-2", "paper", "Recall.", "", "", (), "", {}, {})
+        >>> experiment_section(StoredExperiment("recall.json", record), {}, 1).heading
         'recall'
     """
     record = found.record
-    what = str(record.get("what", ""))
-    told = [(name.replace("_", " "), _short(record.get(name)) or "nothing") for name in TOLD]
-    blocks: list[Block] = [Text(what), Facts(told, long=True)]
+    told = [("command", record.command), ("scaled down", record.scaled_down), ("machine", record.machine)]
+    facts = [(name, text or "nothing") for name, text in told]
+    blocks: list[Block] = [Text(record.what), Facts(facts, long=True)]
     if found.curves:
         blocks += curve_blocks(found.curves, styles)
-    numbers = [(name, text) for name, text in _flattened(record.get("results")) if text]
+    numbers = [(name, text) for name, text in _flattened(record.results) if text]
     blocks.append(Details(f"All {number_of(len(numbers), 'entry')}", [Facts(numbers)]))
     name = found.place.removesuffix(".json").replace("_", " ")
-    return Section(f"record-{number}", name, blocks, f"Stored: {name}", [Finding(what)])
+    return Section(f"record-{number}", name, blocks, f"Stored: {name}", [Finding(record.what)])
 
 
 def _flattened(value: Any, name: str = "") -> list[tuple[str, str]]:

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from remanence.probes import AttentionMap, Cost, GradientReach
 from remanence.report._numbers import as_number
-from remanence.report._probe_results import read_probe
+from remanence.report._results import read_checked
+from remanence.report._version_0 import tagged
 from remanence.runs import ResultError, check_version, tag
 
 PROBES = ("gradient_reach", "cost", "attention_map")
@@ -61,7 +62,7 @@ class MeasuredWeights:
         results: dict[str, Any] = {}
         for name in (name for name in PROBES if name in table):
             try:
-                results[name] = read_probe(table[name], name)
+                results[name] = read_checked(tagged(table[name], name))
             except ValueError as error:
                 problems.append(f"its {name} cannot be read: {error}")
         errors = table.get("errors")

@@ -86,7 +86,7 @@ def measure_run(record: RunRecord) -> dict[str, Any]:
         measured["attention_map"] = lambda: probes.attention_map(model, one).to_dict()
     table: dict[str, Any] = {
         **tag(MeasuredWeights.kind, MeasuredWeights.version),
-        "update": None if record.best is None else record.best.get("update"),
+        "update": None if record.best is None else record.best.update,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "steps": steps,
         "rows": ROWS,
@@ -105,8 +105,8 @@ def measure_run(record: RunRecord) -> dict[str, Any]:
 @contextmanager
 def _threads(record: RunRecord) -> Iterator[None]:
     """As many threads as the run was trained with, so that times can be compared."""
-    before, loop = torch.get_num_threads(), record.config.get("loop")
-    torch.set_num_threads(int(loop.get("threads", 1)) if isinstance(loop, dict) else 1)
+    before = torch.get_num_threads()
+    torch.set_num_threads(int(record.table("loop").get("threads", 1)))
     try:
         yield
     finally:

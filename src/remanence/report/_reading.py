@@ -8,19 +8,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from remanence import claims, train
 from remanence._validate import message
+from remanence.experiments import Record
 from remanence.probes import InformationLaw, MutualInformation, ProbeResult
 from remanence.report._page import Problem
-from remanence.report._policy_record import POLICY, PolicyRecord, read_policy
-from remanence.report._probe_results import read_probe
+from remanence.report._policy_record import PolicyRecord, read_policy
+from remanence.report._results import read_checked
 from remanence.report._run_record import PROBES, RunRecord, read_run
-from remanence.report._version_0 import CURVE, stored_curve, tagged
+from remanence.report._version_0 import curves_inside, tagged
 from remanence.rl import PolicyComparison
 
 CELL = "cell-measurement"
 """Kind of what an experiment's cell keeps beside its run; the tables of ``remanence reproduce`` show it."""
-COMPARISON = "comparison.json"
-"""Name of the file that ``remanence compare`` leaves beside its runs."""
+NOTHING_KNOWN = "holds no results that are known here"
 
 
 @dataclass(frozen=True)
@@ -65,16 +66,16 @@ class InformationCurve:
 
 @dataclass(frozen=True)
 class StoredExperiment:
-    """A stored experiment: what was run, how, where, and its results.
+    """A stored experiment.
 
     Args:
         place: the file.
-        record: its contents.
+        record: what was run, how, where, and its results.
         curves: the curves of mutual information among its results.
     """
 
     place: str
-    record: Mapping[str, Any]
+    record: Record
     curves: tuple[InformationCurve, ...] = ()
 
 
@@ -90,8 +91,8 @@ class Findings:
     runs: list[RunRecord] = field(default_factory=list)
     policies: list[PolicyRecord] = field(default_factory=list)
     policy_comparisons: list[PolicyComparison] = field(default_factory=list)
-    comparisons: list[tuple[Path, dict[str, Any]]] = field(default_factory=list)
-    claims: list[dict[str, Any]] = field(default_factory=list)
+    comparisons: list[tuple[Path, train.Comparison]] = field(default_factory=list)
+    claims: list[claims.Result] = field(default_factory=list)
     curves: list[InformationCurve] = field(default_factory=list)
     probes: list[ProbeFinding] = field(default_factory=list)
     records: list[StoredExperiment] = field(default_factory=list)
@@ -143,11 +144,10 @@ def find_results(paths: Sequence[str | Path]) -> Findings:
         if not Path(path).exists():
             raise ValueError(message("path", "be an existing file or folder", repr(str(path))))
     findings = Findings()
-    runs, policies = folders_with("config.toml", paths), folders_with(POLICY, paths)
-    for folder in runs:
-        findings.runs.append(read_run(folder, findings.problems))
-    for folder in policies:
-        findings.policies.append(read_policy(folder, findings.problems))
+    runs = folders_with("config.toml", paths)
+    policies = folders_with("policy.toml", paths)
+    findings.runs += [read_run(folder, findings.problems) for folder in runs]
+    findings.policies += [read_policy(folder, findings.problems) for folder in policies]
     for path in _json_files(paths, {folder.resolve() for folder in (*runs, *policies)}):
         _add_file(findings, path)
     if findings.is_empty:
@@ -169,87 +169,54 @@ def _json_files(paths: Sequence[str | Path], folders: set[Path]) -> list[Path]:
 
 def _add_file(findings: Findings, path: Path) -> None:
     try:
-        known = _add_contents(findings, path, json.loads(path.read_text(encoding="utf-8")))
+        entries = list(_entries(json.loads(path.read_text(encoding="utf-8"))))
     except UnicodeDecodeError:
         findings.problems.append(Problem(str(path), "is not UTF-8 text"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         findings.problems.append(Problem(str(path), f"cannot be read: {error}"))
     else:
-        if not known:
-            findings.problems.append(Problem(str(path), "holds no results that are known here"))
+        if not entries:
+            findings.problems.append(Problem(str(path), NOTHING_KNOWN))
+        for name, values in entries:
+            place = str(values.get("file", path if path.name == PROBES else path.name))
+            try:
+                _add_result(findings, path.parent, place, name, values)
+            except ValueError as error:
+                findings.problems.append(Problem(place, f"its {values['kind']} cannot be read: {error}"))
 
 
-def _add_contents(findings: Findings, path: Path, contents: Any) -> bool:
-    """Puts what a file holds where it belongs; False if it is nothing known."""
-    place = path.name if path.name != PROBES else str(path)
-    if isinstance(contents, list) and contents and all(isinstance(entry, dict) for entry in contents):
-        return _add_list(findings, place, contents)
-    if not isinstance(contents, dict):
-        return False
-    if {"what", "command", "results"} <= contents.keys():
-        curves = tuple(_curves_inside(contents["results"]))
-        findings.records.append(StoredExperiment(place, contents, curves))
-        return True
-    if contents.get("kind") == PolicyComparison.kind:
-        findings.policy_comparisons.append(PolicyComparison.from_dict(contents))
-        return True
-    if contents.get("kind") == CELL:
-        return True
-    if {"runs", "transfer"} <= contents.keys():
-        findings.comparisons.append((path.parent, contents))
-        return True
-    return _add_probes(findings, str(contents.get("file", place)), contents)
+def _entries(contents: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The results in a file, which holds one, a list of them, or several by name; each says its kind."""
+    if isinstance(contents, list):
+        named = [("", entry) for entry in contents]
+    elif isinstance(contents, Mapping):
+        named = [("", contents)] if "kind" in tagged(contents) else list(contents.items())
+    else:
+        return
+    for name, entry in named:
+        values = tagged(entry, name)
+        if isinstance(values, Mapping) and "kind" in values:
+            yield name, values
 
 
-def _add_list(findings: Findings, place: str, entries: list[dict[str, Any]]) -> bool:
-    if all({"id", "verdict"} <= entry.keys() for entry in entries):
-        findings.claims += entries
-        return True
-    if all(entry.keys() >= CURVE for entry in entries):
-        findings.curves += [_curve(str(entry.get("file", place)), entry) for entry in entries]
-        return True
-    return False
-
-
-def _add_probes(findings: Findings, place: str, contents: Mapping[str, Any]) -> bool:
-    """Takes one result of a probe, or several by name; False if there is none."""
-    named = {"": contents} if "kind" in tagged(contents) else contents
-    known = {name: values for name, values in named.items() if "kind" in _tagged_table(values, name)}
-    for name, values in known.items():
-        try:
-            result = read_probe(values, name)
-        except ValueError as error:
-            kind = tagged(values, name)["kind"]
-            findings.problems.append(Problem(place, f"its {kind} cannot be read: {error}"))
-            continue
-        if isinstance(result, MutualInformation):
-            findings.curves.append(_curve(place, values))
-        else:
-            findings.probes.append(ProbeFinding(place, name or result.kind, result))
-    return bool(known)
-
-
-def _tagged_table(values: Any, name: str) -> Mapping[str, Any]:
-    return tagged(values, name) if isinstance(values, Mapping) else {}
-
-
-def _curve(place: str, values: Mapping[str, Any]) -> InformationCurve:
-    """A curve of ``remanence mi --json``, with the law that was fitted as its caller wished."""
-    curve = MutualInformation.from_dict(values)
-    fit = values.get("fit")
-    law = InformationLaw.from_dict(fit) if isinstance(fit, Mapping) else None
-    return InformationCurve(place, curve, law)
-
-
-def _curves_inside(results: Any, name: str = "") -> Iterator[InformationCurve]:
-    """Every curve of mutual information inside the results of a record, named after where it stands."""
-    if isinstance(results, list):
-        for entry in results:
-            yield from _curves_inside(entry, name)
-    elif isinstance(results, dict):
-        label = str(results["label"]) if "label" in results else name
-        if results.keys() >= CURVE:
-            yield InformationCurve(label or "curve", *stored_curve(results))
-            return
-        for key, value in results.items():
-            yield from _curves_inside(value, label if key == "curve" or "label" in results else str(key))
+def _add_result(findings: Findings, folder: Path, place: str, name: str, values: Mapping[str, Any]) -> None:
+    """Puts a result where its type belongs."""
+    result = read_checked(values)
+    if isinstance(result, claims.Result):
+        findings.claims.append(result)
+    elif isinstance(result, train.Comparison):
+        findings.comparisons.append((folder, result))
+    elif isinstance(result, PolicyComparison):
+        findings.policy_comparisons.append(result)
+    elif isinstance(result, Record):
+        curves = tuple(InformationCurve(*found) for found in curves_inside(result.results))
+        findings.records.append(StoredExperiment(place, result, curves))
+    elif isinstance(result, MutualInformation):
+        # The law beside a curve was fitted as whoever wrote the file wished, which the curve alone does not tell.
+        fit = values.get("fit")
+        law = InformationLaw.from_dict(fit) if isinstance(fit, Mapping) else None
+        findings.curves.append(InformationCurve(place, result, law))
+    elif isinstance(result, ProbeResult):
+        findings.probes.append(ProbeFinding(place, name or result.kind, result))
+    elif result.kind != CELL:
+        findings.problems.append(Problem(place, NOTHING_KNOWN))

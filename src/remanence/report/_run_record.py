@@ -1,42 +1,78 @@
-"""A run folder as plain values. Everything that is damaged is named, and the rest is read all the same."""
+"""A run folder as typed values. Everything that is damaged is named, and the rest is read all the same."""
 
 from __future__ import annotations
 
-import json
 import math
-import tomllib
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from remanence.report._measured_weights import MeasuredWeights
 from remanence.report._numbers import as_number
 from remanence.report._page import Problem
-from remanence.runs import Run
+from remanence.runs import History, Measurement, ResultError, Run, RunError, read_file, read_json
 
 SOLVED = 0.99
 """Accuracy from which on a task counts as solved."""
 PROBES = "probes.json"
 """Name of the file in a run's folder that holds what was measured on its best weights."""
 
-Line = dict[str, Any]
+Table = Mapping[str, Any]
+Value = TypeVar("Value")
+Record = TypeVar("Record", bound="RunFiles")
 
 
 @dataclass(frozen=True)
-class RunRecord:
-    """What the files of a run say.
+class RunFiles:
+    """What the files of any run say.
 
     Args:
         folder: of the run.
-        config: nested tables as in ``config.toml``.
-        settings: the text of ``config.toml``.
-        status: ``"new"``, ``"running"``, ``"done"``, ``"interrupted"``, ``"failed"``, ``"killed"`` or ``"unknown"``.
-        state: what else ``status.json`` says.
+        config: its settings, nested tables.
+        settings: the same as text.
+        state: what ``status.json`` says.
         manifest: versions, machine, command.
-        training: lines of ``metrics.jsonl`` about training.
-        validation: lines of ``metrics.jsonl`` about validation.
-        clock: updates, and the seconds of training that they took.
-        updates_per_second: of the whole training so far.
+        history: all measurements.
+
+    Example:
+        >>> RunFiles(Path("mine"), {"model": {"name": "GRU"}, "seed": 3}).model
+        'GRU'
+    """
+
+    folder: Path
+    config: Table = field(default_factory=dict)
+    settings: str = ""
+    state: Table = field(default_factory=dict)
+    manifest: Table = field(default_factory=dict)
+    history: History = field(default_factory=History)
+
+    def table(self, name: str) -> Table:
+        """One table of the settings; empty if there is none."""
+        return _table(self.config, name)
+
+    @property
+    def status(self) -> str:
+        """``"new"``, ``"running"``, ``"done"``, ``"interrupted"``, ``"failed"``, ``"killed"`` or ``"unknown"``."""
+        return str(self.state.get("status", "unknown"))
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+        return str(self.table("model").get("name", "unknown model"))
+
+    @property
+    def seed(self) -> int | None:
+        """Of the run."""
+        seed = self.config.get("seed")
+        return seed if isinstance(seed, int) else None
+
+
+@dataclass(frozen=True)
+class RunRecord(RunFiles):
+    """What the files of a run say whose model learns a task.
+
+    Args:
         weights: what was measured on the best weights; None if nothing was.
 
     Example:
@@ -45,117 +81,112 @@ class RunRecord:
         ('copy', 9, 3, 'unknown model')
     """
 
-    folder: Path
-    config: dict[str, Any] = field(default_factory=dict)
-    settings: str = ""
-    status: str = "unknown"
-    state: dict[str, Any] = field(default_factory=dict)
-    manifest: dict[str, Any] = field(default_factory=dict)
-    training: tuple[Line, ...] = ()
-    validation: tuple[Line, ...] = ()
-    clock: tuple[tuple[int, float], ...] = ()
-    updates_per_second: float | None = None
     weights: MeasuredWeights | None = None
-
-    def _table(self, name: str) -> dict[str, Any]:
-        table = self.config.get(name)
-        return table if isinstance(table, dict) else {}
 
     @property
     def task(self) -> str:
         """Name of the task."""
-        return str(self._table("task").get("name", "unknown task"))
+        return str(self.table("task").get("name", "unknown task"))
 
     @property
     def task_options(self) -> dict[str, Any]:
         """Options of the task but its length."""
-        options = self._table("task").get("options", {})
-        return {key: value for key, value in options.items() if key != "length"} if isinstance(options, dict) else {}
+        return {key: value for key, value in _table(self.table("task"), "options").items() if key != "length"}
 
     @property
     def length(self) -> int | None:
         """T of the task; None if the settings leave it to the task."""
-        options = self._table("task").get("options", {})
-        length = as_number(options.get("length")) if isinstance(options, dict) else None
-        return None if length is None or not math.isfinite(length) else int(length)
-
-    @property
-    def model(self) -> str:
-        """Name of the model."""
-        return str(self._table("model").get("name", "unknown model"))
-
-    @property
-    def seed(self) -> int | None:
-        """Of the run."""
-        seed = self.config.get("seed")
-        return seed if isinstance(seed, int) else None
+        return _whole(_table(self.table("task"), "options").get("length"))
 
     @property
     def update(self) -> int:
         """The last update that anything is known of."""
-        measured = [int(line["update"]) for line in (*self.training, *self.validation)]
-        return max([int(as_number(self.state.get("update")) or 0), *measured])
+        return max(_whole(self.state.get("update")) or 0, self.history.update)
 
     @property
     def budget(self) -> int | None:
         """Updates that the run may make; None if the settings speak of epochs and it has not ended."""
-        budget = as_number(self.state.get("budget")) or as_number(self._table("budget").get("updates"))
-        return None if budget is None else int(budget)
+        return _whole(self.state.get("budget")) or _whole(self.table("budget").get("updates"))
 
     @property
-    def best(self) -> Line | None:
+    def best(self) -> Measurement | None:
         """The validation at which the best weights were kept."""
-        return next((line for line in reversed(self.validation) if line.get("best") is True), None)
+        return self.history.best
 
     @property
     def accuracy(self) -> float | None:
         """Validation accuracy of the best weights."""
-        return None if self.best is None else as_number(self.best.get("accuracy"))
+        return self.reached("accuracy")
 
     @property
     def loss(self) -> float | None:
         """Validation loss of the best weights."""
-        return None if self.best is None else as_number(self.best.get("loss"))
+        return self.reached("loss")
+
+    def reached(self, name: str) -> float | None:
+        """A number of the validation at which the best weights were kept."""
+        return None if self.best is None else as_number(self.best.get(name))
 
     @property
     def unit(self) -> str | None:
         """The unit in which the task is usually reported beside loss and accuracy, as ``"bits_per_character"``."""
-        known = {"kind", "update", "loss", "accuracy", "best"}
-        return next((name for name, value in (self.best or {}).items() if name not in known and as_number(value)), None)
+        measured = {} if self.best is None else self.best.values
+        return next((name for name, value in measured.items() if name not in ("loss", "accuracy") and value), None)
 
     @property
     def aims_at_accuracy(self) -> bool:
         """Whether the settings say that an accuracy is the end of the task."""
-        return as_number(self._table("budget").get("accuracy")) is not None
+        return as_number(self.table("budget").get("accuracy")) is not None
+
+    @property
+    def by_accuracy(self) -> bool:
+        """Whether the settings say that weights are the better the greater their accuracy, not the less their loss."""
+        return self.table("evaluation").get("metric") == "accuracy"
 
     @property
     def solved_at(self) -> tuple[int, float | None] | None:
         """Update, and seconds of training, at which a validation first reached 99 %; None if none did."""
-        for line in self.validation:
-            if (as_number(line.get("accuracy")) or 0.0) >= SOLVED:
-                before = [seconds for update, seconds in self.clock if update <= line["update"]]
-                return int(line["update"]), before[-1] if before else None
-        return None
+        update = self.history.solved_at(SOLVED)
+        if update is None:
+            return None
+        clock = [line.get("seconds") for line in self.history.training if line.update <= update]
+        return update, next((seconds for seconds in reversed(clock) if seconds), None)
+
+    @property
+    def updates_per_second(self) -> float | None:
+        """Of the whole training so far."""
+        return self.history.training[-1].get("updates_per_second") if self.history.training else None
 
     @property
     def batch_size(self) -> int | None:
         """Rows of a training batch."""
-        size = as_number(self._table("task").get("batch_size"))
-        return None if size is None else int(size)
+        return _whole(self.table("task").get("batch_size"))
 
     @property
     def has_curriculum(self) -> bool:
         """Whether the length grew during the training."""
-        return as_number(self._table("curriculum").get("start")) is not None
+        return as_number(self.table("curriculum").get("start")) is not None
 
     @property
     def is_measured(self) -> bool:
         """Whether the best weights were measured, and have not changed since."""
-        return self.weights is not None and self.weights.update == (self.best or {}).get("update")
+        if self.weights is None:
+            return False
+        return self.weights.update == (None if self.best is None else self.best.update)
+
+
+def _table(table: Table, name: str) -> Table:
+    found = table.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _whole(value: Any) -> int | None:
+    number = as_number(value)
+    return None if number is None or not math.isfinite(number) else int(number)
 
 
 def read_run(folder: Path, problems: list[Problem]) -> RunRecord:
-    """Reads a run's folder. No code that a run names is imported.
+    """Reads the folder of a run. No code that it names is imported.
 
     Args:
         folder: with a ``config.toml``.
@@ -166,146 +197,67 @@ def read_run(folder: Path, problems: list[Problem]) -> RunRecord:
         >>> read_run(Path("no such folder"), problems).status, [problem.place for problem in problems]
         ('new', ['no such folder/config.toml'])
     """
-    settings, config = read_settings(folder / "config.toml", problems)
-    lines = read_lines(folder / "metrics.jsonl", problems)
-    training = tuple(line for line in lines if line["kind"] == "train")
-    state = read_status(folder, problems)
-    return RunRecord(
+    record = read_files(RunRecord, folder, problems)
+    path = folder / PROBES
+    table = attempt(lambda: read_json(path), {}, path, problems) if path.exists() else {}
+    if not table:
+        return record
+    weights, damaged = MeasuredWeights.read(table)
+    problems += [Problem(str(path), text) for text in damaged]
+    return replace(record, weights=weights)
+
+
+def read_files(kind: type[Record], folder: Path, problems: list[Problem]) -> Record:
+    """Reads what all runs have.
+
+    Args:
+        kind: what to make of it.
+        folder: of the run.
+        problems: gets what could not be read.
+
+    Example:
+        >>> read_files(RunFiles, Path("no such folder"), []).seed is None
+        True
+    """
+    run = Run(folder)
+    path = run.config_path
+    text = attempt(lambda: read_file(path).decode("utf-8", "replace"), "", path, problems)
+    return kind(
         folder=folder,
-        config=config,
-        settings=settings,
-        status=str(state.get("status", "unknown")),
-        state=state,
-        manifest=read_table(folder / "manifest.json", problems),
-        training=training,
-        validation=tuple(line for line in lines if line["kind"] == "validation"),
-        clock=tuple((line["update"], seconds) for line in training if (seconds := as_number(line.get("seconds")))),
-        updates_per_second=as_number(training[-1].get("updates_per_second")) if training else None,
-        weights=_measured(folder / PROBES, problems),
+        config=attempt(lambda: run.settings, {}, path, problems) if text else {},
+        settings=text,
+        state=attempt(lambda: run.status, {}, folder / "status.json", problems),
+        manifest=attempt(lambda: run.manifest, {}, folder / "manifest.json", problems),
+        history=_history(run, problems),
     )
 
 
-def _measured(path: Path, problems: list[Problem]) -> MeasuredWeights | None:
-    table = read_table(path, problems)
-    if not table:
-        return None
-    weights, damaged = MeasuredWeights.read(table)
-    problems += [Problem(str(path), text) for text in damaged]
-    return weights
-
-
-def read_settings(path: Path, problems: list[Problem]) -> tuple[str, dict[str, Any]]:
-    """The text of a TOML file, and what it says.
-
-    Args:
-        path: the file.
-        problems: gets why it could not be read.
-
-    Example:
-        >>> read_settings(Path("no such file"), [])
-        ('', {})
-    """
-    text = ""
-    try:
-        text = _text_of(path)
-        return text, tomllib.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
-        problems.append(Problem(str(path), _words_of(error)))
-        return text, {}
-
-
-def _text_of(path: Path, errors: str = "strict") -> str:
-    """A pipe would never end, so only regular files are read."""
-    if path.exists() and not path.is_file():
-        raise OSError("it is no regular file")
-    return path.read_text(encoding="utf-8", errors=errors)
-
-
-def read_table(path: Path, problems: list[Problem]) -> dict[str, Any]:
-    """A JSON object; empty if the file is missing or cannot be read.
-
-    Args:
-        path: the file.
-        problems: gets why it could not be read.
-
-    Example:
-        >>> read_table(Path("no such file"), [])
-        {}
-    """
-    try:
-        table = json.loads(_text_of(path)) if path.exists() else {}
-        if isinstance(table, dict):
-            return table
-        problems.append(Problem(str(path), "cannot be read: a JSON object was expected"))
-    except (OSError, ValueError, RecursionError) as error:
-        problems.append(Problem(str(path), _words_of(error)))
-    return {}
-
-
-def _words_of(error: Exception) -> str:
-    if isinstance(error, UnicodeDecodeError):
-        return "is not UTF-8 text"
-    if isinstance(error, FileNotFoundError):
-        return "is missing"
-    return f"cannot be read: {error}"
-
-
-def read_status(folder: Path, problems: list[Problem]) -> dict[str, Any]:
-    """The status; a run that says that it is running and holds no lock was killed.
-
-    Args:
-        folder: of the run.
-        problems: gets why it could not be read.
-
-    Example:
-        >>> read_status(Path("no such folder"), [])["status"]
-        'new'
-    """
-    before = len(problems)
-    table = read_table(folder / "status.json", problems)
-    if len(problems) > before:
-        return {"status": "unknown"}
-    if table and "status" not in table:
-        return table
-    return {**table, "status": Run(folder).status.get("status", "unknown")}
-
-
-def read_lines(path: Path, problems: list[Problem]) -> list[Line]:
-    """All whole measurements. A torn last line is what a kill leaves; any other that cannot be read is named.
-
-    Args:
-        path: of a ``metrics.jsonl``.
-        problems: gets the lines that could not be read.
-
-    Example:
-        >>> read_lines(Path("no such file"), [])
-        []
-    """
-    if not path.exists():
-        return []
-    found: list[Line] = []
-    torn: list[int] = []
-    try:
-        text = _text_of(path, errors="replace")
-    except OSError as error:
-        problems.append(Problem(str(path), _words_of(error)))
-        return []
-    for number, line in enumerate(text.splitlines(), start=1):
-        parsed = _measurement(line)
-        if parsed is None:
-            torn.append(number)
-        else:
-            found.append(parsed)
-    if torn and (torn[:-1] or text.endswith("\n")):
-        listed = ", ".join(map(str, torn[:5])) + (", …" if len(torn) > 5 else "")
+def _history(run: Run, problems: list[Problem]) -> History:
+    path = run.metrics.path
+    lines, damaged = attempt(run.metrics.read_and_check, ([], []), path, problems)
+    if damaged:
+        listed = ", ".join(map(str, damaged[:5])) + (", …" if len(damaged) > 5 else "")
         problems.append(Problem(str(path), f"line {listed} cannot be read and is left out"))
-    return found
+    return History.from_lines(lines)
 
 
-def _measurement(text: str) -> Line | None:
+def attempt(read: Callable[[], Value], otherwise: Value, path: Path, problems: list[Problem]) -> Value:
+    """What a file holds, or something else if it cannot be read.
+
+    Args:
+        read: reads it.
+        otherwise: instead.
+        path: the file.
+        problems: gets why it could not be read.
+
+    Example:
+        >>> problems = []
+        >>> attempt(lambda: read_json(Path("a.json")), {}, Path("a.json"), problems), problems[0].text
+        ({}, 'cannot be read: it is missing')
+    """
     try:
-        line = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
-        return None
-    whole = isinstance(line, dict) and isinstance(line.get("update"), int) and isinstance(line.get("kind"), str)
-    return line if whole else None
+        return read()
+    except (RunError, ResultError) as error:
+        words = str(error).removeprefix(f"{path}: ").replace(f"{path} ", "it ", 1)
+        problems.append(Problem(str(path), f"cannot be read: {words}"))
+        return otherwise

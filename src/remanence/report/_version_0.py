@@ -6,7 +6,7 @@ This is the only place that does so. Everything it gives is a result of today.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,20 +15,21 @@ from remanence.probes import InformationLaw, MutualInformation, ProbeResult
 from remanence.report._numbers import as_number
 from remanence.runs import result_kinds, tag
 
-FIRST_VERSION = 1
-"""What version 0 has in common with: only kind and version were added."""
 CURVE = {"lags", "values", "floor"}
 """Fields that every curve of mutual information has, the short ones of stored experiments too."""
-
-
-def probe_kinds() -> dict[str, type[ProbeResult]]:
-    """The results of probes, by kind.
-
-    Example:
-        >>> probe_kinds()["cost"].__name__
-        'Cost'
-    """
-    return {kind: result for kind, result in result_kinds().items() if issubclass(result, ProbeResult)}
+MARKS = {
+    "reproduction": {"what", "command", "results"},
+    "comparison": {"runs", "transfer"},
+    "verdict": {"id", "verdict"},
+}
+"""Fields by which results other than those of probes are told."""
+LATER: dict[str, dict[str, Any]] = {
+    "reproduction": {
+        "experiment": "", "scale": "", "scaled_down": "", "departures": [], "machine": "", "facts": {}
+    },
+    "verdict": {"place": "", "printed": "", "measures": "", "tolerance": "", "numbers": {}, "seconds": 0.0},
+}  # fmt: skip
+"""What fields are that a result of version 0 may lack."""
 
 
 def tagged(values: Any, name: str = "") -> Any:
@@ -41,21 +42,56 @@ def tagged(values: Any, name: str = "") -> Any:
     Example:
         >>> tagged({"chance": 0.1, "memory_free": 0.2, "model": None, "measured": True})["kind"]
         'memory_demand'
+        >>> tagged({"id": "notes/4.1", "verdict": "holds", "agrees": True})["expected"]
+        'holds'
     """
     if not isinstance(values, Mapping) or "kind" in values:
         return values
-    kind = name if name in probe_kinds() else _told_by_fields(values)
-    return values if kind is None else {**tag(kind, FIRST_VERSION), **values}
+    kind = _told_by_fields(values, name)
+    if kind is None:
+        return values
+    found = {**tag(kind), **LATER.get(kind, {}), **values}
+    if kind == "verdict" and values.get("agrees") is True:
+        found.setdefault("expected", values["verdict"])
+    return found
 
 
-def _told_by_fields(values: Mapping[str, Any]) -> str | None:
-    """The kind whose fields are all there; None if there is none."""
-    for kind, result in probe_kinds().items():
-        fields = dataclasses.fields(result)  # type: ignore[arg-type]
-        needed = {field.name for field in fields if field.default is dataclasses.MISSING}
-        if needed and needed <= values.keys():
-            return kind
-    return None
+def _told_by_fields(values: Mapping[str, Any], name: str) -> str | None:
+    """The kind that the values are named after, or whose fields are all there; None if there is none."""
+    probes = {kind: result for kind, result in result_kinds().items() if issubclass(result, ProbeResult)}
+    if name in probes:
+        return name
+    needed = {kind: _needed_fields(result) for kind, result in probes.items()}
+    return next((kind for kind, marks in {**MARKS, **needed}.items() if marks and marks <= values.keys()), None)
+
+
+def _needed_fields(result: type[ProbeResult]) -> set[str]:
+    fields = dataclasses.fields(result)  # type: ignore[arg-type]
+    return {field.name for field in fields if field.default is dataclasses.MISSING}
+
+
+def curves_inside(results: Any, name: str = "") -> Iterator[tuple[str, MutualInformation, InformationLaw | None]]:
+    """Every curve of mutual information inside the results of a record: where it stands, itself, and its law.
+
+    Args:
+        results: of a stored experiment.
+        name: of what they stand in.
+
+    Example:
+        >>> curve = {"lags": [1, 2], "values": [1, 0.7], "floor": [0, 0]}
+        >>> [name for name, _, _ in curves_inside({"models": [{"label": "RNN 8", "curve": curve}], "data": curve})]
+        ['RNN 8', 'data']
+    """
+    if isinstance(results, list):
+        for entry in results:
+            yield from curves_inside(entry, name)
+    elif isinstance(results, Mapping):
+        label = str(results.get("label", name))
+        if results.keys() >= CURVE:
+            yield label or "curve", *stored_curve(results)
+            return
+        for key, value in results.items():
+            yield from curves_inside(value, label if key == "curve" or "label" in results else str(key))
 
 
 def stored_curve(values: Mapping[str, Any]) -> tuple[MutualInformation, InformationLaw | None]:

@@ -156,7 +156,7 @@ def read_json(path: Path) -> dict[str, Any]:
             raise
         raise DamagedFileError(f"{path} is damaged: it holds no JSON ({error})") from error
     if not isinstance(found, dict):
-        raise DamagedFileError(f"{path} is damaged: it holds a {type(found).__name__} and no JSON object")
+        raise DamagedFileError(f"{path} is damaged: a JSON object was expected, not a {type(found).__name__}")
     return found
 
 

@@ -57,6 +57,15 @@ class MetricsFile:
         """All whole lines; a last one that a kill has torn is left out."""
         return read_lines(self.path)
 
+    def read_and_check(self) -> tuple[list[dict[str, Any]], list[int]]:
+        """All measurements, and the numbers of lines that are none, from 1; not of a last one that a kill has torn."""
+        text = _text_of(self.path)
+        lines = [_parsed(line) for line in text.splitlines()]
+        damaged = [number for number, line in enumerate(lines, start=1) if not is_line(line)]
+        if damaged and damaged[-1] == len(lines) and not text.endswith("\n"):
+            damaged.pop()
+        return [line for line in lines if is_line(line)], damaged
+
     def cut_after(self, update: int) -> None:
         """Drops what was measured after an update: a resumed run will measure it again."""
         if self.path.exists():
@@ -71,13 +80,19 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         >>> read_lines(Path("no such file"))
         []
     """
-    if not os.path.lexists(path):
-        return []
-    found = []
-    for line in read_file(path).decode("utf-8", errors="replace").splitlines():
-        with contextlib.suppress(ValueError, RecursionError):  # torn by a kill, or damaged
-            found.append(json.loads(line))
-    return found
+    lines = map(_parsed, _text_of(path).splitlines())
+    return [line for line in lines if line is not None]
+
+
+def _text_of(path: Path) -> str:
+    return read_file(path).decode("utf-8", errors="replace") if os.path.lexists(path) else ""
+
+
+def _parsed(line: str) -> Any:
+    """What a line says; None if a kill has torn it, or it is damaged."""
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.loads(line)
+    return None
 
 
 def _finite(value: Any) -> Any:
