@@ -77,15 +77,25 @@ def own_cell(monkeypatch):
     del sys.modules["own_cell"]
 
 
-def test_own_cell_passes_the_quick_checks_with_and_without_a_memory(own_cell):
+@pytest.mark.parametrize("kind", ["MGU", "FastGRNN"])
+def test_own_cell_passes_the_quick_checks_with_and_without_a_memory(own_cell, kind):
     names = set(check_names(slow=False))
-    assert sorted(own_cell.main(names)) == sorted([*names, *names])
+    assert sorted(own_cell.main(names, getattr(own_cell, kind))) == sorted([*names, *names])
 
 
 @pytest.mark.slow
-def test_own_cell_passes_the_slow_checks_too(own_cell):
+@pytest.mark.parametrize("kind", ["MGU", "FastGRNN"])
+def test_own_cell_passes_the_slow_checks_too(own_cell, kind):
     names = set(check_names(slow=True))
-    assert sorted(own_cell.main(names)) == sorted([*names, *names])
+    assert sorted(own_cell.main(names, getattr(own_cell, kind))) == sorted([*names, *names])
+
+
+def test_parameters_of_an_own_cell_are_the_layers(own_cell):
+    layer = own_cell.FastGRNN(3, 8, num_layers=2)
+    first = {name: layer.state_dict()[name].tolist() for name in ("zeta_l1", "nu_l0")}
+    assert first == {"zeta_l1": [1.0], "nu_l0": [-4.0]}
+    layer(torch.randn(5, 2, 3))[0].sum().backward()
+    assert all(parameter.grad is not None and parameter.grad.any() for parameter in layer.parameters())
 
 
 def test_own_cell_runs_on_the_reference_and_says_why(own_cell):

@@ -30,7 +30,7 @@ REL = ScanSpec("lstm", Screened(3, 4))
 def arguments(scans, spec, save=_kernel_config.SAVE_ALL, **sizes):
     case = scans.make_case(spec, **{"steps": 6, "batch": 3, "hidden": 5, "inputs": 2, **sizes}, started=True)
     state = case.state
-    learning = [w if w is None else w.clone().requires_grad_() for w in case.weights]
+    learning = [w if w is None else w.clone().requires_grad_() for w in case.weights.known_to_kernel()]
     carried = (state.s, state.c, state.h, state.recent, state.recent_score, state.relevant)
     tensors = (case.x.clone().requires_grad_(), *learning, *carried, state.relevant_score, state.relevant_step)
     return (*tensors, state.step, *[None] * 6, _kernel_config.encode(spec, save))

@@ -227,7 +227,7 @@ def test_opcheck(scans, spec):
     model = draw_model(scans, spec, steps=4, batch=3)
     _, state = model.run("fused")
     before = [field for name, field in state._asdict().items() if name != "chain"]
-    weights = [torch.empty(0).double() if w is None else w for layer in model.layers for w in layer]
+    weights = [torch.empty(0).double() if w is None else w for layer in model.layers for w in layer.known_to_kernel()]
     ends = (model.head, model.head_bias, model.embedding, model.uniforms)
     arguments = (model.start, weights, *before, *ends, 4, 1.0, encode(spec, 0))
     torch.library.opcheck(torch.ops.remanence.generate.default, arguments)

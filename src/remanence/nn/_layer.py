@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import torch
@@ -12,7 +10,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from remanence import ops
 from remanence._validate import boolean, message, one_of, positive_int, probability
-from remanence.ops import BACKENDS, Backend, Cell, Memory, State, Trace, Weights, find_cell
+from remanence.ops import BACKENDS, Backend, Cell, Memory, State, Trace, find_cell
 from remanence.ops.reference import empty_state
 
 from ._call import call_layer, trace_layer
@@ -24,28 +22,17 @@ from ._options import (
     options_of_other_cells,
     refuse_unknown,
 )
+from ._parameters import LayerParameters
 from ._scripting import refuse_script
 from ._sequence import SequenceInput
 from ._signatures import show_options
 from ._single_step import step_at_once
 from ._state_entry import StateLike, enter_state
 from .cuts import Cuts
-from .init import RECURRENT_INITS, RecurrentInit, fill_recurrent_
-
-OPTIONAL_WEIGHTS = (
-    "bias_ih",
-    "bias_hh",
-    "weight_query",
-    "weight_key",
-    "weight_score",
-    "bias_modrelu",
-    "weight_gate",
-    "bias_gate",
-)
-"""Parameters that some layers lack, in the order of :class:`Weights`."""
+from .init import RECURRENT_INITS, RecurrentInit
 
 
-class RecurrentLayer(nn.Module):
+class RecurrentLayer(LayerParameters):
     """Base of all recurrent layers: any cell with any memory, read and gradient cuts.
 
     Use :class:`RNN`, :class:`LSTM`, :class:`GRU` or a preset of theirs; this class holds what they share.
@@ -132,102 +119,6 @@ class RecurrentLayer(nn.Module):
         self._create_parameters({"device": device, "dtype": dtype})
         self.reset_parameters()
 
-    # ---- parameters -------------------------------------------------------------------------------------------------
-
-    @property
-    def directions(self) -> int:
-        """2 if bidirectional, else 1."""
-        return 2 if self.bidirectional else 1
-
-    @property
-    def output_size(self) -> int:
-        """Features of the output, both directions together."""
-        return self.spec.output_size(self.hidden_size) * self.directions
-
-    def _suffixes(self) -> Iterator[tuple[int, str]]:
-        """Layer number and name suffix of every layer and direction, in the order of the state."""
-        for index in range(self.num_layers * self.directions):
-            yield index // self.directions, self.suffix(index)
-
-    def suffix(self, index: int) -> str:
-        """Name suffix of a layer and direction, counted as the state does: ``"_l0"``, ``"_l0_reverse"``, ..."""
-        layer, direction = divmod(index, self.directions)
-        return f"_l{layer}_reverse" if direction else f"_l{layer}"
-
-    def parameter_shapes(self, layer: int) -> dict[str, tuple[int, ...]]:
-        """Names (without suffix) and shapes of one layer's parameters, in torch's order."""
-        n = self.hidden_size
-        cell = self.spec.cell
-        gates = len(cell.gates) * n
-        shapes: dict[str, tuple[int, ...]] = {
-            "weight_ih": (gates, self.input_size if layer == 0 else self.output_size),
-            "weight_hh": (gates, self.spec.macro_size(n)),
-        }
-        if self.bias:
-            shapes["bias_ih"] = (gates,)
-        if self.bias is True:
-            shapes["bias_hh"] = (gates,)
-        shapes |= cell.own_shapes(n)
-        if self.spec.read is not None:
-            shapes |= self.spec.read.shapes(n, self.spec.macro_size(n))
-        if self.spec.memory is not None and self.spec.has_memory:
-            shapes |= self.spec.memory.own_shapes(n)
-        return shapes
-
-    def _create_parameters(self, factory: dict[str, Any]) -> None:
-        for layer, suffix in self._suffixes():
-            for name, shape in self.parameter_shapes(layer).items():
-                self.register_parameter(name + suffix, nn.Parameter(torch.empty(shape, **factory)))
-
-    def reset_parameters(self) -> None:
-        """Draw all parameters anew: torch's uniform, then what differs from it."""
-        bound = 1 / math.sqrt(self.hidden_size)
-        for parameter in self.parameters():
-            nn.init.uniform_(parameter, -bound, bound)
-        for _, suffix in self._suffixes():
-            self._reset_cell(suffix)
-            self._reset_read(suffix)
-
-    @torch.no_grad()
-    def _reset_cell(self, suffix: str) -> None:
-        if self.recurrent_init is not None and not self._parameter("weight_hh", suffix).is_meta:
-            fill_recurrent_(self._parameter("weight_hh", suffix), self.recurrent_init)
-        if self.forget_bias:
-            gates = self.spec.cell.gates
-            forget = self._parameter("bias_ih", suffix).chunk(len(gates))[gates.index("f")]
-            forget += self.forget_bias
-        if f"bias_modrelu{suffix}" in self._parameters:
-            nn.init.uniform_(self._parameter("bias_modrelu", suffix), -0.01, 0.01)
-
-    def _reset_read(self, suffix: str) -> None:
-        read = self.spec.read
-        if read is None or read.initial_std is None:
-            return
-        for name in ("weight_query", "weight_key"):
-            nn.init.normal_(self._parameter(name, suffix), std=read.initial_std)
-
-    def _parameter(self, name: str, suffix: str) -> Tensor:
-        found = self._parameters.get(name + suffix)  # `getattr` would take longer than a small step
-        return getattr(self, name + suffix) if found is None else found
-
-    def recurrent_weight(self, suffix: str) -> Tensor:
-        """The recurrent matrix ``(gates * n, m)`` as the scan sees it; parametrised layers override this."""
-        return self._parameter("weight_hh", suffix)
-
-    def weights(self, suffix: str = "_l0") -> Weights:
-        """All parameters of one layer and direction, as the scan sees them.
-
-        Args:
-            suffix: ``"_l0"``, ``"_l0_reverse"``, ``"_l1"``, ...
-        """
-        present, names = self._parameters, [name + suffix for name in OPTIONAL_WEIGHTS]
-        optional = [self._replaced(name) if (w := present.get(name)) is None else w for name in names]
-        return Weights(self._parameter("weight_ih", suffix), self.recurrent_weight(suffix), *optional)
-
-    def _replaced(self, name: str) -> Tensor | None:
-        """What stands in for a parameter that this layer lacks: pruning and parametrisations do that."""
-        return getattr(self, name) if name in self.__dict__ or hasattr(type(self), name) else None
-
     if TYPE_CHECKING:  # what calling the layer gives; `nn.Module` says nothing of it
 
         @overload
@@ -312,9 +203,6 @@ class RecurrentLayer(nn.Module):
         return cut_h, (cut_c if self.spec.cell.has_c else None)
 
     # ---- state ------------------------------------------------------------------------------------------------------
-
-    def _like(self) -> Tensor:
-        return self._parameter("weight_ih", "_l0")
 
     def initial_state(self, batch_size: int | None = None) -> State:
         """The empty state.

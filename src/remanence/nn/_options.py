@@ -9,7 +9,7 @@ import torch
 
 from remanence import ops
 from remanence._validate import message, one_of, positive_int, real
-from remanence.ops import Backend, Cell, Memory, MemoryRule, RNNCell, ScanSpec, find_cell
+from remanence.ops import Backend, Cell, Memory, MemoryRule, Read, ScanSpec, find_cell
 
 from .cuts import Cuts, HDetach, TruncatedBPTT
 from .init import RecurrentInit
@@ -59,7 +59,7 @@ class LSTMOptions(MemoryOptions, total=False):
 def options_of_other_cells(cell: Cell) -> set[str]:
     """Options that mean nothing to a cell: a nonlinearity is that of an RNN, a forget bias needs a forget gate."""
     others = set()
-    if not isinstance(cell, RNNCell):
+    if not hasattr(cell, "nonlinearity"):
         others.add("nonlinearity")
     if "f" not in cell.gates:
         others.add("forget_bias")
@@ -112,13 +112,13 @@ def make_spec(
         raise ValueError(message("max_steps", expected, f"{max_steps} with output={output!r}"))
     if max_steps is not None:
         positive_int("max_steps", max_steps)
-    if combine is not None:
-        one_of("combine", combine, rule.combines)
     cut_reads = isinstance(cuts, TruncatedBPTT) and cuts.reads == "cut"
-    spec = ScanSpec(find_cell(cell), memory, nonlinearity, "sum", output, cut_reads, max_steps)
-    if combine is None and not spec.cell.bounded and "half" in rule.combines:
+    spec = ScanSpec(find_cell(cell), memory, nonlinearity, None, output, cut_reads, max_steps)
+    combines = Read.combines if memory is None else memory.read.combines
+    if combine is not None:
+        one_of("combine", combine, combines)
+    elif not spec.cell.bounded and "half" in combines:
         combine = "half"  # the sum of an unbounded state and its read overflows within a few hundred steps
-    spec = replace(spec, combine=combine or "sum")
     if combine == "concat" and not spec.has_memory:
         raise ValueError(message("combine", "not be 'concat' without a memory", "'concat'", "Give `recent` at least 1"))
-    return spec
+    return replace(spec, combine=combine)

@@ -16,7 +16,7 @@ from ._spec import Memory, ScanSpec, find_cell
 from ._stack import walk_stack
 from ._state import State
 from ._stride import Strided
-from ._weights import Weights
+from ._weights import PARAMETER_NAMES, OwnParameter, Weights
 from .generation import generate
 from .pairs import count_pairs
 from .stream import step
@@ -40,6 +40,8 @@ __all__ = [
     "MemoryRun",
     "Newest",
     "Nonlinearity",
+    "OwnParameter",
+    "PARAMETER_NAMES",
     "RNNCell",
     "Random",
     "Read",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -12,11 +11,11 @@ from torch import Tensor
 from remanence._validate import message, one_of, positive_int
 
 from ._memory import MemoryRule, MemoryRun, SlotCounts, empty_rows, where_rows
-from ._reads import SoftmaxRead
+from ._reads import Read, Score, SoftmaxRead, check_score
 from ._screens import SCREENS, Judged, Screen, ScreenLike
 from ._slots import displaced_step, mark_slot, write_slot
 from ._state import EMPTY, State
-from ._weights import Weights
+from ._weights import OwnParameter, Weights
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Full(MemoryRule):
 
     Args:
         limit: keep only the newest ``limit`` states, in a ring of fixed size; ``None`` keeps all.
-        score: ``"additive"`` (Bahdanau) or ``"dot"`` (scaled dot product).
+        score: ``"additive"`` (Bahdanau), ``"dot"`` (scaled dot product), or a :class:`remanence.ops.Read`.
 
     Example:
         >>> Full(limit=100).recent
@@ -33,12 +32,12 @@ class Full(MemoryRule):
     """
 
     limit: int | None = None
-    score: Literal["additive", "dot"] = "additive"
+    score: Score | Read = "additive"
 
     def __post_init__(self) -> None:
         if self.limit is not None:
             positive_int("limit", self.limit)
-        one_of("score", self.score, ("additive", "dot"))
+        check_score(self.score)
 
     @property
     def recent(self) -> int | None:
@@ -51,9 +50,9 @@ class Full(MemoryRule):
         return 0
 
     @property
-    def read(self) -> SoftmaxRead:
-        """Softmax over all that is held."""
-        return SoftmaxRead(self.score)
+    def read(self) -> Read:
+        """Softmax over all that is held, unless `score` is a read."""
+        return self.score if isinstance(self.score, Read) else SoftmaxRead(self.score)
 
     @property
     def entry_delay(self) -> int:  # type: ignore[override]
@@ -69,9 +68,11 @@ class Full(MemoryRule):
         """The ring, which is there from the start."""
         return SlotCounts(recent=self.limit or 0)
 
-    def begin(self, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int) -> Buffer:
+    def begin(
+        self, read: Read, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int
+    ) -> Buffer:
         """See :meth:`MemoryRule.begin`."""
-        return Buffer(self.limit, self.read, SCREENS["attention"], weights, state, fresh, lengths is not None)
+        return Buffer(self.limit, read, SCREENS["attention"], weights, state, fresh, lengths is not None)
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Screened(MemoryRule):
         relevant: size of the relevant set (the paper's rho); needs ``recent >= 1``.
         screen: who stays among the relevant: ``"attention"``, ``"mean"``, ``"value"``, ``"learned"``, ``"random"``,
             ``"newest"``, or a :class:`remanence.ops.Screen`. Those that have a name are in the fused kernel.
-        score: ``"additive"`` (Bahdanau) or ``"dot"`` (scaled dot product).
+        score: ``"additive"`` (Bahdanau), ``"dot"`` (scaled dot product), or a :class:`remanence.ops.Read`.
 
     Example:
         >>> Screened(recent=10, relevant=5)
@@ -95,14 +96,14 @@ class Screened(MemoryRule):
     recent: int = 10
     relevant: int = 10
     screen: ScreenLike = "attention"
-    score: Literal["additive", "dot"] = "additive"
+    score: Score | Read = "additive"
 
     def __post_init__(self) -> None:
         positive_int("recent", self.recent, minimum=0)
         positive_int("relevant", self.relevant, minimum=0)
         if not isinstance(self.screen, Screen):
             one_of("screen", self.screen, tuple(SCREENS))
-        one_of("score", self.score, ("additive", "dot"))
+        check_score(self.score)
         if self.relevant and not self.recent:
             because = "be 0 when `recent` is 0, because states are screened as they leave the buffer"
             got = f"relevant={self.relevant}, recent=0"
@@ -114,9 +115,9 @@ class Screened(MemoryRule):
         return SCREENS[self.screen] if isinstance(self.screen, str) else self.screen
 
     @property
-    def read(self) -> SoftmaxRead:
-        """Softmax over all that is held."""
-        return SoftmaxRead(self.score)
+    def read(self) -> Read:
+        """Softmax over all that is held, unless `score` is a read."""
+        return self.score if isinstance(self.score, Read) else SoftmaxRead(self.score)
 
     @property
     def holds_nothing(self) -> bool:  # type: ignore[override]
@@ -133,17 +134,19 @@ class Screened(MemoryRule):
         """A state is screened when it leaves the buffer."""
         return self.recent
 
-    def own_shapes(self, hidden_size: int) -> dict[str, tuple[int, ...]]:
+    def own_parameters(self, hidden_size: int) -> dict[str, OwnParameter]:
         """Those of the screen, where there is something to screen."""
-        return self.screening.own_shapes(hidden_size) if self.relevant else {}
+        return self.screening.own_parameters(hidden_size) if self.relevant else {}
 
     def slots_at_start(self) -> SlotCounts:
         """Buffer and relevant set, with their scores: all of a fixed size."""
         return SlotCounts(self.recent, self.recent, self.relevant, self.relevant)
 
-    def begin(self, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int) -> Buffer:
+    def begin(
+        self, read: Read, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int
+    ) -> Buffer:
         """See :meth:`MemoryRule.begin`."""
-        return Buffer(self.recent, self.read, self.screening, weights, state, fresh, lengths is not None)
+        return Buffer(self.recent, read, self.screening, weights, state, fresh, lengths is not None)
 
 
 class Buffer(MemoryRun):
@@ -164,7 +167,7 @@ class Buffer(MemoryRun):
     def __init__(
         self,
         size: int | None,
-        read: SoftmaxRead,
+        read: Read,
         screen: Screen,
         weights: Weights,
         state: State,

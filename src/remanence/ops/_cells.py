@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal, TypeAlias
 
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 
 from remanence._validate import one_of
 
-from ._weights import Weights
+from ._weights import OwnParameter, Weights
 
 Nonlinearity: TypeAlias = Literal["tanh", "relu", "modrelu", "identity"]
 NONLINEARITIES = ("tanh", "relu", "modrelu", "identity")
@@ -26,7 +27,7 @@ class Cell(ABC):
     """One step of a recurrent layer: the macro-state and the input in, the hidden state out.
 
     Derive from it and define ``name``, ``gates`` and :meth:`step`; set the other attributes where they differ. A cell
-    with settings of its own is a frozen dataclass.
+    with settings of its own is a frozen dataclass; a field ``nonlinearity`` is set by the layer's option of that name.
 
     Example:
         >>> class Leaky(Cell):
@@ -84,8 +85,14 @@ class Cell(ABC):
             bias = weights.bias_hh if bias is None else bias + weights.bias_hh
         return F.linear(x, weights.ih, bias)
 
-    def own_shapes(self, hidden_size: int) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of parameters beside the matrices and their biases; ``bias_modrelu`` is the one there is."""
+    def own_parameters(self, hidden_size: int) -> dict[str, OwnParameter]:
+        """Parameters beside the matrices and their biases, by name; :meth:`step` finds them as ``weights.own(name)``.
+
+        The layer holds each as ``name_l0``, ``name_l1``, ...
+
+        Args:
+            hidden_size: n.
+        """
         return {}
 
     def hidden_size(self, weights: Weights) -> int:
@@ -121,6 +128,11 @@ def modrelu(z: Tensor, bias: Tensor) -> Tensor:
         [1.0, -1.0, 0.0]
     """
     return z.sign() * F.relu(z.abs() + bias)
+
+
+def _bias_of_modrelu(hidden_size: int) -> dict[str, OwnParameter]:
+    """In the kernel too, where it has a place among the :class:`Weights`."""
+    return {"bias_modrelu": OwnParameter((hidden_size,), partial(nn.init.uniform_, a=-0.01, b=0.01))}
 
 
 def activate(nonlinearity: Nonlinearity, weights: Weights, z: Tensor) -> Tensor:
@@ -164,9 +176,9 @@ class RNNCell(Cell):
         """One step; see :meth:`Cell.step`."""
         return activate(self.nonlinearity, weights, projected + F.linear(s, weights.hh)), c
 
-    def own_shapes(self, hidden_size: int) -> dict[str, tuple[int, ...]]:
+    def own_parameters(self, hidden_size: int) -> dict[str, OwnParameter]:
         """The bias of modReLU, if that is the nonlinearity."""
-        return {"bias_modrelu": (hidden_size,)} if self.nonlinearity == "modrelu" else {}
+        return _bias_of_modrelu(hidden_size) if self.nonlinearity == "modrelu" else {}
 
 
 class LSTMCell(Cell):
@@ -221,8 +233,8 @@ class GORUCell(Cell):
     """Gated orthogonal recurrent unit; its rotation is the last block of ``weights.hh``.
 
     Example:
-        >>> GORUCell().own_shapes(8)
-        {'bias_modrelu': (8,)}
+        >>> GORUCell().own_parameters(8)["bias_modrelu"].shape
+        (8,)
     """
 
     name = "goru"
@@ -239,9 +251,9 @@ class GORUCell(Cell):
         g = torch.sigmoid(x_g + s_g)
         return g * h + (1 - g) * modrelu(r * rotated + x_c, weights.modrelu), c
 
-    def own_shapes(self, hidden_size: int) -> dict[str, tuple[int, ...]]:
+    def own_parameters(self, hidden_size: int) -> dict[str, OwnParameter]:
         """The bias of modReLU."""
-        return {"bias_modrelu": (hidden_size,)}
+        return _bias_of_modrelu(hidden_size)
 
 
 IN_KERNEL: tuple[type[Cell], ...] = (RNNCell, LSTMCell, GRUCell, GORUCell)

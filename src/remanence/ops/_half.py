@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ._state import State
 from ._weights import Weights
+from .states import map_tensors
 
 HALF = (torch.bfloat16, torch.float16)
 
@@ -30,7 +31,7 @@ def widen_weights(weights: Weights) -> Weights:
     Args:
         weights: in any precision.
     """
-    return Weights._make(None if weight is None else widen(weight) for weight in weights)
+    return map_tensors(widen, weights)
 
 
 def widen_state(state: State | None) -> State | None:

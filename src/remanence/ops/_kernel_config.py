@@ -10,11 +10,13 @@ import torch
 from ._buffer import Full, Screened
 from ._cells import IN_KERNEL, NONLINEARITIES
 from ._half import HALF
+from ._reads import SoftmaxRead, ThresholdRead
 from ._screens import SCREENS, UINT32, Random
-from ._spec import ScanSpec
+from ._spec import Memory, ScanSpec
 from ._stride import Strided
 
 MEMORY_TYPES = (type(None), Full, Screened, Strided)
+READ_TYPES = (SoftmaxRead, ThresholdRead)
 NO_MEMORY, BUFFER, STRIDE = range(3)
 SCREEN_TYPES = tuple(type(screen) for screen in SCREENS.values())
 SCORES = {"additive": 0, "dot": 1, "affine": 2, "tanh": 3}
@@ -77,46 +79,54 @@ def unsupported(spec: ScanSpec, dtype: torch.dtype, device: torch.device) -> str
         return f"the memory {memory} is not in the fused kernel"
     if isinstance(memory, Screened) and type(memory.screening) not in SCREEN_TYPES:
         return f"the screen {memory.screen} is not in the fused kernel"
-    if memory is not None and spec.combine == "concat":
+    if memory is not None and type(spec.read) not in READ_TYPES:
+        return f"the read {spec.read} is not in the fused kernel"
+    if spec.combine == "concat":
         return "combine='concat' is not in the fused kernel"
     if memory is not None and spec.output == "weights":
         return "output='weights' is not in the fused kernel"
-    if isinstance(memory, Strided):
-        return _unsupported_stride(memory)
+    if isinstance(spec.read, ThresholdRead):
+        return _unsupported_stride(spec.read, memory)
     return None
 
 
-def _unsupported_stride(memory: Strided) -> str | None:
-    if memory.score == "mlp":
+def _unsupported_stride(read: ThresholdRead, memory: Memory) -> str | None:
+    if not isinstance(memory, Strided):
+        return "a threshold on the scores of a buffer is not in the fused kernel"
+    if read.score == "mlp":
         return "the score 'mlp' depends on the query and is not in the fused kernel"
-    if memory.sparse != "forward" or memory.hops != "many":
+    if read.sparse != "forward" or memory.hops != "many":
         return "only sparse='forward' with hops='many' is in the fused kernel"
-    if memory.rank > MOST_STORED:
-        return f"the fused kernel stores at most {MOST_STORED} states; top_k={memory.top_k} needs {memory.rank}"
+    if read.rank > MOST_STORED:
+        return f"the fused kernel stores at most {MOST_STORED} states; top_k={read.top_k} needs {read.rank}"
     return None
 
 
 def _config(spec: ScanSpec) -> Config:
-    memory = spec.memory if spec.has_memory else None
     config = Config(
         cell=IN_KERNEL.index(type(spec.cell)),
         nonlinearity=NONLINEARITIES.index(spec.nonlinearity),
-        half=int(spec.combine == "half"),
         cut_reads=int(spec.cut_reads),
     )
-    if not isinstance(memory, Full | Screened | Strided):
+    memory = spec.memory
+    read = spec.read
+    if not isinstance(read, SoftmaxRead | ThresholdRead):
         return config
-    config = config._replace(output=OUTPUTS.index(spec.output), score=SCORES[memory.score])
-    if isinstance(memory, Strided):
+    config = config._replace(
+        output=OUTPUTS.index(spec.output), score=SCORES[read.score], half=int(read.combine == "half")
+    )
+    if isinstance(read, ThresholdRead):
+        assert isinstance(memory, Strided)
         return config._replace(
             memory=STRIDE,
-            relevant=memory.rank,
+            relevant=read.rank,
             every=memory.every,
-            top_k=memory.top_k,
-            normalise=int(memory.normalise),
-            raw_underfull=int(memory.underfull == "raw"),
+            top_k=read.top_k,
+            normalise=int(read.normalise),
+            raw_underfull=int(read.underfull == "raw"),
             start_zero=int(memory.start == "zero"),
         )
+    assert isinstance(memory, Full | Screened)
     recent = -1 if memory.recent is None else memory.recent
     config = config._replace(memory=BUFFER, recent=recent, relevant=memory.relevant, screens=int(spec.screens))
     if not isinstance(memory, Screened) or not memory.relevant:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ._reads import Read
 from ._state import EMPTY, State
-from ._weights import Weights
+from ._weights import OwnParameter, Weights
 
 
 class SlotCounts(NamedTuple):
@@ -30,8 +30,6 @@ class MemoryRule(ABC):
 
     outputs: ClassVar[tuple[str, ...]] = ("macro", "hidden")
     """Values of ``output`` that a layer with it may have."""
-    combines: ClassVar[tuple[str, ...]] = ("sum", "half", "concat")
-    """Values of ``combine`` likewise."""
     collects: bool = False
     """Whether the weights that states receive are collected in ``recent_score``."""
     holds_nothing: bool = False
@@ -46,10 +44,14 @@ class MemoryRule(ABC):
     @property
     @abstractmethod
     def read(self) -> Read:
-        """How it is read."""
+        """How it is read, unless a :class:`ScanSpec` says otherwise."""
 
-    def own_shapes(self, hidden_size: int) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of the parameters that it needs beside those of its read: ``weight_gate``, ``bias_gate``."""
+    def takes(self, read: Read) -> bool:
+        """Whether it can be read so."""
+        return True
+
+    def own_parameters(self, hidden_size: int) -> dict[str, OwnParameter]:
+        """The parameters that it needs beside those of its read, by name."""
         return {}
 
     @abstractmethod
@@ -57,10 +59,13 @@ class MemoryRule(ABC):
         """Slots of the empty state."""
 
     @abstractmethod
-    def begin(self, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int) -> MemoryRun:
+    def begin(
+        self, read: Read, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int
+    ) -> MemoryRun:
         """Begin a call of the scan.
 
         Args:
+            read: how it is read.
             weights: parameters of the layer.
             state: where the call starts, fields ``(B, ...)``.
             fresh: whether that is the empty state, so that the buffer holds nothing.

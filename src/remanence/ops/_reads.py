@@ -1,19 +1,23 @@
-"""The reads: how a memory is scored and summed, and how the sum meets the state."""
+"""The reads: how a memory is scored and summed, which of it counts, and how the sum meets the state."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-from ._weights import Weights
+from remanence._validate import one_of
+
+from ._weights import OwnParameter, Weights
 
 Combine: TypeAlias = Literal["sum", "half", "concat"]
+Score: TypeAlias = Literal["additive", "dot"]
 
 
 class Reading(NamedTuple):
@@ -27,21 +31,31 @@ class Reading(NamedTuple):
     """``(B, slots)``: before the softmax or the threshold; -inf where nothing is held."""
 
 
+@dataclass(frozen=True)
 class Read(ABC):
-    """How a memory is scored and summed, given the state that asks.
+    """How a memory is scored and summed, given the state that asks, and how the sum meets the state.
+
+    Derive from it, as a frozen dataclass, and give yours as ``Screened(recent, relevant, score=...)``: it runs on the
+    reference.
+
+    Args:
+        combine: how state ``h`` and summary ``r`` make the macro-state: ``"sum"``, ``h + r``; ``"half"``,
+            ``(h + r) / 2``; ``"concat"``, ``[h; r]``.
 
     Example:
         >>> from remanence.ops import ScanSpec, Screened
-        >>> ScanSpec("lstm", Screened(4, 2)).read
-        SoftmaxRead(score='additive')
+        >>> ScanSpec("lstm", Screened(4, 2), combine="half").read
+        SoftmaxRead(combine='half', score='additive')
     """
 
-    initial_std: float | None = None
-    """Standard deviation of query and key at first; ``None`` leaves them to the layer's own rule."""
+    combines: ClassVar[tuple[Combine, ...]] = ("sum", "half", "concat")
+    """Values of ``combine`` that a layer with it may have."""
+
+    combine: Combine = field(default="sum", kw_only=True)
 
     @abstractmethod
-    def shapes(self, hidden_size: int, macro_size: int) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of the parameters that it needs."""
+    def own_parameters(self, hidden_size: int, macro_size: int) -> dict[str, OwnParameter]:
+        """The parameters that it needs, by name; one without a field in :class:`Weights` is ``weights.own(name)``."""
 
     @abstractmethod
     def keys(self, weights: Weights, values: Tensor) -> Tensor:
@@ -49,7 +63,14 @@ class Read(ABC):
 
     @abstractmethod
     def read(
-        self, weights: Weights, state: Tensor, keys: Tensor, values: Tensor, empty: Tensor, stored: Tensor
+        self,
+        weights: Weights,
+        state: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        empty: Tensor,
+        stored: Tensor,
+        log_gates: Tensor | None = None,
     ) -> Reading:
         """Read the memory.
 
@@ -60,22 +81,25 @@ class Read(ABC):
             values: ``(B, slots, n)``, what is held.
             empty: ``(B, slots)`` bool, where nothing is held.
             stored: ``(B,)`` int64, how many states were stored so far.
+            log_gates: ``(B, slots)``, what a screen adds to the scores: a gate multiplies what a softmax would give.
         """
 
+    def join(self, h: Tensor, summary: Tensor) -> Tensor:
+        """The macro-state ``(B, m)`` of state and summary, both ``(B, n)``."""
+        if self.combine == "concat":
+            return torch.cat([h, summary], dim=1)
+        joined = h + summary
+        return joined if self.combine == "sum" else joined / 2
 
-def combine_state(combine: Combine, h: Tensor, summary: Tensor | None) -> Tensor:
-    """The macro-state ``(B, m)`` of state and read; without a read the state itself.
+    def macro_size(self, hidden_size: int) -> int:
+        """Size of the macro-state, m."""
+        return 2 * hidden_size if self.combine == "concat" else hidden_size
 
-    Args:
-        combine: ``"sum"``, ``"half"`` or ``"concat"``.
-        h: ``(B, n)``.
-        summary: ``(B, n)``.
-    """
-    if summary is None:
-        return h
-    if combine == "concat":
-        return torch.cat([h, summary], dim=1)
-    return h + summary if combine == "sum" else (h + summary) / 2
+
+def check_score(score: Score | Read) -> None:
+    """Refuse what is neither the name of a score of :class:`SoftmaxRead` nor a read."""
+    if not isinstance(score, Read):
+        one_of("score", score, ("additive", "dot"))
 
 
 @dataclass(frozen=True)
@@ -86,21 +110,21 @@ class SoftmaxRead(Read):
         score: ``"additive"`` (Bahdanau), ``v . tanh(W s + U m)``, or ``"dot"`` (scaled dot product).
 
     Example:
-        >>> SoftmaxRead("dot").shapes(8, 8)
-        {'weight_query': (8, 8), 'weight_key': (8, 8)}
+        >>> list(SoftmaxRead("dot").own_parameters(8, 8))
+        ['weight_query', 'weight_key']
     """
 
-    score: Literal["additive", "dot"] = "additive"
+    score: Score = "additive"
 
-    def shapes(self, hidden_size: int, macro_size: int) -> dict[str, tuple[int, ...]]:
+    def own_parameters(self, hidden_size: int, macro_size: int) -> dict[str, OwnParameter]:
         """Query and key matrices; the additive score has a vector too."""
-        shapes: dict[str, tuple[int, ...]] = {
-            "weight_query": (hidden_size, macro_size),
-            "weight_key": (hidden_size, hidden_size),
+        needed = {
+            "weight_query": OwnParameter((hidden_size, macro_size)),
+            "weight_key": OwnParameter((hidden_size, hidden_size)),
         }
         if self.score == "additive":
-            shapes["weight_score"] = (hidden_size,)
-        return shapes
+            needed["weight_score"] = OwnParameter((hidden_size,))
+        return needed
 
     def keys(self, weights: Weights, values: Tensor) -> Tensor:
         """``U m``, ``(..., n)``."""
@@ -117,10 +141,7 @@ class SoftmaxRead(Read):
         stored: Tensor,
         log_gates: Tensor | None = None,
     ) -> Reading:
-        """See :meth:`Read.read`; the newest state is among the values, so none is ever read from nothing.
-
-        ``log_gates`` ``(B, slots)`` is added to the scores: a gate multiplies what the softmax would give.
-        """
+        """See :meth:`Read.read`; the newest state is among the values, so none is ever read from nothing."""
         assert weights.query is not None
         query = F.linear(state, weights.query)
         if weights.score is None:
@@ -153,6 +174,7 @@ class ThresholdRead(Read):
     underfull: Literal["threshold", "raw"]
     sparse: Literal["forward", "backward"]
 
+    combines = ("sum",)
     normaliser_floor = 1e-7  # as in the authors' code: all weights may be zero
 
     @property
@@ -160,20 +182,16 @@ class ThresholdRead(Read):
         """Whether the present state adds the same to all scores, and so cancels wherever they are compared."""
         return self.score != "mlp"
 
-    @property
-    def initial_std(self) -> float | None:  # type: ignore[override]
-        """As in the authors' code: weak reads at first."""
-        return 0.01 if self.is_static else None
-
-    def shapes(self, hidden_size: int, macro_size: int) -> dict[str, tuple[int, ...]]:
+    def own_parameters(self, hidden_size: int, macro_size: int) -> dict[str, OwnParameter]:
         """Vectors for the static scores, with a bias for the affine one; matrices and a vector for the mlp."""
-        n = hidden_size
         if not self.is_static:
-            return {"weight_query": (n, n), "weight_key": (n, n), "weight_score": (n,)}
-        shapes: dict[str, tuple[int, ...]] = {"weight_query": (n,), "weight_key": (n,)}
+            square = OwnParameter((hidden_size, hidden_size))
+            return {"weight_query": square, "weight_key": square, "weight_score": OwnParameter((hidden_size,))}
+        weak = OwnParameter((hidden_size,), partial(nn.init.normal_, std=0.01))  # as in the authors' code
+        needed = {"weight_query": weak, "weight_key": weak}
         if self.score == "affine":
-            shapes["weight_score"] = (1,)
-        return shapes
+            needed["weight_score"] = OwnParameter((1,))
+        return needed
 
     def keys(self, weights: Weights, values: Tensor) -> Tensor:
         """The score of each state, ``(...)``, or its part of the mlp's hidden layer, ``(..., n)``."""
@@ -185,10 +203,19 @@ class ThresholdRead(Read):
         return values @ weights.key
 
     def read(
-        self, weights: Weights, state: Tensor, keys: Tensor, values: Tensor, empty: Tensor, stored: Tensor
+        self,
+        weights: Weights,
+        state: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        empty: Tensor,
+        stored: Tensor,
+        log_gates: Tensor | None = None,
     ) -> Reading:
         """See :meth:`Read.read`."""
         present, scores = self._score(weights, state, keys)
+        if log_gates is not None:
+            scores = scores + log_gates
         absolute = scores + present
         if self.sparse == "backward":
             best = scores >= self._threshold(scores, empty)

@@ -16,7 +16,7 @@ from torch import Tensor
 from remanence._validate import positive_int
 
 from ._slots import choose_slot
-from ._weights import Weights
+from ._weights import OwnParameter, Weights
 
 
 class Judged(NamedTuple):
@@ -83,8 +83,8 @@ class Screen(ABC):
         """
         return choose_slot(relevance, held, steps, due)
 
-    def own_shapes(self, hidden_size: int) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of the parameters that it needs."""
+    def own_parameters(self, hidden_size: int) -> dict[str, OwnParameter]:
+        """The parameters that it needs, by name; any but ``weight_gate`` and ``bias_gate`` is ``weights.own(name)``."""
         return {}
 
     def log_gate(self, states: Tensor, weights: Weights) -> Tensor | None:
@@ -162,17 +162,17 @@ class Learned(Screen):
     admitted.
 
     Example:
-        >>> Learned().own_shapes(8)
-        {'weight_gate': (8,), 'bias_gate': (1,)}
+        >>> list(Learned().own_parameters(8))
+        ['weight_gate', 'bias_gate']
     """
 
     def relevance(self, judged: Judged, weights: Weights) -> Tensor:
         """The gate before the sigmoid, without gradient: larger is larger."""
         return _gate_input(judged.states, weights).detach()
 
-    def own_shapes(self, hidden_size: int) -> dict[str, tuple[int, ...]]:
+    def own_parameters(self, hidden_size: int) -> dict[str, OwnParameter]:
         """A vector and a bias."""
-        return {"weight_gate": (hidden_size,), "bias_gate": (1,)}
+        return {"weight_gate": OwnParameter((hidden_size,)), "bias_gate": OwnParameter((1,))}
 
     def log_gate(self, states: Tensor, weights: Weights) -> Tensor | None:
         """``ln g``, ``(B, K)``."""

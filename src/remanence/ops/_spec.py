@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Literal, TypeAlias
 
 from remanence._validate import message, one_of
 
 from ._buffer import Full, Screened
-from ._cells import CELLS, Cell, Nonlinearity, RNNCell
+from ._cells import CELLS, Cell, Nonlinearity
 from ._memory import MemoryRule
 from ._reads import Combine, Read
 from ._stride import Strided
+from ._weights import OwnParameter
 
 CellName: TypeAlias = Literal["rnn", "lstm", "gru", "goru"]
 Memory: TypeAlias = Full | Screened | Strided | MemoryRule | None
@@ -25,12 +26,14 @@ class ScanSpec:
     Args:
         cell: ``"rnn"``, ``"lstm"``, ``"gru"``, ``"goru"``, or any :class:`Cell`.
         memory: which past states may be attended, or ``None``.
-        nonlinearity: of the ``"rnn"`` cell; ``None`` leaves it as it is.
-        combine: how state ``h`` and read ``r`` make the macro-state ``s``: ``"sum"``, ``"half"`` or ``"concat"``.
+        nonlinearity: of a cell that has one, such as ``"rnn"``; ``None`` leaves it as it is.
+        combine: how state ``h`` and read ``r`` make the macro-state ``s``: ``"sum"``, ``"half"`` or ``"concat"``;
+            ``None`` leaves it to the read.
         output: ``"macro"`` returns ``s``, ``"hidden"`` returns ``h``, ``"summary"`` ``[s; r]``, ``"weights"`` ``[s; the
             weights of all stored states]`` (Strided only).
         cut_reads: whether a cut through ``s`` also cuts the gradient into what the memory holds at that moment.
         max_steps: longest row, for ``output="weights"``.
+        read: how the memory is read; ``None`` takes the memory's own way. Without a memory there is none.
 
     Example:
         >>> ScanSpec("lstm", Screened(10, 10)).has_memory
@@ -38,31 +41,30 @@ class ScanSpec:
     """
 
     cell: Cell
-    memory: Memory = None
-    nonlinearity: Nonlinearity | None = None
-    combine: Combine = "sum"
-    output: Output = "macro"
-    cut_reads: bool = False
-    max_steps: int | None = None
+    memory: Memory
+    read: Read | None
+    output: Output
+    cut_reads: bool
+    max_steps: int | None
 
     def __init__(
         self,
         cell: Cell | CellName,
         memory: Memory = None,
         nonlinearity: Nonlinearity | None = None,
-        combine: Combine = "sum",
+        combine: Combine | None = None,
         output: Output = "macro",
         cut_reads: bool = False,
         max_steps: int | None = None,
+        read: Read | None = None,
     ) -> None:
-        chosen = find_cell(cell)
-        if isinstance(chosen, RNNCell) and nonlinearity is not None:
-            chosen = replace(chosen, nonlinearity=nonlinearity)
+        cell = find_cell(cell)
+        if nonlinearity is not None and is_dataclass(cell) and hasattr(cell, "nonlinearity"):
+            cell = replace(cell, nonlinearity=nonlinearity)
         values = {
-            "cell": chosen,
+            "cell": cell,
             "memory": memory,
-            "nonlinearity": getattr(chosen, "nonlinearity", "tanh"),
-            "combine": combine,
+            "read": _find_read(memory, read, combine),
             "output": output,
             "cut_reads": cut_reads,
             "max_steps": max_steps,
@@ -71,14 +73,19 @@ class ScanSpec:
             object.__setattr__(self, name, value)
 
     @property
-    def has_memory(self) -> bool:
-        """Whether anything can ever be attended."""
-        return self.memory is not None and not self.memory.holds_nothing
+    def nonlinearity(self) -> Nonlinearity:
+        """That of the cell; gated cells have the tanh."""
+        return getattr(self.cell, "nonlinearity", "tanh")
 
     @property
-    def read(self) -> Read | None:
-        """How the memory is scored and summed; ``None`` without one."""
-        return self.memory.read if self.memory is not None and self.has_memory else None
+    def combine(self) -> Combine:
+        """How state and read make the macro-state; without a read nothing is combined."""
+        return "sum" if self.read is None else self.read.combine
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether anything can ever be attended."""
+        return self.read is not None
 
     @property
     def screens(self) -> bool:
@@ -90,9 +97,26 @@ class ScanSpec:
         """Whether the state must carry ``h`` beside ``s``: the leak of a gated cell goes through ``h``."""
         return self.has_memory and self.cell.leaks
 
+    def own_parameters(self, hidden_size: int) -> dict[str, OwnParameter]:
+        """What cell, read and memory need beside the matrices and their biases, by name.
+
+        Args:
+            hidden_size: n.
+        """
+        parts = [self.cell.own_parameters(hidden_size)]
+        if self.memory is not None and self.read is not None:
+            parts.append(self.read.own_parameters(hidden_size, self.macro_size(hidden_size)))
+            parts.append(self.memory.own_parameters(hidden_size))
+        needed: dict[str, OwnParameter] = {}
+        for part in parts:
+            if twice := needed.keys() & part.keys():
+                raise ValueError(f"two parts of one layer declare a parameter {min(twice)!r}: rename one of them")
+            needed |= part
+        return needed
+
     def macro_size(self, hidden_size: int) -> int:
         """Size of the macro-state ``s``."""
-        return 2 * hidden_size if self.has_memory and self.combine == "concat" else hidden_size
+        return hidden_size if self.read is None else self.read.macro_size(hidden_size)
 
     def output_size(self, hidden_size: int) -> int:
         """Features of the output."""
@@ -102,6 +126,16 @@ class ScanSpec:
             assert self.max_steps is not None
             return hidden_size + self.memory.stored_by(self.max_steps)
         return 2 * hidden_size if self.output == "summary" else self.macro_size(hidden_size)
+
+
+def _find_read(memory: Memory, read: Read | None, combine: Combine | None) -> Read | None:
+    if memory is None or memory.holds_nothing:
+        return None
+    if read is None:
+        read = memory.read
+    elif not memory.takes(read):
+        raise ValueError(message("read", f"be one that goes with {memory}", repr(read)))
+    return read if combine is None else replace(read, combine=combine)
 
 
 def find_cell(cell: Cell | str) -> Cell:

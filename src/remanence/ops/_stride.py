@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 from remanence._validate import one_of, positive_int
 
 from ._memory import MemoryRule, MemoryRun, SlotCounts, empty_rows, where_rows
-from ._reads import ThresholdRead
+from ._reads import Read, ThresholdRead
 from ._slots import choose_slot, displaced_step, mark_slot, write_slot
 from ._state import BEFORE_START, EMPTY, State
 from ._weights import Weights
@@ -45,7 +45,6 @@ class Strided(MemoryRule):
     """
 
     outputs = ("macro", "hidden", "summary", "weights")
-    combines = ("sum",)
 
     top_k: int = 5
     every: int = 2
@@ -87,6 +86,10 @@ class Strided(MemoryRule):
         """What scores above the threshold."""
         return ThresholdRead(self.rank, self.top_k, self.score, self.normalise, self.underfull, self.sparse)
 
+    def takes(self, read: Read) -> bool:
+        """Its own alone, however that is combined with the state: who is stored depends on the scores."""
+        return replace(read, combine=self.read.combine) == self.read
+
     @property
     def doubles_chain(self) -> bool:  # type: ignore[override]
         """Gradients of one hop need the recurrence without its reads."""
@@ -112,7 +115,9 @@ class Strided(MemoryRule):
         """States stored in a row of so many steps."""
         return steps // self.every + self.first
 
-    def begin(self, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int) -> Stride:
+    def begin(
+        self, read: Read, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int
+    ) -> Stride:
         """See :meth:`MemoryRule.begin`."""
         return Stride(self, weights, state, ragged=not fresh or lengths is not None, length=length)
 

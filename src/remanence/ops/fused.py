@@ -77,7 +77,7 @@ def scan(
         return output.to(x.dtype), narrow_state(final, weights.ih.dtype), log
     carried = _NO_STATE if state is None else (*state[:3], *state[4:])  # without `chain`
     forced = None if forced_log is None else forced_log.slot
-    tensors = (x, *weights, *carried, reset, lengths, cut_h, cut_c, h_offset, forced)
+    tensors = (x, *weights.known_to_kernel(), *carried, reset, lengths, cut_h, cut_c, h_offset, forced)
     learns = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
     save = (SAVE_LEAN if lean else SAVE_ALL) if learns else SAVE_NOTHING
     config = encode(spec, save)

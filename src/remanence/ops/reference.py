@@ -13,7 +13,6 @@ from torch import Tensor
 
 from ._log import Log, Trace
 from ._memory import MemoryRun, SlotCounts
-from ._reads import Combine, combine_state
 from ._row_steps import row_positions
 from ._spec import ScanSpec
 from ._state import EMPTY, EMPTY_SLOT, State
@@ -46,8 +45,8 @@ def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
     elif reset is not None:
         state = _start_afresh(state, reset[0], initial_state(spec, weights, batch))
     memory = None
-    if spec.memory is not None and spec.has_memory:
-        memory = spec.memory.begin(weights, state, fresh, lengths, length)
+    if spec.memory is not None and spec.read is not None:
+        memory = spec.memory.begin(spec.read, weights, state, fresh, lengths, length)
     chains = _make_chains(spec, weights, state)
     positions = row_positions(state.step, length, reset)
     active = _active(positions, lengths)
@@ -134,7 +133,7 @@ class _Chain:
 
     def __init__(self, spec: ScanSpec, weights: Weights, s: Tensor, c: Tensor, h: Tensor) -> None:
         self.cell = spec.cell
-        self.combine: Combine = spec.combine
+        self.read = spec.read
         self.keeps_leak = spec.keeps_leak
         self.weights = weights
         self.s = s
@@ -159,9 +158,9 @@ class _Chain:
         h, c = self.cell.step(self.weights, projected, self.s, self.c, leak)
         return (h if offset is None else h + offset), c
 
-    def close(self, h: Tensor, c: Tensor, read: Tensor | None, frozen: Tensor | None) -> Tensor:
+    def close(self, h: Tensor, c: Tensor, summary: Tensor | None, frozen: Tensor | None) -> Tensor:
         """Make the macro-state and move on; ``frozen`` rows have ended and stay as they are."""
-        s = combine_state(self.combine, h, read)
+        s = h if summary is None or self.read is None else self.read.join(h, summary)
         self.latest = s
         leak = h if self.keeps_leak else self.h
         if frozen is None:

@@ -91,7 +91,7 @@ def flatten(layers: Iterable[Weights]) -> list[Tensor]:
     Args:
         layers: parameters of each layer.
     """
-    return [NOTHING if tensor is None else tensor for layer in layers for tensor in layer]
+    return [NOTHING if tensor is None else tensor for layer in layers for tensor in layer.known_to_kernel()]
 
 
 def _reference(x: Tensor, layers: Sequence[Weights], state: State, spec: ScanSpec) -> tuple[Tensor, State]:

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from remanence._validate import real
 from remanence.figures import Axis, Curve, Figure, log_axis
-from remanence.ops import ScanSpec, Weights
+from remanence.ops import RNNCell, ScanSpec, Weights
+from remanence.ops.states import map_tensors
 
 from ._observe import CELLS, modules, torch_spec, torch_weights
 from ._reach import gradient_reach
@@ -205,7 +206,7 @@ def _certified(model: Any, recurrence: _Recurrence | None) -> tuple[float | None
             return None, math.inf
         cells = [layer.cell_bound or 1.0 for layer in found.layers]
         return found.factor, max(cells) * math.sqrt(getattr(model, "hidden_size", 1))
-    if recurrence is None or recurrence.spec.cell.name != "rnn" or recurrence.spec.nonlinearity != "tanh":
+    if recurrence is None or recurrence.spec.cell != RNNCell("tanh"):
         return None, math.inf
     recurrent = recurrence.weights.hh.detach().double()
     norm = float(torch.linalg.matrix_norm(recurrent, 2))
@@ -220,8 +221,7 @@ def lyapunov_exponent(spec: ScanSpec, weights: Weights, x: Tensor) -> float:
         weights: its parameters.
         x: ``(T, B, input_size)``; rows are averaged.
     """
-    exact: list[Any] = [None if w is None else w.detach().double() for w in weights]
-    weights = Weights(*exact)
+    weights = map_tensors(lambda weight: weight.detach().double(), weights)
     projected = spec.cell.project(x.detach().double(), weights)
     n = spec.cell.hidden_size(weights)
     size = 2 * n if spec.cell.has_c else n

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from remanence._validate import message
-from remanence.ops import Full, ScanSpec, Screened, Trace, Weights
+from remanence.ops import GRUCell, RNNCell, ScanSpec, SoftmaxRead, Trace, Weights
 from remanence.ops.reference import scan as reference_scan
+from remanence.ops.states import map_tensors
 
 from ._observe import CELLS, inputs_of, torch_spec, torch_weights
 
@@ -89,8 +90,8 @@ def _recurrence(layer: Any) -> tuple[ScanSpec, Weights]:
         raise TypeError(message("layer", "be a recurrent layer of torch or of this library", type(layer).__name__))
     if layer.num_layers != 1 or layer.bidirectional:
         raise ValueError(message("layer", "have one layer and run forward", repr(layer)))
-    additive = isinstance(spec.memory, Full | Screened) and spec.memory.score == "additive"
-    if spec.cell.name not in ("rnn", "gru") or spec.combine == "concat" or not (additive or not spec.has_memory):
+    additive = isinstance(spec.read, SoftmaxRead) and spec.read.score == "additive" and spec.combine != "concat"
+    if not isinstance(spec.cell, RNNCell | GRUCell) or not (additive or spec.read is None):
         hint = "RNN and GRU cells with no memory or an additive read have these closed forms"
         raise ValueError(message("layer", "be of a kind that splits", str(spec), hint))
     return spec, weights
@@ -133,8 +134,7 @@ def record(layer: Any, batch: Any, row: int, t: int, k: int, leak: str = "h") ->
     if t + k >= len(x):
         raise ValueError(message("k", f"end within the {len(x)} steps of the input", f"t + k = {t + k}"))
     x = x[: t + k + 1].double()
-    exact: list[Any] = [None if w is None else w.detach().double() for w in weights]
-    weights = Weights(*exact)
+    weights = map_tensors(lambda weight: weight.detach().double(), weights)
     traces: list[Trace] = []
     n = spec.cell.hidden_size(weights)
     offset = torch.zeros(len(x), 1, n, dtype=torch.float64, requires_grad=True)
