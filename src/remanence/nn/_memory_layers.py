@@ -7,18 +7,39 @@ from __future__ import annotations
 
 from typing import Any, Literal, Unpack
 
-from remanence.ops import Full, Screen, Screened
+from remanence.ops import Full, Read, Screen, Screened
 
-from ._options import LSTMOptions, MemoryOptions, RNNOptions
+from ._layer import RecurrentLayer
+from ._options import CellOptions
 from ._recurrent import GRU, LSTM, RNN
 
 
-class MemRNN(RNN):
-    """RNN with additive attention over all its past states. **Its state grows with the sequence** unless limited.
+class FullMemory(RecurrentLayer):
+    """What the Mem layers share, whatever their cell.
 
     Args:
         limit: attend to the newest ``limit`` states only, in a ring of fixed size.
-        score: ``"additive"`` or ``"dot"``.
+        score: ``"additive"``, ``"dot"`` or a :class:`remanence.ops.Read`.
+    """
+
+    document = "kerg2020"
+    fixed = ("memory", "max_steps")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *shape: Any,
+        limit: int | None = None,
+        score: Literal["additive", "dot"] | Read = "additive",
+        **options: Unpack[CellOptions],
+    ) -> None:
+        super().__init__(input_size, hidden_size, num_layers, *shape, memory=Full(limit, score), **options)
+
+
+class MemRNN(FullMemory, RNN):
+    """RNN with additive attention over all its past states. **Its state grows with the sequence** unless limited.
 
     Example:
         >>> import torch
@@ -27,28 +48,9 @@ class MemRNN(RNN):
         torch.Size([1, 2, 5, 8])
     """
 
-    document = "kerg2020"
-    fixed = ("memory", "max_steps")
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        *shape: Any,
-        limit: int | None = None,
-        score: Literal["additive", "dot"] = "additive",
-        **options: Unpack[RNNOptions],
-    ) -> None:
-        super().__init__(input_size, hidden_size, num_layers, *shape, memory=Full(limit, score), **options)
-
-
-class MemLSTM(LSTM):
+class MemLSTM(FullMemory, LSTM):
     """LSTM with additive attention over all its past states. **Its state grows with the sequence** unless limited.
-
-    Args:
-        limit: attend to the newest ``limit`` states only, in a ring of fixed size.
-        score: ``"additive"`` or ``"dot"``.
 
     Example:
         >>> import torch
@@ -57,28 +59,9 @@ class MemLSTM(LSTM):
         torch.Size([1, 2, 4, 8])
     """
 
-    document = "kerg2020"
-    fixed = ("memory", "max_steps")
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        *shape: Any,
-        limit: int | None = None,
-        score: Literal["additive", "dot"] = "additive",
-        **options: Unpack[LSTMOptions],
-    ) -> None:
-        super().__init__(input_size, hidden_size, num_layers, *shape, memory=Full(limit, score), **options)
-
-
-class MemGRU(GRU):
+class MemGRU(FullMemory, GRU):
     """GRU with additive attention over all its past states. **Its state grows with the sequence** unless limited.
-
-    Args:
-        limit: attend to the newest ``limit`` states only, in a ring of fixed size.
-        score: ``"additive"`` or ``"dot"``.
 
     Example:
         >>> import torch
@@ -86,40 +69,16 @@ class MemGRU(GRU):
         torch.Size([5, 2, 8])
     """
 
-    document = "kerg2020"
-    fixed = ("memory", "max_steps")
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        *shape: Any,
-        limit: int | None = None,
-        score: Literal["additive", "dot"] = "additive",
-        **options: Unpack[MemoryOptions],
-    ) -> None:
-        super().__init__(input_size, hidden_size, num_layers, *shape, memory=Full(limit, score), **options)
-
-
-class RelRNN(RNN):
-    """RNN with relevancy screening: it attends to its newest states and to the most relevant of the older ones.
-
-    Cost and state are independent of the sequence length. With ``recent=0, relevant=0`` this is ``nn.RNN``; with
-    ``recent`` at least the sequence length it is :class:`MemRNN`.
+class ScreenedMemory(RecurrentLayer):
+    """What the Rel layers share, whatever their cell.
 
     Args:
         recent: size of the short-term buffer (nu).
         relevant: size of the relevant set (rho).
         screen: who stays among the relevant: ``"attention"`` (received in the buffer), ``"mean"``, ``"value"``,
             ``"learned"``, ``"random"``, ``"newest"``, or a :class:`remanence.ops.Screen`.
-        score: ``"additive"`` or ``"dot"``.
-
-    Example:
-        >>> import torch
-        >>> _, state = RelRNN(3, 8, recent=4, relevant=2)(torch.randn(50, 2, 3))
-        >>> state.recent.shape, state.relevant.shape
-        (torch.Size([1, 2, 4, 8]), torch.Size([1, 2, 2, 8]))
+        score: ``"additive"``, ``"dot"`` or a :class:`remanence.ops.Read`.
     """
 
     document = "kerg2020"
@@ -134,25 +93,32 @@ class RelRNN(RNN):
         recent: int = 10,
         relevant: int = 10,
         screen: str | Screen = "attention",
-        score: Literal["additive", "dot"] = "additive",
-        **options: Unpack[RNNOptions],
+        score: Literal["additive", "dot"] | Read = "additive",
+        **options: Unpack[CellOptions],
     ) -> None:
         memory = Screened(recent, relevant, screen, score)
         super().__init__(input_size, hidden_size, num_layers, *shape, memory=memory, **options)
 
 
-class RelLSTM(LSTM):
+class RelRNN(ScreenedMemory, RNN):
+    """RNN with relevancy screening: it attends to its newest states and to the most relevant of the older ones.
+
+    Cost and state are independent of the sequence length. With ``recent=0, relevant=0`` this is ``nn.RNN``; with
+    ``recent`` at least the sequence length it is :class:`MemRNN`.
+
+    Example:
+        >>> import torch
+        >>> _, state = RelRNN(3, 8, recent=4, relevant=2)(torch.randn(50, 2, 3))
+        >>> state.recent.shape, state.relevant.shape
+        (torch.Size([1, 2, 4, 8]), torch.Size([1, 2, 2, 8]))
+    """
+
+
+class RelLSTM(ScreenedMemory, LSTM):
     """LSTM with relevancy screening: it attends to its newest states and to the most relevant of the older ones.
 
     Cost and state are independent of the sequence length. With ``recent=0, relevant=0`` this is ``nn.LSTM``; with
     ``recent`` at least the sequence length it is :class:`MemLSTM`.
-
-    Args:
-        recent: size of the short-term buffer (nu).
-        relevant: size of the relevant set (rho).
-        screen: who stays among the relevant: ``"attention"`` (received in the buffer), ``"mean"``, ``"value"``,
-            ``"learned"``, ``"random"``, ``"newest"``, or a :class:`remanence.ops.Screen`.
-        score: ``"additive"`` or ``"dot"``.
 
     Example:
         >>> import torch
@@ -163,55 +129,12 @@ class RelLSTM(LSTM):
         (torch.Size([50, 2, 8]), torch.Size([1, 2, 8]), True)
     """
 
-    document = "kerg2020"
-    fixed = ("memory", "max_steps")
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        *shape: Any,
-        recent: int = 10,
-        relevant: int = 10,
-        screen: str | Screen = "attention",
-        score: Literal["additive", "dot"] = "additive",
-        **options: Unpack[LSTMOptions],
-    ) -> None:
-        memory = Screened(recent, relevant, screen, score)
-        super().__init__(input_size, hidden_size, num_layers, *shape, memory=memory, **options)
-
-
-class RelGRU(GRU):
+class RelGRU(ScreenedMemory, GRU):
     """GRU with relevancy screening: it attends to its newest states and to the most relevant of the older ones.
-
-    Args:
-        recent: size of the short-term buffer (nu).
-        relevant: size of the relevant set (rho).
-        screen: who stays among the relevant: ``"attention"`` (received in the buffer), ``"mean"``, ``"value"``,
-            ``"learned"``, ``"random"``, ``"newest"``, or a :class:`remanence.ops.Screen`.
-        score: ``"additive"`` or ``"dot"``.
 
     Example:
         >>> import torch
         >>> RelGRU(3, 8, recent=4, relevant=2)(torch.randn(50, 2, 3))[0].shape
         torch.Size([50, 2, 8])
     """
-
-    document = "kerg2020"
-    fixed = ("memory", "max_steps")
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        *shape: Any,
-        recent: int = 10,
-        relevant: int = 10,
-        screen: str | Screen = "attention",
-        score: Literal["additive", "dot"] = "additive",
-        **options: Unpack[MemoryOptions],
-    ) -> None:
-        memory = Screened(recent, relevant, screen, score)
-        super().__init__(input_size, hidden_size, num_layers, *shape, memory=memory, **options)

@@ -44,15 +44,10 @@ class MemoryOptions(CommonOptions, total=False):
     cuts: Cuts
 
 
-class RNNOptions(MemoryOptions, total=False):
-    """Those of an RNN; by position the nonlinearity comes before the bias, as in torch."""
+class CellOptions(MemoryOptions, total=False):
+    """And those of some cells alone, which the others refuse; by position an RNN's nonlinearity is before the bias."""
 
     nonlinearity: ops.Nonlinearity
-
-
-class LSTMOptions(MemoryOptions, total=False):
-    """Those of an LSTM."""
-
     forget_bias: float
 
 

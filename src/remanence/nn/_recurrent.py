@@ -11,7 +11,7 @@ from remanence import ops
 from remanence.ops import GRUCell, LSTMCell, Memory, RNNCell
 
 from ._layer import RecurrentLayer
-from ._options import CommonOptions, LSTMOptions, MemoryOptions
+from ._options import CommonOptions, MemoryOptions
 from .cuts import HDetach
 from .init import RecurrentInit
 
@@ -69,17 +69,6 @@ class LSTM(RecurrentLayer):
 
     cell = LSTMCell()
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        *shape: Any,
-        memory: Memory = None,
-        **options: Unpack[LSTMOptions],
-    ) -> None:
-        super().__init__(input_size, hidden_size, num_layers, *shape, memory=memory, **options)
-
 
 class GRU(RecurrentLayer):
     """Gated recurrent unit with any memory; torch's ``nn.GRU`` without one.
@@ -97,17 +86,6 @@ class GRU(RecurrentLayer):
     """
 
     cell = GRUCell()
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        *shape: Any,
-        memory: Memory = None,
-        **options: Unpack[MemoryOptions],
-    ) -> None:
-        super().__init__(input_size, hidden_size, num_layers, *shape, memory=memory, **options)
 
 
 class HDetachLSTM(LSTM):

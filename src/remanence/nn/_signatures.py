@@ -24,16 +24,19 @@ def show_options(cls: Any) -> None:
     Args:
         cls: a subclass of ``RecurrentLayer``.
     """
-    own = [item for item in inspect.signature(cls.__init__).parameters.values() if item.name != "self"]
-    inherited = inspect.signature(cls.__mro__[1]).parameters.values()
-    others = options_of_other_cells(find_cell(cls.cell)) if hasattr(cls, "cell") else set()
-    hidden = set(cls.fixed) | others
+    # The layer of a cell is the last base: what a memory adds to its options comes after them.
+    bases = [base for base in reversed(cls.__bases__) if hasattr(base, "fixed")]
+    hidden = {"self", *cls.fixed}
+    if hasattr(cls, "cell"):
+        hidden |= options_of_other_cells(find_cell(cls.cell))
     items: dict[str, inspect.Parameter] = {}
-    for item in (*own, *inherited):
-        if item.name not in hidden:
-            items.setdefault(item.name, item)
+    for signature in map(inspect.signature, (cls.__init__, *bases)):
+        for name, item in signature.parameters.items():
+            if name not in hidden:
+                items.setdefault(name, item)
     _show(cls, list(items.values()))
-    explain_options(cls, cls.__mro__[1])
+    for base in bases:
+        explain_options(cls, base)
 
 
 def add_options(cls: Any, source: Any, names: list[str]) -> None:
