@@ -63,12 +63,8 @@ def export_step(model: Exportable, path: str | PathLike[str] | None = None) -> t
         path: where to write the file; ``None`` writes none.
 
     Returns:
-        The program, which can be saved, and called to run it in onnxruntime.
-
-    Raises:
-        ImportError: if onnxscript is not installed.
-        TypeError: if this is another kind of model.
-        ValueError: if the layer cannot be stepped forward, or its state grows with the sequence.
+        The program, which can be saved, and called to run it in onnxruntime; errors are those of
+        :func:`export_sequence`.
     """
     step = _Step(model)
     rows = Dim("rows", min=1)

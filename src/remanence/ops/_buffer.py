@@ -18,8 +18,37 @@ from ._state import EMPTY, State
 from ._weights import OwnParameter, Weights
 
 
+class BufferRule(MemoryRule):
+    """What memories with a short-term buffer share."""
+
+    recent: int | None
+    """Size of the buffer; ``None`` means unbounded."""
+    score: Score | Read
+
+    @property
+    def screening(self) -> Screen:
+        """Who stays among the relevant."""
+        return SCREENS["attention"]
+
+    @property
+    def read(self) -> Read:
+        """Softmax over all that is held, unless `score` is a read."""
+        return self.score if isinstance(self.score, Read) else SoftmaxRead(self.score)
+
+    @property
+    def entry_delay(self) -> int:  # type: ignore[override]
+        """A state is screened when it leaves the buffer."""
+        return self.recent or 0
+
+    def begin(
+        self, read: Read, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int
+    ) -> Buffer:
+        """See :meth:`MemoryRule.begin`."""
+        return Buffer(self.recent, read, self.screening, weights, state, fresh, lengths is not None)
+
+
 @dataclass(frozen=True)
-class Full(MemoryRule):
+class Full(BufferRule):
     """Every past state may be attended (MemRNN, MemLSTM); the state of the layer **grows with the sequence**.
 
     Args:
@@ -40,7 +69,7 @@ class Full(MemoryRule):
         check_score(self.score)
 
     @property
-    def recent(self) -> int | None:
+    def recent(self) -> int | None:  # type: ignore[override]
         """Size of the short-term buffer; ``None`` means unbounded."""
         return self.limit
 
@@ -48,16 +77,6 @@ class Full(MemoryRule):
     def relevant(self) -> int:
         """Size of the relevant set: there is none."""
         return 0
-
-    @property
-    def read(self) -> Read:
-        """Softmax over all that is held, unless `score` is a read."""
-        return self.score if isinstance(self.score, Read) else SoftmaxRead(self.score)
-
-    @property
-    def entry_delay(self) -> int:  # type: ignore[override]
-        """As for :class:`Screened`, though nothing ever enters."""
-        return self.limit or 0
 
     @property
     def growing(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -68,15 +87,9 @@ class Full(MemoryRule):
         """The ring, which is there from the start."""
         return SlotCounts(recent=self.limit or 0)
 
-    def begin(
-        self, read: Read, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int
-    ) -> Buffer:
-        """See :meth:`MemoryRule.begin`."""
-        return Buffer(self.limit, read, SCREENS["attention"], weights, state, fresh, lengths is not None)
-
 
 @dataclass(frozen=True)
-class Screened(MemoryRule):
+class Screened(BufferRule):
     """The newest ``recent`` states and the ``relevant`` most attended of the older ones (RelRNN, RelLSTM).
 
     ``recent >= T`` is :class:`Full`; ``recent = relevant = 0`` is no memory at all.
@@ -115,11 +128,6 @@ class Screened(MemoryRule):
         return SCREENS[self.screen] if isinstance(self.screen, str) else self.screen
 
     @property
-    def read(self) -> Read:
-        """Softmax over all that is held, unless `score` is a read."""
-        return self.score if isinstance(self.score, Read) else SoftmaxRead(self.score)
-
-    @property
     def holds_nothing(self) -> bool:  # type: ignore[override]
         """Without a buffer nothing can be attended."""
         return self.recent == 0
@@ -129,11 +137,6 @@ class Screened(MemoryRule):
         """Relevance is collected wherever there is a buffer."""
         return self.recent > 0
 
-    @property
-    def entry_delay(self) -> int:  # type: ignore[override]
-        """A state is screened when it leaves the buffer."""
-        return self.recent
-
     def own_parameters(self, hidden_size: int) -> dict[str, OwnParameter]:
         """Those of the screen, where there is something to screen."""
         return self.screening.own_parameters(hidden_size) if self.relevant else {}
@@ -141,12 +144,6 @@ class Screened(MemoryRule):
     def slots_at_start(self) -> SlotCounts:
         """Buffer and relevant set, with their scores: all of a fixed size."""
         return SlotCounts(self.recent, self.recent, self.relevant, self.relevant)
-
-    def begin(
-        self, read: Read, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int
-    ) -> Buffer:
-        """See :meth:`MemoryRule.begin`."""
-        return Buffer(self.recent, read, self.screening, weights, state, fresh, lengths is not None)
 
 
 class Buffer(MemoryRun):

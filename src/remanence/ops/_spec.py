@@ -61,16 +61,9 @@ class ScanSpec:
         cell = find_cell(cell)
         if nonlinearity is not None and is_dataclass(cell) and hasattr(cell, "nonlinearity"):
             cell = replace(cell, nonlinearity=nonlinearity)
-        values = {
-            "cell": cell,
-            "memory": memory,
-            "read": _find_read(memory, read, combine),
-            "output": output,
-            "cut_reads": cut_reads,
-            "max_steps": max_steps,
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        read = _find_read(memory, read, combine)
+        # A frozen dataclass refuses assignments, even its own.
+        vars(self).update(cell=cell, memory=memory, read=read, output=output, cut_reads=cut_reads, max_steps=max_steps)
 
     @property
     def nonlinearity(self) -> Nonlinearity:

@@ -7,7 +7,7 @@ the same tokens, away from ties between rounded sums.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -25,6 +25,7 @@ from ._spec import ScanSpec
 from ._stack import walk_stack
 from ._state import State
 from ._weights import Weights
+from .states import map_tensors
 from .stream import flatten, grown, present
 
 
@@ -83,7 +84,8 @@ def generate(
         hidden = spec.cell.hidden_size(layers[0])
         state = reference.empty_state(spec, hidden, (len(layers), len(tokens)), head)
     run = _fused if choose_backend(backend, spec, head) == "fused" else _reference
-    return run(tokens, layers, state, spec, head, head_bias, embedding, steps, uniforms, float(temperature))
+    asked = _Request(tokens, layers, state, spec, head, head_bias, embedding, steps, uniforms, float(temperature))
+    return run(asked)
 
 
 def draw_tokens(logits: Tensor, uniforms: Tensor | None, temperature: float) -> Tensor:
@@ -137,69 +139,59 @@ def _check(
         raise ValueError(message("temperature", "be more than 0", temperature, "uniforms=None takes the likeliest"))
 
 
-def _reference(
-    tokens: Tensor,
-    layers: Sequence[Weights],
-    state: State,
-    spec: ScanSpec,
-    head: Tensor,
-    head_bias: Tensor | None,
-    embedding: Tensor | None,
-    steps: int,
-    uniforms: Tensor | None,
-    temperature: float,
-) -> tuple[Tensor, State]:
+class _Request(NamedTuple):
+    """The arguments of :func:`generate`, checked."""
+
+    tokens: Tensor
+    layers: Sequence[Weights]
+    state: State
+    spec: ScanSpec
+    head: Tensor
+    head_bias: Tensor | None
+    embedding: Tensor | None
+    steps: int
+    uniforms: Tensor | None
+    temperature: float
+
+
+def _reference(asked: _Request) -> tuple[Tensor, State]:
     """The specification: a loop over the reference scan, one step at a time."""
 
     def scan_one(x: Tensor, start: State | None, index: int) -> tuple[Tensor, State]:
-        output, final, _ = reference.scan(x, layers[index], start, spec=spec)
+        output, final, _ = reference.scan(x, asked.layers[index], start, spec=asked.spec)
         return output, final
 
     drawn = []
-    for t in range(steps):
-        if embedding is None:
-            x = F.one_hot(tokens, layers[0].ih.shape[1]).to(head.dtype)
+    tokens = asked.tokens
+    state = asked.state
+    for t in range(asked.steps):
+        if asked.embedding is None:
+            x = F.one_hot(tokens, asked.layers[0].ih.shape[1]).to(asked.head.dtype)
         else:
-            x = F.embedding(tokens, embedding)
-        output, state = walk_stack(x.unsqueeze(0), scan_one, state, layers=len(layers))
-        logits = F.linear(output[0], head, head_bias)
-        tokens = draw_tokens(logits, None if uniforms is None else uniforms[t], temperature)
+            x = F.embedding(tokens, asked.embedding)
+        output, state = walk_stack(x.unsqueeze(0), scan_one, state, layers=len(asked.layers))
+        logits = F.linear(output[0], asked.head, asked.head_bias)
+        tokens = draw_tokens(logits, None if asked.uniforms is None else asked.uniforms[t], asked.temperature)
         drawn.append(tokens)
     return torch.stack(drawn), state
 
 
-def _fused(
-    tokens: Tensor,
-    layers: Sequence[Weights],
-    state: State,
-    spec: ScanSpec,
-    head: Tensor,
-    head_bias: Tensor | None,
-    embedding: Tensor | None,
-    steps: int,
-    uniforms: Tensor | None,
-    temperature: float,
-) -> tuple[Tensor, State]:
-    dtype = state.s.dtype
-    s, c, h, chain, *held = map(widen, state)
-    bias, read = (None if tensor is None else widen(tensor) for tensor in (head_bias, embedding))
-    config = encode(spec, SAVE_NOTHING)
+def _fused(asked: _Request) -> tuple[Tensor, State]:
+    s, c, h, chain, *held = map(widen, asked.state)
     drawn, s, c, h, *held = torch.ops.remanence.generate(
-        tokens,
-        flatten(map(widen_weights, layers)),
+        asked.tokens,
+        flatten(map(widen_weights, asked.layers)),
         s,
         c,
         h,
         *held,
-        widen(head),
-        bias,
-        read,
-        uniforms,
-        steps,
-        temperature,
-        config,
+        *map_tensors(widen, (asked.head, asked.head_bias, asked.embedding)),
+        asked.uniforms,
+        asked.steps,
+        asked.temperature,
+        encode(asked.spec, SAVE_NOTHING),
     )
-    return drawn, narrow_state(State(s, c, h, chain, *held), dtype)
+    return drawn, narrow_state(State(s, c, h, chain, *held), asked.state.s.dtype)
 
 
 def _fake(tokens: Tensor, weights: list[Tensor], *rest: Any) -> tuple[Tensor, ...]:
