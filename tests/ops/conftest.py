@@ -38,7 +38,7 @@ def random_weights(spec: ScanSpec, hidden: int, inputs: int, sharp: float = 20.0
         weights = weights._replace(query=draw(hidden, hidden), key=draw(hidden, hidden))
         if memory.score == "additive":
             weights = weights._replace(score=draw(hidden, scale=sharp))
-        if "weight_gate" in memory.own_shapes(hidden):
+        if "weight_gate" in memory.own_parameters(hidden):
             weights = weights._replace(gate=draw(hidden, scale=3.0), gate_bias=draw(1))
     if spec.cell == "goru" or spec.nonlinearity == "modrelu":
         weights = weights._replace(modrelu=draw(hidden) - 0.1)
