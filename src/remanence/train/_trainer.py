@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
-
-import safetensors.torch
 
 from remanence._validate import message
 from remanence.nn import SequenceModel
 from remanence.runs import (
     Checkpoint,
-    NoEvents,
     NonFiniteError,
     RunError,
     StopRequest,
-    TensorBoard,
-    changed_facts,
     isolated,
     locked,
-    make_manifest,
     random_states,
     remember_code,
     save_best,
@@ -31,20 +24,18 @@ from remanence.runs import (
     seed_all,
     set_random_states,
     stop_requests,
-    to_toml,
-    write_folder,
 )
 from remanence.tasks import Task
 from remanence.train._building import build, found_from_anywhere, resolved
 from remanence.train._config import RunConfig
 from remanence.train._distributed import Processes
 from remanence.train._evaluation import evaluate
+from remanence.train._journal import Journal, Observer
 from remanence.train._learner import BadNumberError, Learner, Learnt
 from remanence.train._outcome import Outcome
 from remanence.train._progress import Progress, stop_reason
 from remanence.train._run import Run
 
-Observer = Callable[[dict[str, Any]], None]
 OTHER_PARAMETERS = "the model has other parameters than the checkpoint; undo the change of its options"
 
 
@@ -136,7 +127,7 @@ class _Training:
     ) -> None:
         self.run = run
         self.processes = processes
-        self.observer = observer
+        self.journal = Journal(run, processes, observer)
         self.wanted = config
         self.built = built
         self.saved_update: int | None = None
@@ -156,10 +147,10 @@ class _Training:
             try:
                 return self._loop(request)
             except RunError as error:
-                self._note_failure(error)
+                self.journal.fail(error, self.progress.update)
                 raise
             finally:
-                self.tensorboard.close()
+                self.journal.close()
 
     @contextlib.contextmanager
     def _owned(self) -> Iterator[None]:
@@ -176,23 +167,29 @@ class _Training:
         self.task, model = self.built or seeded_build(self.config)
         self.final_length = getattr(self.task, "length", 0)
         self.budget = self._budget()
+        self.journal.budget = self.budget
         self.learner = Learner(self.config, model, self.processes)
-        self.progress, found = Progress(length=self.config.curriculum.start), None
+        self.progress = Progress(length=self.config.curriculum.start)
+        found = None
         if self.processes.writes:
-            found = self.run.checkpoint_to_resume(self._say)
+            found = self.run.checkpoint_to_resume(self.journal.say)
         checkpoint = self.processes.shared(found)
         if checkpoint is not None:
             self._restore(checkpoint)
         if self.was_done and self.progress.update >= self.budget:
             expected = f"leave something to do: the run is done after {self.progress.update} updates"
             raise ValueError(message("settings", expected, f"a budget of {self.budget}", "Raise budget.updates"))
-        self._write_start(checkpoint is not None)
+        self.journal.begin(self.config, self.changed, self.progress.update)
+        if checkpoint is None:
+            self._save()
+        else:
+            self.journal.tell({"kind": "resumed", "update": self.progress.update})
 
     def _budget(self) -> int:
-        budget, size = self.config.budget, self.config.task.batch_size
+        budget = self.config.budget
         if budget.updates is not None:
             return budget.updates
-        per_epoch = self.task.batches_per_epoch(size)
+        per_epoch = self.task.batches_per_epoch(self.config.task.batch_size)
         if per_epoch is None:
             raise ValueError(f"`budget.epochs` must be 'none' for task {self.task.name!r}, which never ends")
         return (budget.epochs or 1) * per_epoch
@@ -211,28 +208,7 @@ class _Training:
         if len(carried) == self.processes.size and len(carried[0]) == len(self.learner.rows):
             self.learner.carried = carried[self.processes.rank]
         elif any(state is not None for states in carried for state in states):
-            self._say("the batch is shared out differently now; the carried layer state is dropped")
-
-    def _write_start(self, resumed: bool) -> None:
-        self.tensorboard = NoEvents()
-        if self.processes.writes:
-            self._write_facts()
-            self.tensorboard = TensorBoard(self.run.folder / "tensorboard", self.progress.update, self._say)
-        if resumed:
-            self._tell({"kind": "resumed", "update": self.progress.update})
-        else:
-            self._save()
-
-    def _write_facts(self) -> None:
-        manifest, before = make_manifest(self.config, self.processes.size), self.run.manifest
-        if self.changed:
-            self.run.write("config.toml", to_toml(self.config))
-        if before and (changes := changed_facts(before, manifest)):
-            self._say("bits may differ from an uninterrupted run: " + "; ".join(changes))
-            manifest["began_with"] = before.get("began_with", {name: before.get(name) for name in manifest})
-        self.run.write("manifest.json", json.dumps(manifest, indent=1))
-        self.run.metrics.cut_after(self.progress.update)
-        self.run.set_status("running", update=self.progress.update)
+            self.journal.say("the batch is shared out differently now; the carried layer state is dropped")
 
     # ---- the loop ---------------------------------------------------------------------------------------------------
 
@@ -244,17 +220,18 @@ class _Training:
             last = self.progress.update == self.budget
             if last or self.progress.update % self.config.evaluation.every == 0:
                 reason = self._evaluate()
-            if reason is None and not last and (number := self._stop_signal(request)):
-                return self._interrupted(number)
+            signal = 0 if last or reason else self._stop_signal(request)
+            if signal:
+                return self._end("interrupted", f"signal {signal}", signal)
             if last or reason or self.progress.update % self.config.loop.save_every == 0:
                 self._save()
-        return self._done(reason or "budget used up")
+        return self._end("done", reason or "budget used up")
 
     def _learn(self) -> Learnt:
-        progress, task = self.progress, self._present_task()
+        progress = self.progress
         try:
             with self._clock():
-                learnt = self.learner.learn(task, progress.update, self.budget, progress.plateau_drops)
+                learnt = self.learner.learn(self._present_task(), progress.update, self.budget, progress.plateau_drops)
         except BadNumberError as error:
             raise self._bad_number(str(error), error.stepped) from error
         progress.update += 1
@@ -263,7 +240,8 @@ class _Training:
     @contextlib.contextmanager
     def _clock(self) -> Iterator[None]:
         """Counts time, and time of the processor: the latter is the same on a machine that is busy with other work."""
-        began, worked = time.perf_counter(), time.process_time()
+        began = time.perf_counter()
+        worked = time.process_time()
         yield
         self.progress.seconds += time.perf_counter() - began
         self.progress.cpu_seconds += time.process_time() - worked
@@ -276,20 +254,20 @@ class _Training:
         progress = self.progress
         progress.add(*learnt)
         if progress.grow(learnt.accuracy, self.config.curriculum, self.final_length):
-            self._record({"kind": "curriculum", "update": progress.update, "length": progress.length})
+            self.journal.record({"kind": "curriculum", "update": progress.update, "length": progress.length})
         if progress.update % self.config.loop.log_every == 0:
             means = progress.take_means()
             rate = self.learner.optimiser.param_groups[-1]["lr"]
             clock = {"seconds": progress.seconds, "cpu_seconds": progress.cpu_seconds}
             clock["updates_per_second"] = progress.update / max(progress.seconds, 1e-9)
-            self._record({"kind": "train", "update": progress.update, **means, "learning_rate": rate, **clock})
+            self.journal.record({"kind": "train", "update": progress.update, **means, "learning_rate": rate, **clock})
 
     def _evaluate(self) -> str | None:
         with self._clock():
             found = evaluate(self.learner.model, self.task, self.config.evaluation) if self.processes.writes else None
             validation = self.processes.shared(found)
             gain = self.progress.judge(validation, self.config)
-            self._record({"kind": "validation", "update": self.progress.update, **validation, "best": gain})
+            self.journal.record({"kind": "validation", "update": self.progress.update, **validation, "best": gain})
             if gain and self.processes.writes and self.learner.weights_are_finite():
                 weights = self.learner.model.state_dict()
                 save_best(self.run.checkpoints, weights, update=self.progress.update, **validation)
@@ -318,42 +296,25 @@ class _Training:
             checkpoint = Checkpoint(self.progress.update, dict(self.learner.model.state_dict()), training)
             save_checkpoint(self.run.checkpoints, checkpoint)
         self.saved_update = self.progress.update
-        self._tell({"kind": "saved", "update": self.progress.update})
-
-    def _interrupted(self, number: int) -> Outcome:
-        self._save()
-        return self._end("interrupted", f"signal {number}", number)
-
-    def _done(self, reason: str) -> Outcome:
-        self._save()
-        return self._end("done", reason)
+        self.journal.tell({"kind": "saved", "update": self.progress.update})
 
     def _end(self, status: Literal["done", "interrupted"], reason: str, number: int | None = None) -> Outcome:
-        progress = self.progress
-        if self.processes.writes:
-            facts = {"update": progress.update, "budget": self.budget}
-            facts |= {"seconds": progress.seconds, "cpu_seconds": progress.cpu_seconds}
-            best = {"best": progress.best, "best_update": progress.best_update, "validation": progress.validation}
-            self.run.set_status(status, reason=reason, **facts, **best)
-        self._tell({"kind": "end", "update": progress.update, "status": status, "reason": reason})
-        return Outcome(status, reason, self.run, progress.update, progress.validation, number)
+        self._save()
+        self.journal.end(status, reason, self.progress)
+        return Outcome(status, reason, self.run, self.progress.update, self.progress.validation, number)
 
     def _bad_number(self, words: str, stepped: bool) -> NonFiniteError:
         """Keeps the batch and the last good state, and names step and parameter group."""
         update = self.progress.update
         groups = self.learner.bad_groups()
         if self.processes.writes:
-            batch = self.learner.batch(self._present_task(), update)
-            # Clones, because inputs and targets may be two views of one sequence, which cannot be saved together.
-            tensors = {name: part.clone().contiguous() for name, part in batch._asdict().items() if part is not None}
             report = {
                 "update": update,
                 "found": words,
                 "groups": groups,
                 "weights_finite": self.learner.weights_are_finite(),
             }
-            files = {"batch.safetensors": safetensors.torch.save(tensors), "report.json": json.dumps(report).encode()}
-            write_folder(self.run.folder / "failure", files)
+            self.journal.keep_failure(self.learner.batch(self._present_task(), update), report)
         if not stepped and self.learner.weights_are_finite():
             self._save()
         named = "; ".join(f"group {group}: {', '.join(names)}" for group, names in groups.items()) or "no group"
@@ -361,26 +322,6 @@ class _Training:
             f"update {update}: {words} ({named}). The last good state is the checkpoint of update {self.saved_update}, "
             f"the batch is in {self.run.folder / 'failure'}. Resume with a smaller optimiser.learning_rate or clip_norm"
         )
-
-    def _note_failure(self, error: RunError) -> None:
-        if self.processes.writes:
-            with contextlib.suppress(RunError):  # on a full disk not even this can be written
-                self.run.set_status("failed", update=self.progress.update, reason=str(error))
-
-    # ---- telling ----------------------------------------------------------------------------------------------------
-
-    def _record(self, line: dict[str, Any]) -> None:
-        if self.processes.writes:
-            self.run.metrics.append(line)
-            self.tensorboard.add(line)
-        self._tell(line)
-
-    def _say(self, text: str) -> None:
-        self._tell({"kind": "message", "text": text})
-
-    def _tell(self, line: dict[str, Any]) -> None:
-        if self.observer is not None and self.processes.writes:
-            self.observer({**line, "budget": getattr(self, "budget", 0)})
 
 
 def _matched(fresh: dict[str, Any], saved: dict[str, Any]) -> dict[str, Any]:
