@@ -51,6 +51,8 @@ void give_inputs(Case &c) {
   a.b_ih = c.random(G, scale);
   a.b_hh = c.random(G, scale);
   a.modrelu = c.random(a.n, scale);
+  a.gate = c.random(a.n, 3 * scale);
+  a.gate_bias = c.random(1, 1);
   Index wide = a.spec.memory == Memory::BUFFER ? a.n * a.n : a.n;
   a.query = c.random(wide, scale);
   a.key = c.random(wide, scale);
@@ -150,6 +152,7 @@ double check(Case &c) {
   Index wide = a.spec.memory == Memory::BUFFER ? a.n * a.n : a.n;
   g.key = c.room(wide);
   g.query = c.room(wide);
+  g.gate = c.room(a.n);
   if (!a.fresh) {
     g.recent0 = c.room(a.batch * a.held * a.n);
     g.relevant0 = c.room(a.batch * a.spec.relevant * a.n);
@@ -161,13 +164,14 @@ double check(Case &c) {
   worst = std::fmax(worst, deviation(c, a.b_hh, g.b_hh, G));
   worst = std::fmax(worst, deviation(c, a.s0, g.s0, a.batch * a.n));
   if (a.spec.memory != Memory::NONE) worst = std::fmax(worst, deviation(c, a.key, g.key, wide));
+  if (a.spec.screen == Screen::LEARNED) worst = std::fmax(worst, deviation(c, a.gate, g.gate, a.n));
   if (a.held && !a.fresh) worst = std::fmax(worst, deviation(c, a.recent0, g.recent0, a.batch * a.held * a.n));
   return worst;
 }
 
 enum Start { STARTED, FRESH, PACKED };
 
-double check_case(Cell cell, Memory memory, Index recent, Save save, Index n, Start start) {
+double check_case(Cell cell, Memory memory, Index recent, Save save, Index n, Start start, Screen screen) {
   Case c;
   Scan<double> &a = c.a;
   a.spec = {cell,
@@ -185,7 +189,9 @@ double check_case(Cell cell, Memory memory, Index recent, Save save, Index n, St
             true,
             false,
             save,
-            recent >= 0};
+            recent >= 0,
+            screen,
+            5};
   a.spec.relevant = memory == Memory::STRIDE ? 3 : memory == Memory::BUFFER && recent >= 0 ? 2 : 0;
   a.steps = 9;
   a.batch = 7;
@@ -217,12 +223,20 @@ int main() {
           for (Index n : {1, 5, 16, 19})
             for (Start start : {STARTED, FRESH, PACKED}) {
               if ((memory != Memory::BUFFER && recent < 0) || (start != STARTED && n != 5)) continue;
-              double worst = check_case(cell, memory, recent, save, n, start);
+              double worst = check_case(cell, memory, recent, save, n, start, Screen::ATTENTION);
               if (worst < 1e-6) continue;
               std::printf("cell %d memory %d recent %td save %d n %td start %d: %g\n", int(cell), int(memory), recent,
                           int(save), n, start, worst);
               ++wrong;
             }
+  for (Screen screen : {Screen::MEAN, Screen::VALUE, Screen::LEARNED, Screen::RANDOM, Screen::NEWEST})
+    for (Save save : {Save::ALL, Save::LEAN})
+      for (Start start : {STARTED, FRESH, PACKED}) {
+        double worst = check_case(Cell::LSTM, Memory::BUFFER, 3, save, 5, start, screen);
+        if (worst < 1e-6) continue;
+        std::printf("screen %d save %d start %d: %g\n", int(screen), int(save), start, worst);
+        ++wrong;
+      }
   std::printf("%s kernels, %d wrong\n", kernels().name, wrong);
   return wrong;
 }

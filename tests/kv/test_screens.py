@@ -7,8 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remanence import nn, ops
 from remanence.kv import SCREENS, Screen
-from remanence.kv._screens import as_screen, guarded, strongest, weakest
+from remanence.kv._screens import as_screen, collected, guarded, relevance, strongest, weakest
 
 WEIGHTS = torch.tensor([[0.7, 0.3, 0.0], [0.5, 0.1, 0.4]])  # two queries, three slots
 AGE = torch.tensor([[3, 0, -1], [4, 1, 0]])
@@ -21,13 +22,13 @@ START = torch.tensor([1.0, 0.0, 0.0])
 )
 def test_what_is_collected(name, expected):
     """With a window of four, the first slot's last weight comes too late for beta."""
-    found = as_screen(name).collect(START, WEIGHTS, AGE, recent=4)
-    torch.testing.assert_close(found, torch.tensor(expected))
+    found = collected(as_screen(name), START[None], WEIGHTS[None], AGE[None], recent=4)
+    torch.testing.assert_close(found[0], torch.tensor(expected))
 
 
 def test_tova_forgets_all_but_the_last_query():
     heads = torch.stack([WEIGHTS, WEIGHTS.flip(-1)])
-    found = as_screen("tova").collect(torch.ones(2, 3), heads, AGE.expand(2, 2, 3), recent=0)
+    found = collected(as_screen("tova"), torch.ones(2, 3), heads, AGE.expand(2, 2, 3), recent=0)
     torch.testing.assert_close(found, torch.tensor([[0.45, 0.1, 0.45]]).expand(2, 3))
 
 
@@ -39,11 +40,12 @@ def test_tova_forgets_all_but_the_last_query():
         ("tova", [3.0, 1.0]),
         ("mean", [0.3, 0.5]),
         ("value", [6.0, 5.0]),
-        ("window", [-9.0, -1.0]),
+        ("window", [-10.0, -2.0]),  # the queries that saw them
     ],
 )
 def test_what_is_compared(name, expected):
-    found = as_screen(name).relevance(torch.tensor([3.0, 1.0]), torch.tensor([9, 1]), torch.tensor([2.0, 5.0]))
+    age = torch.tensor([9, 1])
+    found = relevance(as_screen(name), torch.tensor([3.0, 1.0]), 9 - age, age, torch.tensor([2.0, 5.0]))
     torch.testing.assert_close(found, torch.tensor(expected))
 
 
@@ -52,6 +54,14 @@ def test_every_screen_has_a_name_and_says_what_it_is():
     assert repr(as_screen("h2o")) == "HeavyHitter()"
     mine = Screen()
     assert as_screen(mine) is mine
+
+
+def test_a_cache_and_a_layer_take_the_same_screens():
+    for name in ("attention", "mean", "value"):
+        assert as_screen(name) == ops.Screened(2, 2, screen=name).screening
+    assert nn.RelLSTM(2, 3, screen=as_screen("h2o")).spec.memory.screening == as_screen("h2o")
+    with pytest.raises(ValueError, match="a cache trains none"):
+        as_screen(ops.Learned())
 
 
 def test_guards_are_absolute():

@@ -8,7 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from remanence.kv._screens import SCREENS, TOVA, Attention, HeavyHitter, MeanAttention, Screen, ValueWeighted, Window
+from remanence.kv._screens import SCREENS, TOVA, HeavyHitter, Window
+from remanence.ops import Attention, MeanAttention, Screen, ValueWeighted
 
 if TYPE_CHECKING:
     from remanence.kv._cache import ScreenedCache as ScreenedCache

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers.cache_utils import CacheLayerMixin
 
 from remanence._validate import message
-from remanence.kv._screens import Screen, guarded, strongest, weakest
+from remanence.kv._screens import Screen, collected, guarded, relevance, strongest, weakest
 
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor | None]]
 """The model's own attention: queries, keys, values and mask to output ``(B, q, heads, size)`` and weights or None."""
@@ -290,7 +290,7 @@ class ScreenedLayer(CacheLayerMixin):
                 shared = attention_weights(query[:, :, some], slots.keys, visible, scaling)
             else:
                 shared = _by_key_head(weights[:, :, some].to(slots.score.dtype), visible)
-            slots.score.copy_(self.policy.screen.collect(slots.score, shared, age, self.policy.recent))
+            slots.score.copy_(collected(self.policy.screen, slots.score, shared, age, self.policy.recent))
 
     def _screen(self, slots: Slots, in_place: bool) -> None:
         """Lets go what is beyond the budget."""
@@ -300,12 +300,12 @@ class ScreenedLayer(CacheLayerMixin):
             self.count = slots.index.shape[2]
             return
         age = self.seen - 1 - slots.index
-        relevance = policy.screen.relevance(slots.score, age, slots.norm)
-        relevance = guarded(relevance, age, slots.index - self.start, policy.recent, policy.sinks)
+        judged = relevance(policy.screen, slots.score, slots.index, age, slots.norm)
+        judged = guarded(judged, age, slots.index - self.start, policy.recent, policy.sinks)
         if in_place:
-            slots.move(policy.budget, weakest(relevance, age))
+            slots.move(policy.budget, weakest(judged, age))
         else:
-            self.slots.write(0, slots.pick(strongest(relevance, age, policy.budget)))
+            self.slots.write(0, slots.pick(strongest(judged, age, policy.budget)))
         self.count = policy.budget
 
 

@@ -1,4 +1,4 @@
-"""Screens: rules that say which of the keys held so far stay when there is no room for all.
+"""What a screen does in a cache of keys: the screens of the field beside those of the layers, and who goes.
 
 Everything here is a pure function of tensors and knows no model. The last dimension of every tensor is the slots of
 one key head; what comes before it (rows, heads) is carried along. A screen does two things: it adds the attention
@@ -8,144 +8,57 @@ weights of new queries to the scores of the slots, and it turns scores into rele
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from remanence._validate import message, one_of
+from remanence.ops import Attention, Judged, MeanAttention, Newest, Screen, ValueWeighted
 
 
-class Screen:
-    """Says who stays; the base of all screens.
-
-    Attributes:
-        reads_attention: whether the score needs attention weights; without them a step is cheaper.
-        keeps_recent: whether the newest keys are safe from it, whatever their score.
-        sinks: how many of the first keys are safe from it unless the user says otherwise.
-
-    Example:
-        >>> Attention().reads_attention, Window().sinks
-        (True, 4)
-    """
-
-    reads_attention: ClassVar[bool] = True
-    keeps_recent: ClassVar[bool] = True
-    sinks: ClassVar[int] = 0
-
-    def collect(self, score: Tensor, weights: Tensor, age: Tensor, recent: int) -> Tensor:
-        """Adds what new queries attended to.
-
-        Args:
-            score: of every slot so far, ``(..., slots)``.
-            weights: attention weights of the new queries, ``(..., queries, slots)``; 0 where a query does not look.
-            age: steps from a key to a query, ``(..., queries, slots)``, negative where the key comes later.
-            recent: size of the recent window.
-
-        Returns:
-            The new scores, ``(..., slots)``.
-        """
-        return score + weights.sum(-2)
-
-    def relevance(self, score: Tensor, age: Tensor, norm: Tensor) -> Tensor:
-        """Turns scores into what the slots are compared by.
-
-        Args:
-            score: as collected, ``(..., slots)``.
-            age: steps from a key to the newest query, ``(..., slots)``.
-            norm: Euclidean norm of a slot's value, ``(..., slots)``.
-
-        Returns:
-            ``(..., slots)``; the greatest stay.
-        """
-        return score
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
-
-
-class Attention(Screen):
-    """Beta of Kerg et al. (2020): the attention that a key received in the recent window; frozen when it leaves it.
-
-    Every key is judged by the same number of queries, those of its first `recent` steps.
-
-    Example:
-        >>> weights, age = torch.tensor([[0.2, 0.8]]), torch.tensor([[4, 0]])
-        >>> Attention().collect(torch.zeros(2), weights, age, recent=4)
-        tensor([0.0000, 0.8000])
-    """
-
-    def collect(self, score: Tensor, weights: Tensor, age: Tensor, recent: int) -> Tensor:
-        return score + torch.where(age < recent, weights, 0.0).sum(-2)
-
-
-class MeanAttention(Screen):
-    """The mean attention per query since a key came, never frozen: old keys win no lead by their age.
-
-    Example:
-        >>> MeanAttention().relevance(torch.tensor([1.0, 0.5]), torch.tensor([9, 0]), torch.ones(2))
-        tensor([0.1000, 0.5000])
-    """
-
-    sinks: ClassVar[int] = 4
-
-    def relevance(self, score: Tensor, age: Tensor, norm: Tensor) -> Tensor:
-        return score / (age + 1)
-
-
-class ValueWeighted(Attention):
-    """Beta times the norm of the value: attention to a value near 0 changes nothing.
-
-    Example:
-        >>> ValueWeighted().relevance(torch.tensor([1.0, 0.5]), torch.tensor([9, 0]), torch.tensor([0.1, 4.0]))
-        tensor([0.1000, 2.0000])
-    """
-
-    def relevance(self, score: Tensor, age: Tensor, norm: Tensor) -> Tensor:
-        return score * norm
-
-
-class Window(Screen):
+@dataclass(frozen=True)
+class Window(Newest):
     """The first keys and the newest, as StreamingLLM (Xiao et al., 2023); keys keep their true positions here.
 
     Example:
-        >>> Window().relevance(torch.zeros(2), torch.tensor([9, 1]), torch.ones(2))
-        tensor([-9., -1.])
+        >>> Window().sinks, Window().keeps_recent
+        (4, False)
     """
 
-    reads_attention: ClassVar[bool] = False
-    keeps_recent: ClassVar[bool] = False
-    sinks: ClassVar[int] = 4
-
-    def relevance(self, score: Tensor, age: Tensor, norm: Tensor) -> Tensor:
-        return -age.to(score.dtype)
+    keeps_recent = False
+    sinks = 4
 
 
+@dataclass(frozen=True)
 class HeavyHitter(Screen):
     """H2O (Zhang et al., 2023): the attention that a key ever received. It sums for ever, so old keys win.
 
     Example:
-        >>> HeavyHitter().collect(torch.tensor([3.0]), torch.tensor([[0.5]]), torch.tensor([[99]]), recent=4)
-        tensor([3.5000])
+        >>> HeavyHitter().follows
+        True
     """
 
+    follows = True
 
+
+@dataclass(frozen=True)
 class TOVA(Screen):
     """TOVA (Oren et al., 2024): the last query's attention alone, the mean over the layer's heads.
 
-    Heads are the dimension before the slots; all of them keep the same keys.
-
     Example:
-        >>> weights = torch.tensor([[[0.2, 0.8]], [[0.4, 0.6]]])  # two heads, one query, two slots
-        >>> TOVA().collect(torch.zeros(2, 2), weights, torch.zeros(2, 1, 2), recent=0)
-        tensor([[0.3000, 0.7000],
-                [0.3000, 0.7000]])
+        >>> TOVA().collect(torch.zeros(2), torch.tensor([[0.2, 0.8], [0.4, 0.6]]))  # two queries, two slots
+        tensor([0.4000, 0.6000])
     """
 
-    keeps_recent: ClassVar[bool] = False
+    follows = True
+    keeps_recent = False
+    shares_heads = True
 
-    def collect(self, score: Tensor, weights: Tensor, age: Tensor, recent: int) -> Tensor:
-        return weights[..., -1, :].mean(-2, keepdim=True).expand_as(score)
+    def collect(self, score: Tensor, received: Tensor) -> Tensor:
+        """What the last query gave."""
+        return received[..., -1, :].expand_as(score)
 
 
 SCREENS: dict[str, type[Screen]] = {
@@ -164,17 +77,61 @@ def as_screen(screen: Any) -> Screen:
 
     Raises:
         TypeError: it is neither a screen nor a name.
-        ValueError: no screen has that name.
+        ValueError: no screen has that name, or it has parameters, which a cache cannot train.
 
     Example:
         >>> as_screen("mean")
         MeanAttention()
     """
     if isinstance(screen, Screen):
+        if screen.own_shapes(1):
+            raise ValueError(message("screen", "have no parameters: a cache trains none", screen))
         return screen
     if not isinstance(screen, str):
         raise TypeError(message("screen", "be a Screen or the name of one", screen, "Names: " + ", ".join(SCREENS)))
     return SCREENS[one_of("screen", screen, SCREENS)]()
+
+
+def collected(screen: Screen, score: Tensor, weights: Tensor, age: Tensor, recent: int) -> Tensor:
+    """The scores after new queries; what a key receives outside the recent window counts if the screen follows it.
+
+    Args:
+        screen: who stays.
+        score: of every slot so far, ``(..., heads, slots)``.
+        weights: attention weights of the new queries, ``(..., heads, queries, slots)``; 0 where a query does not look.
+        age: steps from a key to a query, as `weights`, negative where the key comes later.
+        recent: size of the recent window.
+
+    Returns:
+        The new scores, ``(..., heads, slots)``.
+
+    Example:
+        >>> weights, age = torch.tensor([[[0.2, 0.8]]]), torch.tensor([[[4, 0]]])
+        >>> collected(Attention(), torch.zeros(1, 2), weights, age, recent=4)
+        tensor([[0.0000, 0.8000]])
+    """
+    counted = weights if screen.follows else torch.where(age < recent, weights, 0.0)
+    if screen.shares_heads:
+        counted = counted.mean(-3, keepdim=True)
+    return screen.collect(score, counted)
+
+
+def relevance(screen: Screen, score: Tensor, index: Tensor, age: Tensor, norm: Tensor) -> Tensor:
+    """What the slots are compared by.
+
+    Args:
+        screen: who stays.
+        score: as collected, ``(..., slots)``.
+        index: tokens before a key in the stream, ``(..., slots)``.
+        age: steps from a key to the newest query, ``(..., slots)``.
+        norm: Euclidean norm of a slot's value, ``(..., slots)``.
+
+    Example:
+        >>> score, age = torch.tensor([1.0, 0.5]), torch.tensor([9, 0])
+        >>> relevance(MeanAttention(), score, 9 - age, age, torch.ones(2))
+        tensor([0.1000, 0.5000])
+    """
+    return screen.relevance(Judged(score, index, age + 1, norm[..., None]))
 
 
 def guarded(relevance: Tensor, age: Tensor, position: Tensor, recent: int, sinks: int) -> Tensor:

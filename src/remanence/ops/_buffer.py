@@ -306,12 +306,12 @@ class Buffer(MemoryRun):
             return
         received, received_later = self.weights.detach().tensor_split([self.recent.shape[1]], dim=1)
         if self.screen.follows:
-            followed = self.screen.collect(self.relevant_score, received_later)
+            followed = self.screen.collect(self.relevant_score, received_later[:, None])
             self.relevant_score = where_rows(active, followed, self.relevant_score) if self.ragged else followed
         moved = F.pad(self.recent_score[:, 1:], (0, 1))
         if received.shape[1] < moved.shape[1]:
             received = F.pad(received, (moved.shape[1] - received.shape[1], 0))
-        grown = self.screen.collect(moved, received)
+        grown = self.screen.collect(moved, received[:, None])
         self.recent_score = where_rows(active, grown, self.recent_score) if self.ragged else grown
 
 

@@ -1,12 +1,12 @@
-"""The screens: who stays in the relevant set of a :class:`Screened` memory.
+"""The screens: who stays when a bounded memory has no room for all.
 
-The choice itself carries no gradient. A screen with parameters learns through the weight that it gives, by its gate,
-to the states that were admitted.
+A :class:`Screened` memory of a layer and the key-value cache of a decoder (:mod:`remanence.kv`) take the same ones. The
+choice itself carries no gradient. A screen with parameters learns through the weight that it gives, by its gate, to the
+states that were admitted.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, TypeAlias
 
@@ -20,28 +20,29 @@ from ._weights import OwnParameter, Weights
 
 
 class Judged(NamedTuple):
-    """The states that a screen compares, ``K`` of each row."""
+    """The states that a screen compares, ``K`` of each row; in a cache they are keys, ``K`` of each row and head."""
 
     score: Tensor
-    """``(B, K)``: the attention collected so far."""
+    """``(..., K)``: the attention collected so far."""
     step: Tensor
-    """``(B, K)`` int64: their steps."""
+    """``(..., K)`` int64: their steps."""
     age: Tensor
-    """``(B, K)`` int64: how many queries have seen them."""
+    """``(..., K)`` int64: how many queries have seen them."""
     states: Tensor
-    """``(B, K, n)``."""
+    """``(..., K, n)``; a cache gives the norm of the value as a state of one feature."""
 
 
-class Screen(ABC):
+@dataclass(frozen=True)
+class Screen:
     """Who stays: attention is collected while a state is in the buffer, and relevance is compared when it leaves.
 
     Derive from it, as a frozen dataclass, and define :meth:`relevance`. A screen keeps nothing of its own: all that it
-    judges by is in the state of the layer, so chunks, single steps and replays make the same choices.
+    judges by is in the state of the layer or the cache, so chunks, single steps and replays make the same choices.
 
     Example:
         >>> @dataclass(frozen=True)
         ... class Oldest(Screen):
-        ...     def relevance(self, judged, weights):
+        ...     def relevance(self, judged, weights=None):
         ...         return judged.age.to(judged.score)
         >>> from remanence.ops import Screened
         >>> Screened(4, 2, screen=Oldest()).screening
@@ -50,24 +51,32 @@ class Screen(ABC):
 
     follows: ClassVar[bool] = False
     """Whether attention is collected after admission too; if not, the score is frozen then."""
+    reads_attention: ClassVar[bool] = True
+    """Whether a cache must find out the attention weights; without them a step is cheaper."""
+    keeps_recent: ClassVar[bool] = True
+    """Whether a cache keeps its newest keys whatever their relevance. A layer always has its buffer."""
+    sinks: ClassVar[int] = 0
+    """How many of the first keys a cache keeps whatever their relevance, unless the user says otherwise."""
+    shares_heads: ClassVar[bool] = False
+    """Whether all key heads of a cache keep the same keys, by their mean attention."""
 
-    @abstractmethod
-    def relevance(self, judged: Judged, weights: Weights) -> Tensor:
-        """What the states are compared by, ``(B, K)``: the greatest stay.
+    def relevance(self, judged: Judged, weights: Weights | None = None) -> Tensor:
+        """What the states are compared by, ``(..., K)``: the greatest stay.
 
         Args:
             judged: the states.
-            weights: parameters of the layer.
+            weights: parameters of the layer; a cache has none.
         """
+        return judged.score
 
     def collect(self, score: Tensor, received: Tensor) -> Tensor:
-        """The scores after a read: the sum of what was received so far.
+        """The scores after some queries: the sum of what was received so far.
 
         Args:
-            score: ``(B, K)`` before it; 0 for a new state.
-            received: ``(B, K)``, the weights that the read gave.
+            score: ``(..., K)`` before them; 0 for a new state.
+            received: ``(..., queries, K)``, the weights that they gave.
         """
-        return score + received
+        return score + received.sum(-2)
 
     def place(self, relevance: Tensor, held: Tensor, steps: Tensor, due: Tensor) -> Tensor:
         """The slot that a state takes: the first free one, else that of the least relevance if it is strictly beaten.
@@ -105,13 +114,9 @@ class Attention(Screen):
 
     Example:
         >>> from torch import tensor
-        >>> Attention().collect(tensor([[0.5, 0.0]]), tensor([[0.25, 0.75]])).tolist()
+        >>> Attention().collect(tensor([[0.5, 0.0]]), tensor([[[0.25, 0.75]]])).tolist()
         [[0.75, 0.75]]
     """
-
-    def relevance(self, judged: Judged, weights: Weights) -> Tensor:
-        """The score as it was collected."""
-        return judged.score
 
 
 @dataclass(frozen=True)
@@ -124,13 +129,14 @@ class MeanAttention(Screen):
         >>> import torch
         >>> states = torch.ones(1, 2, 3)
         >>> judged = Judged(torch.tensor([[2.0, 1.0]]), torch.tensor([[0, 8]]), torch.tensor([[10, 2]]), states)
-        >>> MeanAttention().relevance(judged, None)
+        >>> MeanAttention().relevance(judged)
         tensor([[0.2000, 0.5000]])
     """
 
     follows = True
+    sinks = 4
 
-    def relevance(self, judged: Judged, weights: Weights) -> Tensor:
+    def relevance(self, judged: Judged, weights: Weights | None = None) -> Tensor:
         """The score over the number of queries."""
         return judged.score / judged.age
 
@@ -143,11 +149,11 @@ class ValueWeighted(Screen):
         >>> import torch
         >>> states = torch.tensor([[[3.0, 4.0], [0.0, 0.1]]])
         >>> judged = Judged(torch.tensor([[0.5, 1.0]]), torch.tensor([[0, 8]]), torch.tensor([[10, 2]]), states)
-        >>> ValueWeighted().relevance(judged, None)
+        >>> ValueWeighted().relevance(judged)
         tensor([[2.5000, 0.1000]])
     """
 
-    def relevance(self, judged: Judged, weights: Weights) -> Tensor:
+    def relevance(self, judged: Judged, weights: Weights | None = None) -> Tensor:
         """The score times the Euclidean norm."""
         return judged.score * judged.states.detach().norm(dim=-1)
 
@@ -166,7 +172,7 @@ class Learned(Screen):
         ['weight_gate', 'bias_gate']
     """
 
-    def relevance(self, judged: Judged, weights: Weights) -> Tensor:
+    def relevance(self, judged: Judged, weights: Weights | None = None) -> Tensor:
         """The gate before the sigmoid, without gradient: larger is larger."""
         return _gate_input(judged.states, weights).detach()
 
@@ -179,7 +185,8 @@ class Learned(Screen):
         return F.logsigmoid(_gate_input(states, weights))
 
 
-def _gate_input(states: Tensor, weights: Weights) -> Tensor:
+def _gate_input(states: Tensor, weights: Weights | None) -> Tensor:
+    assert weights is not None
     assert weights.gate is not None
     assert weights.gate_bias is not None
     return states @ weights.gate + weights.gate_bias
@@ -200,12 +207,13 @@ class Random(Screen):
         Random(seed=3)
     """
 
+    reads_attention = False
     seed: int = 0
 
     def __post_init__(self) -> None:
         positive_int("seed", self.seed, minimum=0)
 
-    def relevance(self, judged: Judged, weights: Weights) -> Tensor:
+    def relevance(self, judged: Judged, weights: Weights | None = None) -> Tensor:
         """24 bits of the hash: whole numbers that float32 holds exactly."""
         mixed = _hash(_hash(judged.step) ^ (self.seed & UINT32))
         return (mixed >> 8).float()
@@ -231,7 +239,9 @@ class Newest(Screen):
         Newest()
     """
 
-    def relevance(self, judged: Judged, weights: Weights) -> Tensor:
+    reads_attention = False
+
+    def relevance(self, judged: Judged, weights: Weights | None = None) -> Tensor:
         """The younger the more relevant."""
         return -judged.age.to(judged.score)
 
