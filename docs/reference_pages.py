@@ -12,7 +12,7 @@ PACKAGES = ("nn", "tasks", "data", "runs", "train", "rl", "kv", "probes", "theor
 NN_GROUPS = {
     "Cells without a memory": "RNN LSTM GRU",
     "Orthogonal recurrences": "OrthRNN ExpRNN GORU orthogonal_parameter_groups",
-    "Linear recurrences": "MinGRU MinLSTM LRU DeltaRule linear_scan",
+    "Linear recurrences": "MinGRU MinLSTM LRU DeltaRule ScreenedDeltaRule linear_scan",
     "Certified stable layers": "StableRNN StableLSTM StabilityCertificate LayerCertificate NotCertifiedError",
     "A screened memory": "RelRNN RelLSTM RelGRU",
     "A full memory": "MemRNN MemLSTM MemGRU",

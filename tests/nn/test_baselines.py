@@ -10,7 +10,7 @@ from remanence import nn
 from remanence.testing import assert_matches
 
 DOUBLE = torch.float64
-LAYERS = [nn.MinGRU, nn.MinLSTM, nn.LRU, nn.DeltaRule]
+LAYERS = [nn.MinGRU, nn.MinLSTM, nn.LRU, nn.DeltaRule, nn.ScreenedDeltaRule]
 
 
 def _min_gru(layer, x):
@@ -55,13 +55,39 @@ def _delta_rule(layer, x):
         yield torch.stack(outputs)
 
 
-EQUATIONS = dict(zip(LAYERS, [_min_gru, _min_lstm, _lru, _delta_rule], strict=True))
+def _screened_delta_rule(layer, x):
+    """All associations so far are ranked anew at every step: those of the greatest worth are held."""
+    rows = x.shape[1]
+    matrices = [torch.zeros(layer.hidden_size, layer.key_size, dtype=DOUBLE) for _ in range(rows)]
+    past: list[list] = [[] for _ in range(rows)]
+    for x_t in x:
+        outputs = []
+        for row, x_tb in enumerate(x_t):
+            q, k, v = layer.weight_query @ x_tb, layer.weight_key @ x_tb, layer.weight_value @ x_tb
+            q, k = q / q.norm(), k / k.norm()
+            beta = torch.sigmoid(layer.weight_beta @ x_tb + layer.bias_beta)
+            error = v - matrices[row] @ k
+            matrices[row] = matrices[row] + beta * torch.outer(error, k)
+            past[row].append((float((beta * error).detach().norm()), k, v))
+            held = sorted(past[row], key=lambda item: -item[0])[: layer.relevant]
+            scores = torch.stack([(q * layer.weight_gamma) @ key for _, key, _ in held]) * layer.key_size**0.5
+            read = scores.softmax(0) @ torch.stack([value for _, _, value in held])
+            outputs.append(matrices[row] @ q + read)
+        yield torch.stack(outputs)
+
+
+EQUATIONS = dict(zip(LAYERS, [_min_gru, _min_lstm, _lru, _delta_rule, _screened_delta_rule], strict=True))
 
 
 @pytest.fixture(params=LAYERS, ids=lambda cls: cls.__name__)
 def layer(request):
     torch.manual_seed(0)
-    return request.param(3, 4, dtype=DOUBLE)
+    return _make(request.param)
+
+
+def _make(kind, **options):
+    few = {"relevant": 3} if kind is nn.ScreenedDeltaRule else {}
+    return kind(3, 4, dtype=DOUBLE, **few, **options)
 
 
 @pytest.fixture
@@ -129,7 +155,7 @@ def test_rows_of_unequal_length(layer, x):
 
 
 def test_layouts_and_state(layer, x):
-    first = type(layer)(3, 4, batch_first=True, dtype=DOUBLE)
+    first = _make(type(layer), batch_first=True)
     first.load_state_dict(layer.state_dict())
     output, state = layer(x)
     assert_matches({"output": first(x.transpose(0, 1))[0].transpose(0, 1)}, {"output": output})
@@ -165,6 +191,21 @@ def test_the_delta_rule_replaces_what_a_key_held():
         layer.bias_beta.fill_(40.0)
     x = torch.tensor([[1.0, 5.0, 0.0], [1.0, -2.0, 0.0]], dtype=DOUBLE)
     assert_matches({"read": layer(x)[0][:, 0]}, {"read": torch.tensor([5.0, -2.0], dtype=DOUBLE)})
+
+
+def test_the_screened_delta_rule_holds_what_was_not_foreseen():
+    """One key, beta 1: the error of each value is its distance from the one before; the two largest are held."""
+    layer = nn.ScreenedDeltaRule(3, 1, key_size=1, relevant=2, dtype=DOUBLE)
+    with torch.no_grad():
+        for name, values in {"query": [1, 0, 0], "key": [1, 0, 0], "value": [0, 1, 0], "beta": [0, 0, 0]}.items():
+            getattr(layer, f"weight_{name}").copy_(torch.tensor([values]))
+        layer.bias_beta.fill_(40.0)
+    x = torch.tensor([[1.0, value, 0.0] for value in (5.0, 5.5, 2.0, 2.0, -4.0)], dtype=DOUBLE)
+    output, state = layer(x)
+    _, _, values, worths = layer._unpack(state.value)
+    assert_matches({"values": values.flatten()}, {"values": torch.tensor([5.0, -4.0], dtype=DOUBLE)})
+    assert_matches({"worths": worths.flatten()}, {"worths": torch.tensor([5.0, 6.0], dtype=DOUBLE)})
+    assert_matches({"read": output[-1]}, {"read": torch.tensor([-4.0 + 0.5], dtype=DOUBLE)})  # the matrix, and the mean
 
 
 def test_minlstm_has_no_zero_over_zero():

@@ -8,7 +8,7 @@ from remanence import nn
 EXPECTED = [
     *("RNN", "LSTM", "GRU", "OrthRNN", "ExpRNN", "GORU", "StableRNN", "StableLSTM", "HDetachLSTM"),
     *("MemRNN", "MemLSTM", "MemGRU", "SABRNN", "SABLSTM", "SABGRU", "RelRNN", "RelLSTM", "RelGRU"),
-    *("Transformer", "CausalConvolution", "TruncatedRNN", "MinGRU", "MinLSTM", "LRU", "DeltaRule"),
+    *("Transformer", "CausalConvolution", "TruncatedRNN", "MinGRU", "MinLSTM", "LRU", "DeltaRule", "ScreenedDeltaRule"),
 ]
 INFOS = {info.name: info for info in nn.list_models()}
 

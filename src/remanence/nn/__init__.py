@@ -22,6 +22,7 @@ from ._multi_head_attention import MultiHeadAttention
 from ._orthogonal import GORU, ExpRNN, OrthRNN, orthogonal_parameter_groups
 from ._recurrent import GRU, LSTM, RNN, HDetachLSTM
 from ._registry import ModelInfo, get_model, list_models
+from ._screened_delta import ScreenedDeltaRule
 from ._stable import StableLSTM, StableRNN
 from ._transformer import Transformer, sinusoidal_positions
 from ._truncated import TruncatedRNN, TruncatedState
@@ -61,6 +62,7 @@ __all__ = [
     "RelRNN",
     "RunningState",
     "Screened",
+    "ScreenedDeltaRule",
     "SequenceModel",
     "StabilityCertificate",
     "StableLSTM",

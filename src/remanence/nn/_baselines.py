@@ -230,15 +230,19 @@ class DeltaRule(CarryingLayer):
     def _value_shape(self) -> tuple[int, ...]:
         return (self.hidden_size, self.key_size)
 
-    def _run(self, x: Tensor, value: Tensor, starts: Tensor | None, live: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _associations(self, x: Tensor, live: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Queries, keys, values and shares of all steps, ``(T, B, ...)``; an ended row writes nothing."""
         queries = F.normalize(F.linear(x, self.weight_query), dim=-1)
         keys = F.normalize(F.linear(x, self.weight_key), dim=-1)
         values = F.linear(x, self.weight_value)
         beta = F.linear(x, self.weight_beta, self.bias_beta).sigmoid()
         if live is not None:
             beta = torch.where(live[..., None], beta, 0.0)
+        return queries, keys, values, beta
+
+    def _run(self, x: Tensor, value: Tensor, starts: Tensor | None, live: Tensor | None) -> tuple[Tensor, Tensor]:
         outputs = []
-        for t, (q, k, v, b) in enumerate(zip(queries, keys, values, beta, strict=True)):
+        for t, (q, k, v, b) in enumerate(zip(*self._associations(x, live), strict=True)):
             if starts is not None:
                 value = torch.where(starts[t][:, None, None], 0.0, value)
             held = torch.einsum("bvk,bk->bv", value, k)

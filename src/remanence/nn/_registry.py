@@ -15,6 +15,7 @@ from remanence.nn._layer import RecurrentLayer
 from remanence.nn._memory_layers import MemGRU, MemLSTM, MemRNN, RelGRU, RelLSTM, RelRNN
 from remanence.nn._orthogonal import GORU, ExpRNN, OrthRNN
 from remanence.nn._recurrent import GRU, LSTM, RNN, HDetachLSTM
+from remanence.nn._screened_delta import ScreenedDeltaRule
 from remanence.nn._stable import StableLSTM, StableRNN
 from remanence.nn._transformer import Transformer
 from remanence.nn._truncated import TruncatedRNN
@@ -33,6 +34,7 @@ _OTHERS: dict[type[nn.Module], tuple[str, str, str]] = {
     MinLSTM: ("min-lstm", "none", "baseline"),
     LRU: ("linear", "none", "baseline"),
     DeltaRule: ("delta-rule", "none", "baseline"),
+    ScreenedDeltaRule: ("delta-rule", "screened", "baseline"),
 }
 
 

@@ -44,8 +44,7 @@ class Screen:
         ... class Oldest(Screen):
         ...     def relevance(self, judged, weights=None):
         ...         return judged.age.to(judged.score)
-        >>> from remanence.ops import Screened
-        >>> Screened(4, 2, screen=Oldest()).screening
+        >>> Oldest()
         Oldest()
     """
 
