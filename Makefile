@@ -66,8 +66,9 @@ wheel: $(VENV)/.installed  ## build a wheel and try it in an empty environment o
 conformance: $(VENV)/.installed  ## write the table of layers against checks again, for the documentation
 	$(ONE_THREAD) $(BIN)/python tests/nn/conformance_table.py
 
-torture: $(VENV)/.installed  ## kill commands and damage runs for SECONDS (300), drawn from SEED; write the documentation's table
-	$(ONE_THREAD) $(BIN)/python -m tests.torture --seconds $(SECONDS) --seed $(SEED) --output docs/_generated/faults.json
+torture: $(VENV)/.installed  ## kill commands and damage runs for SECONDS (300), or KILLS= and DAMAGED= times; write the docs' table
+	$(ONE_THREAD) $(BIN)/python -m tests.torture --seconds $(SECONDS) --seed $(SEED) $(if $(KILLS),--kills $(KILLS)) \
+		$(if $(DAMAGED),--damaged $(DAMAGED)) --output docs/_generated/faults.json
 
 api: $(VENV)/.installed  ## write the list of public names again, after a wanted change
 	$(BIN)/python tests/public_api.py --write

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import importlib
 import os
 import random
+import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-import torch
-from tests.torture.children import fork_workers
 from tests.torture.damage import Damage
-from tests.torture.kills import COMMANDS, Kills
-from tests.torture.sharing import share
+from tests.torture.kills import Kills
+from tests.torture.server import prepare
+from tests.torture.sharing import Sharing
+from tests.torture.storage import Storage
+from tests.torture.subjects import COMMANDS, References
 from tests.torture.table import FaultTable
 
 from remanence.runs import write_result
 
-COMMANDS_OF = ("_app", "_train", "_evaluate", "_resume", "_report", "_compare", "_listing", "probe", "_rl", "_policies")
-HEAVY = [f"remanence.cli.{name}" for name in (*COMMANDS_OF, "_reproduce")]
-HEAVY += [
-    f"remanence.{name}" for name in ("rl", "rl._tmaze", "report", "probes", "train._worker", "experiments._worker")
-]
-HEAVY += ["torch._dynamo", "torch.utils.tensorboard", "tensorboard.compat.proto.event_pb2", "plotly.graph_objects"]
-HEAVY += ["plotly.io", "gymnasium", "pydantic", "sympy"]
+SHARES = {"kills": 0.4, "damage": 0.4, "storage": 0.1, "sharing": 0.05, "pages": 0.05}
+"""Of the time, if the campaign is given a time."""
+TELL_EVERY = 30.0
+"""Seconds between two lines of progress."""
 
 
 def main() -> None:
@@ -35,53 +34,115 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kills", type=int, help="so many kills, however long they take")
+    parser.add_argument("--damaged", type=int, help="so many commands on damaged folders, however long they take")
     parser.add_argument("--output", type=Path, help="also write the table as JSON, and beside it as Markdown")
     given = parser.parse_args()
-    found = campaign(given.seconds, given.seed)
+    found = campaign(given.seconds, given.seed, sizes_of(given.kills, given.damaged))
     print(found.markdown())
-    for finding in found.findings:
-        print(f"{finding.outcome}: {finding.fault}: {finding.command}: {finding.seen}\n")
     if given.output is not None:
         write_result(given.output, found)
         given.output.with_suffix(".md").write_text(found.markdown(), encoding="utf-8")
     sys.exit(0 if found.sound else 1)
 
 
-def campaign(seconds: float, seed: int) -> FaultTable:
-    """Tries faults for so long: half of the time kills, the rest damage and sharing."""
+def sizes_of(kills: int | None, damaged: int | None) -> dict[str, int]:
+    """How many faults of each part, if one of the two is given; the others in proportion.
+
+    Example:
+        >>> sizes_of(1000, None)
+        {'kills': 1000, 'damage': 5000, 'storage': 100, 'sharing': 50, 'pages': 50}
+    """
+    if kills is None and damaged is None:
+        return {}
+    kills = damaged // 5 if kills is None and damaged is not None else kills or 0
+    damaged = 5 * kills if damaged is None else damaged
+    return {"kills": kills, "damage": damaged, "storage": kills // 10, "sharing": kills // 20, "pages": kills // 20}
+
+
+def campaign(seconds: float, seed: int, sizes: dict[str, int]) -> FaultTable:
+    """Tries faults of all kinds, for so long or so many times.
+
+    Args:
+        seconds: how long, unless sizes are given.
+        seed: of all draws.
+        sizes: how many faults of each part; empty if time decides.
+    """
     draws = random.Random(seed)
-    table = FaultTable(seed, seconds)
+    begun = time.monotonic()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         scratch = Path(name)
         os.environ["REMANENCE_TRUST"] = str(scratch / "trusted")
-        prepare()
-        kills = Kills(scratch, table, draws)
-        damage = Damage(scratch, table, draws)
-        spent = {"kills": 0.0, "damage": 0.0, "sharing": 0.0}
-        shares = {"kills": 0.5, "damage": 0.45, "sharing": 0.05}
-        begun = time.monotonic()
-        turns = 0
-        while time.monotonic() - begun < seconds:
-            what = min(spent, key=lambda name: spent[name] / shares[name])
-            since = time.monotonic()
-            if what == "kills":
-                kills.attempt(list(COMMANDS)[turns % len(COMMANDS)])
-                turns += 1
-            elif what == "damage":
-                damage.attempt()
-            else:
-                share(kills, scratch, table, draws)
-            spent[what] += time.monotonic() - since
-    return table
+        prepare(every_command(scratch / "warm"))
+        table = FaultTable(seed)
+        references = References(scratch)
+        parts: dict[str, Callable[[], None]] = {}
+        for part, make in (("kills", Kills), ("damage", Damage), ("storage", Storage), ("sharing", Sharing)):
+            parts[part] = make(references, table, draws).attempt
+        Schedule(parts, sizes, seconds, table).carry_out()
+    return replace(table, seconds=time.monotonic() - begun)
 
 
-def prepare() -> None:
-    """Imports what the commands need, once, and starts no thread: those do not survive a fork."""
-    torch.set_num_threads(1)
-    for name in HEAVY:
-        with contextlib.suppress(ModuleNotFoundError):  # TensorBoard is an extra
-            importlib.import_module(name)
-    fork_workers()
+def every_command(folder: Path) -> list[list[object]]:
+    """Commands that need, between them, every module that the campaign needs."""
+    made: list[list[object]] = [[*COMMANDS[name], folder / name] for name in COMMANDS]
+    asked: list[list[object]] = [[word, folder / "train"] for word in ("evaluate", "resume", "probe")]
+    asked += [["evaluate", folder / "rl train"], ["resume", folder / "rl train"], ["generate", folder / "train text"]]
+    return [*made, *asked, ["runs", folder], ["report", folder, "-o", folder / "page.html"]]
+
+
+class Schedule:
+    """Takes turns between the parts of a campaign.
+
+    Args:
+        parts: by name, what does the next fault.
+        sizes: how many faults of each part there shall be; without any, time decides.
+        seconds: of all parts together.
+        table: that the parts write to.
+    """
+
+    def __init__(
+        self, parts: dict[str, Callable[[], None]], sizes: dict[str, int], seconds: float, table: FaultTable
+    ) -> None:
+        self.parts = parts
+        self.seconds = seconds
+        self.table = table
+        self.sizes = sizes
+        self.spent = dict.fromkeys(parts, 0.0)
+        self.tried = dict.fromkeys(parts, 0)
+        self.told = time.monotonic()
+        self.findings = 0
+        self.stopped = False
+        signal.signal(signal.SIGTERM, self._stop)
+
+    def _stop(self, number: int, frame: object) -> None:
+        """SIGTERM ends the campaign after the fault at hand; the table tells what there was."""
+        self.stopped = True
+
+    def carry_out(self) -> None:
+        """Until every part has had its share."""
+        while (name := min(self.parts, key=self._progress)) and self._progress(name) < 1 and not self.stopped:
+            since, before = time.monotonic(), self.table.tried
+            self.parts[name]()
+            self.spent[name] += time.monotonic() - since
+            self.tried[name] += self.table.tried - before
+            self._tell()
+
+    def _progress(self, name: str) -> float:
+        """The share that is done, of a number or of a time."""
+        if self.sizes:
+            return self.tried[name] / max(self.sizes[name], 1)
+        return self.spent[name] / (self.seconds * SHARES[name])
+
+    def _tell(self) -> None:
+        """What went wrong, at once; how far it is, now and then."""
+        for finding in self.table.findings[self.findings :]:
+            print(finding, file=sys.stderr, flush=True)
+        self.findings = len(self.table.findings)
+        if time.monotonic() - self.told > TELL_EVERY:
+            self.told = time.monotonic()
+            done = ", ".join(f"{name} {count:,}" for name, count in self.tried.items())
+            print(f"{done}; lost or wrong: {self.findings}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-import runpy
+import select
 import signal
 import subprocess
 import sys
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,8 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 INTERRUPTED = 130
-LOOK = 0.01
-"""Seconds between two looks at a process."""
+Arm = Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -35,15 +33,15 @@ class Command:
     Args:
         arguments: of the command.
         scratch: folder for what it prints.
-        humble: without the powers of root, for which permissions are only words.
+        arm: is called in the new process, before the command: to count, to limit, to kill.
     """
 
-    def __init__(self, arguments: Sequence[object], scratch: Path, humble: bool = False) -> None:
+    def __init__(self, arguments: Sequence[object], scratch: Path, arm: Arm | None = None) -> None:
         self.out = scratch / "out.txt"
         self.err = scratch / "err.txt"
         words = [str(argument) for argument in arguments]
         with self.out.open("wb") as out, self.err.open("wb") as err:
-            self.process = Forked(lambda: _remanence(words, humble), stdout=out, stderr=err)
+            self.process = Forked(lambda: _remanence(words, arm), stdout=out, stderr=err)
 
     @property
     def workers(self) -> list[int]:
@@ -65,21 +63,21 @@ class Command:
         return Answer(code, self.out.read_text(errors="replace"), self.err.read_text(errors="replace"))
 
 
-def ask(arguments: Sequence[object], scratch: Path, seconds: float = 60.0, humble: bool = False) -> Answer:
+def ask(arguments: Sequence[object], scratch: Path, seconds: float = 60.0, arm: Arm | None = None) -> Answer:
     """Runs a command to its end."""
-    return Command(arguments, scratch, humble).answer(seconds)
+    return Command(arguments, scratch, arm).answer(seconds)
 
 
-def _remanence(words: list[str], humble: bool) -> None:
+def _remanence(words: list[str], arm: Arm | None) -> None:
     from remanence.cli import main
 
-    if humble:
-        _drop_powers()
+    if arm is not None:
+        arm()
     sys.argv = ["remanence", *words]
     main()
 
 
-def _drop_powers() -> None:
+def drop_powers() -> None:
     """Gives up all capabilities: even root then meets the permissions of its own files."""
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
     nothing = (ctypes.c_uint32 * 6)()
@@ -119,11 +117,14 @@ class Forked:
 
     def wait(self, timeout: float | None = None) -> int:
         """Waits for the end."""
-        end = time.monotonic() + (float("inf") if timeout is None else timeout)
-        while self.poll() is None:
-            if time.monotonic() > end:
-                raise subprocess.TimeoutExpired("forked", timeout or 0.0)
-            time.sleep(LOOK)
+        if self.poll() is None:
+            ends = os.pidfd_open(self.pid)
+            try:
+                select.select([ends], [], [], timeout)
+            finally:
+                os.close(ends)
+        if self.poll() is None:
+            raise subprocess.TimeoutExpired("forked", timeout or 0.0)
         assert self.returncode is not None
         return self.returncode
 
@@ -174,29 +175,3 @@ def _code_of(stop: SystemExit) -> int:
         print(stop.code, file=sys.stderr)
         return 1
     return stop.code or 0
-
-
-def fork_workers() -> None:
-    """Lets `compare` and `reproduce` fork their workers, too: the same modules run, without the seconds of a start."""
-    from remanence.experiments.engines import _local
-    from remanence.train import _grid
-
-    class Workers:
-        """Stands where these modules have `subprocess`."""
-
-        PIPE = subprocess.PIPE
-        TimeoutExpired = subprocess.TimeoutExpired
-
-        @staticmethod
-        def Popen(command: list[str], stdin=None, stdout=None, stderr=None, env=None, start_new_session=True) -> Forked:
-            """Runs ``python -m MODULE ARGUMENTS``."""
-            module, *arguments = command[command.index("-m") + 1 :]
-
-            def work() -> None:
-                sys.argv = [module, *arguments]
-                runpy.run_module(module, run_name="__main__")
-
-            return Forked(work, stdin, stdout, stderr)
-
-    for module in (_grid, _local):
-        module.subprocess = Workers  # type: ignore[assignment]

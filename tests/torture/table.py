@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from remanence.runs import Result
 
-COLUMNS = ("fault", "tried", "survived", "refused", "lost", "wrong")
+OUTCOMES = ("survived", "refused", "lost", "wrong")
+COLUMNS = ("tried", *OUTCOMES)
 
 
 @dataclass
 class Row:
-    """One kind of fault.
+    """One kind of fault, done to one command.
 
     Args:
         fault: what was done.
+        command: to what.
         survived: the same bits, or the same answer, as without it.
         refused: one line that says why, and an exit code that the documentation lists.
         lost: the run could not be carried to its end.
@@ -23,6 +26,7 @@ class Row:
     """
 
     fault: str
+    command: str
     survived: int = 0
     refused: int = 0
     lost: int = 0
@@ -40,12 +44,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault that was lost or wrong, with what was seen and how to see it again."""
+    """A fault that was lost or wrong, with what was seen."""
 
     fault: str
     command: str
     outcome: str
     seen: str
+
+    def __str__(self) -> str:
+        return f"{self.outcome}: {self.fault}: {self.command}: {self.seen}"
 
 
 @dataclass(frozen=True)
@@ -54,32 +61,50 @@ class FaultTable(Result):
 
     kind: ClassVar[str] = "fault-table"
     seed: int
-    seconds: float
+    seconds: float = 0.0
     rows: list[Row] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def tried(self) -> int:
+        """How many faults there were."""
+        return sum(row.tried for row in self.rows)
 
     @property
     def sound(self) -> bool:
         """Whether nothing was lost or wrong."""
         return not any(row.lost or row.wrong for row in self.rows)
 
-    def row(self, fault: str) -> Row:
-        """The row of a fault; a new one if there is none."""
+    def note(self, fault: str, command: str, outcome: str, seen: str = "", times: int = 1) -> None:
+        """Counts an outcome, and keeps what was seen of one that may not be."""
+        self._row(fault, command).count(outcome, times)
+        if outcome in ("lost", "wrong"):
+            self.findings.append(Finding(fault, command, outcome, seen))
+
+    def _row(self, fault: str, command: str) -> Row:
         for row in self.rows:
-            if row.fault == fault:
+            if (row.fault, row.command) == (fault, command):
                 return row
-        self.rows.append(Row(fault))
+        self.rows.append(Row(fault, command))
         return self.rows[-1]
 
     def markdown(self) -> str:
-        """The table for people."""
-        total = Row("all")
-        for row in self.rows:
-            for outcome in COLUMNS[2:]:
-                total.count(outcome, getattr(row, outcome))
-        lines = [_line(COLUMNS), "|---|" + "---:|" * (len(COLUMNS) - 1)]
-        lines += [_line([getattr(row, name) for name in COLUMNS]) for row in (*self.rows, total)]
-        return "\n".join(lines) + "\n"
+        """Two tables for people: by fault, and by command."""
+        return f"{self._summed('fault')}\n{self._summed('command')}"
+
+    def _summed(self, key: str) -> str:
+        names = sorted({getattr(row, key) for row in self.rows}, key=str.casefold)
+        lines = [_line([key, *COLUMNS]), "|---|" + "---:|" * len(COLUMNS)]
+        lines += [_total(name, (row for row in self.rows if getattr(row, key) == name)) for name in names]
+        return "\n".join([*lines, _total("all", self.rows)]) + "\n"
+
+
+def _total(name: str, rows: Iterable[Row]) -> str:
+    sums = dict.fromkeys(COLUMNS, 0)
+    for row in rows:
+        for column in COLUMNS:
+            sums[column] += getattr(row, column)
+    return _line([name, *sums.values()])
 
 
 def _line(values) -> str:

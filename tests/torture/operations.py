@@ -1,0 +1,94 @@
+"""Changes of files as a process makes them: counted, and something done at one of them."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import signal
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink", "shutil.rmtree")
+NEED_ROOM = ("open", "os.mkdir", "os.fsync")
+
+Deed = Callable[[str, object], None]
+
+
+class Operations:
+    """Counts, over all processes of a command, what they do to files: open to write, rename, remove, make, sync.
+
+    To be given to a command as its ``arm``. Two processes that change files at the same instant may count as one.
+
+    Args:
+        folder: only changes below it count.
+        at: the change at which the deed is done, counted from 0; None only counts.
+        deed: is told the kind of change and its object.
+        again: whether the deed is done at all later changes, too.
+    """
+
+    def __init__(self, folder: Path, at: int | None = None, deed: Deed | None = None, again: bool = False) -> None:
+        self.folder = str(folder)
+        self.at = at
+        self.deed = deed
+        self.again = again
+        self._shared = mmap.mmap(-1, 8)  # forked processes see the same number
+
+    @property
+    def count(self) -> int:
+        """How many there were."""
+        return int.from_bytes(self._shared[:], "little")
+
+    def __call__(self) -> None:
+        """Begins to count in this process and those forked from it."""
+        sys.addaudithook(self._hear)
+        sync = os.fsync
+
+        def fsync(descriptor: int) -> None:
+            self._meet("os.fsync", descriptor, os.readlink(f"/proc/self/fd/{descriptor}"))
+            sync(descriptor)
+
+        os.fsync = fsync
+
+    def _hear(self, event: str, arguments: tuple) -> None:
+        if event == "open":
+            path, _, flags = arguments
+            if flags & WRITES and isinstance(path, str | Path):
+                self._meet(event, path, str(path))
+        elif event in CHANGES:
+            self._meet(event, arguments[0], str(arguments[0]))
+
+    def _meet(self, event: str, subject: object, path: str) -> None:
+        if not path.startswith(self.folder):
+            return
+        number = self.count
+        self._shared[:] = (number + 1).to_bytes(8, "little")
+        if self.at is not None and self.deed is not None and (number == self.at or (self.again and number > self.at)):
+            self.deed(event, subject)
+
+
+def die(event: str, subject: object) -> None:
+    """The process is killed before the change."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def lose_power(event: str, subject: object) -> None:
+    """The process is killed, and of a file that was about to be synced the disk has only the half."""
+    if event == "os.fsync" and isinstance(subject, int) and stat.S_ISREG(os.fstat(subject).st_mode):
+        _cut(Path(os.readlink(f"/proc/self/fd/{subject}")))
+    die(event, subject)
+
+
+def _cut(path: Path) -> None:
+    contents = path.read_bytes()
+    with path.open("r+b") as file:
+        file.truncate(len(contents) // 2)
+
+
+def run_out_of_room(event: str, subject: object) -> None:
+    """What needs room finds none."""
+    if event in NEED_ROOM:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
