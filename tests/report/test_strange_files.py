@@ -7,7 +7,7 @@ import pytest
 
 from remanence.report._page import Problem
 from remanence.report._run_record import read_run
-from remanence.runs import History
+from remanence.runs import History, sealed
 
 
 @pytest.mark.parametrize("name", ["config.toml", "status.json", "manifest.json", "metrics.jsonl", "probes.json"])
@@ -41,3 +41,24 @@ def test_deep_json_is_named(make_run):
     assert record.history == History()
     assert record.manifest == {}
     assert len(problems) == 2
+
+
+def test_a_manifest_that_was_lost_is_named(make_run):
+    run: Path = make_run("mine")
+    (run / "manifest.json").unlink()
+    problems: list[Problem] = []
+    read_run(run, problems)
+    assert problems == []  # nothing was learnt here
+    (run / "checkpoint").mkdir()
+    read_run(run, problems)
+    assert [problem.text for problem in problems] == ["is missing"]
+
+
+def test_a_number_that_changed_by_itself_is_named(make_run):
+    path: Path = make_run("mine") / "manifest.json"
+    path.write_text(sealed({"cores": 12}))
+    problems: list[Problem] = []
+    assert read_run(path.parent, problems).manifest == {"cores": 12}
+    path.write_text(path.read_text().replace("12", "13"))
+    assert read_run(path.parent, problems).manifest == {}
+    assert "its checksum is another one" in problems[0].text

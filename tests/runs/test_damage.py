@@ -86,8 +86,7 @@ def test_checksums_open_nothing_outside_their_folder(tmp_path):
 @pytest.mark.parametrize("loss", ["gone", "empty", "not listable"])
 def test_resume_never_begins_anew_in_silence(folder, loss, monkeypatch):
     before = (folder / "metrics.jsonl").read_bytes()
-    status = json.loads((folder / "status.json").read_text())
-    (folder / "status.json").write_text(json.dumps({**status, "status": "interrupted", "update": 4}))
+    Run(folder).set_status("interrupted", update=4)
     if loss == "not listable":
         real = Path.iterdir
         denied = PermissionError(13, "Permission denied")
@@ -215,3 +214,24 @@ def test_drafts_of_a_living_process_are_left_alone(tmp_path):
         path.write_text("half")
     forget_drafts(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [living.name]
+
+
+@pytest.mark.parametrize("name", ["status.json", "manifest.json"])
+def test_every_flipped_byte_of_a_file_of_facts_is_seen(folder, name):
+    run, path = Run(folder), folder / name
+    whole, facts = path.read_bytes(), {**run.status, **run.manifest}
+    for place in range(0, len(whole), 7):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        try:
+            found = {**run.status, **run.manifest}
+        except (DamagedFileError, NewerVersionError):
+            continue
+        assert {key: found[key] for key in facts} == facts  # a blank, or the name of the checksum
+
+
+def test_facts_without_a_checksum_are_of_an_older_version(folder):
+    path = folder / "status.json"
+    told = json.loads(path.read_text())
+    del told["sha256"]
+    path.write_text(json.dumps({**told, "update": 3}))
+    assert Run(folder).status["update"] == 3

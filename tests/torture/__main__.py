@@ -10,20 +10,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+from tests.torture.children import Forked
 from tests.torture.damage import Damage
 from tests.torture.kills import Kills
 from tests.torture.server import prepare
 from tests.torture.sharing import Sharing
 from tests.torture.storage import Storage
 from tests.torture.subjects import COMMANDS, References
-from tests.torture.table import FaultTable
+from tests.torture.table import FaultTable, merged
 
-from remanence.runs import write_result
+from remanence.runs import read_result, write_result
 
-SHARES = {"kills": 0.4, "damage": 0.4, "storage": 0.1, "sharing": 0.05, "pages": 0.05}
+SHARES = {"kills": 0.4, "damage": 0.4, "storage": 0.15, "sharing": 0.05}
 """Of the time, if the campaign is given a time."""
 TELL_EVERY = 30.0
 """Seconds between two lines of progress."""
@@ -36,9 +37,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kills", type=int, help="so many kills, however long they take")
     parser.add_argument("--damaged", type=int, help="so many commands on damaged folders, however long they take")
+    parser.add_argument("--jobs", type=int, default=2, help="processes side by side")
     parser.add_argument("--output", type=Path, help="also write the table as JSON, and beside it as Markdown")
     given = parser.parse_args()
-    found = campaign(given.seconds, given.seed, sizes_of(given.kills, given.damaged))
+    found = campaign(given.seconds, given.seed, sizes_of(given.kills, given.damaged), given.jobs)
     print(found.markdown())
     if given.output is not None:
         write_result(given.output, found)
@@ -51,36 +53,63 @@ def sizes_of(kills: int | None, damaged: int | None) -> dict[str, int]:
 
     Example:
         >>> sizes_of(1000, None)
-        {'kills': 1000, 'damage': 5000, 'storage': 100, 'sharing': 50, 'pages': 50}
+        {'kills': 1000, 'damage': 5000, 'storage': 100, 'sharing': 50}
     """
     if kills is None and damaged is None:
         return {}
     kills = damaged // 5 if kills is None and damaged is not None else kills or 0
     damaged = 5 * kills if damaged is None else damaged
-    return {"kills": kills, "damage": damaged, "storage": kills // 10, "sharing": kills // 20, "pages": kills // 20}
+    return {"kills": kills, "damage": damaged, "storage": kills // 10, "sharing": kills // 20}
 
 
-def campaign(seconds: float, seed: int, sizes: dict[str, int]) -> FaultTable:
+def campaign(seconds: float, seed: int, sizes: dict[str, int], jobs: int) -> FaultTable:
     """Tries faults of all kinds, for so long or so many times.
 
     Args:
         seconds: how long, unless sizes are given.
         seed: of all draws.
         sizes: how many faults of each part; empty if time decides.
+        jobs: processes that work side by side, each on its share of the sizes.
     """
-    draws = random.Random(seed)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         scratch = Path(name)
         os.environ["REMANENCE_TRUST"] = str(scratch / "trusted")
         prepare(every_command(scratch / "warm"))
-        table = FaultTable(seed)
-        references = References(scratch)
-        parts: dict[str, Callable[[], None]] = {}
-        for part, make in (("kills", Kills), ("damage", Damage), ("storage", Storage), ("sharing", Sharing)):
-            parts[part] = make(references, table, draws).attempt
-        Schedule(parts, sizes, seconds, table).carry_out()
-    return replace(table, seconds=time.monotonic() - begun)
+        places = [scratch / str(number) for number in range(jobs)]
+        working = []
+        for number, place in enumerate(places):
+            part = partial(work, place, seed + number / jobs, seconds, shared(sizes, number, jobs))
+            working.append(Forked(part, stdout=sys.stdout, stderr=sys.stderr))
+        signal.signal(signal.SIGTERM, lambda number, frame: [process.terminate() for process in working])
+        failed = [process.returncode for process in working if process.wait()]
+        if failed:
+            raise RuntimeError(f"parts of the campaign ended with {failed}")
+        tables = [read_result(place / "table.json") for place in places]
+    return merged(seed, time.monotonic() - begun, [table for table in tables if isinstance(table, FaultTable)])
+
+
+def shared(sizes: dict[str, int], number: int, jobs: int) -> dict[str, int]:
+    """The share of one of several processes.
+
+    Example:
+        >>> shared({"kills": 5}, 0, 2), shared({"kills": 5}, 1, 2)
+        ({'kills': 3}, {'kills': 2})
+    """
+    return {name: (size + jobs - 1 - number) // jobs for name, size in sizes.items()}
+
+
+def work(scratch: Path, seed: float, seconds: float, sizes: dict[str, int]) -> None:
+    """One of the processes side by side; its table goes into a file."""
+    scratch.mkdir()
+    draws = random.Random(seed)
+    table = FaultTable(int(seed))
+    references = References(scratch)
+    parts: dict[str, Callable[[], None]] = {}
+    for part, make in (("kills", Kills), ("damage", Damage), ("storage", Storage), ("sharing", Sharing)):
+        parts[part] = make(references, table, draws).attempt
+    Schedule(parts, sizes, seconds, table).carry_out()
+    write_result(scratch / "table.json", table)
 
 
 def every_command(folder: Path) -> list[list[object]]:

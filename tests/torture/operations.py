@@ -6,7 +6,6 @@ import errno
 import mmap
 import os
 import signal
-import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,8 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink", "shutil.rmtree")
 NEED_ROOM = ("open", "os.mkdir", "os.fsync")
 
-Deed = Callable[[str, object], None]
+Deed = Callable[[str, Path, int], None]
+"""Is told the kind of change, the file, and how many of its bytes the disk has for certain."""
 
 
 class Operations:
@@ -26,7 +26,7 @@ class Operations:
     Args:
         folder: only changes below it count.
         at: the change at which the deed is done, counted from 0; None only counts.
-        deed: is told the kind of change and its object.
+        deed: what is done.
         again: whether the deed is done at all later changes, too.
     """
 
@@ -36,6 +36,7 @@ class Operations:
         self.deed = deed
         self.again = again
         self._shared = mmap.mmap(-1, 8)  # forked processes see the same number
+        self._synced: dict[str, int] = {}
 
     @property
     def count(self) -> int:
@@ -48,8 +49,10 @@ class Operations:
         sync = os.fsync
 
         def fsync(descriptor: int) -> None:
-            self._meet("os.fsync", descriptor, os.readlink(f"/proc/self/fd/{descriptor}"))
+            path = os.readlink(f"/proc/self/fd/{descriptor}")
+            self._meet("os.fsync", path)
             sync(descriptor)
+            self._synced[path] = os.fstat(descriptor).st_size
 
         os.fsync = fsync
 
@@ -57,38 +60,40 @@ class Operations:
         if event == "open":
             path, _, flags = arguments
             if flags & WRITES and isinstance(path, str | Path):
-                self._meet(event, path, str(path))
+                self._meet(event, str(path))
+                self._note_safe(Path(path))
         elif event in CHANGES:
-            self._meet(event, arguments[0], str(arguments[0]))
+            self._meet(event, str(arguments[0]))
 
-    def _meet(self, event: str, subject: object, path: str) -> None:
+    def _note_safe(self, path: Path) -> None:
+        """What a file holds when it is first opened is safe; of a new one nothing is."""
+        if path.is_file():
+            self._synced.setdefault(str(path), path.stat().st_size)
+        else:
+            self._synced[str(path)] = 0
+
+    def _meet(self, event: str, path: str) -> None:
         if not path.startswith(self.folder):
             return
         number = self.count
         self._shared[:] = (number + 1).to_bytes(8, "little")
         if self.at is not None and self.deed is not None and (number == self.at or (self.again and number > self.at)):
-            self.deed(event, subject)
+            self.deed(event, Path(path), self._synced.get(path, 0))
 
 
-def die(event: str, subject: object) -> None:
+def die(event: str, path: Path, safe: int) -> None:
     """The process is killed before the change."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def lose_power(event: str, subject: object) -> None:
-    """The process is killed, and of a file that was about to be synced the disk has only the half."""
-    if event == "os.fsync" and isinstance(subject, int) and stat.S_ISREG(os.fstat(subject).st_mode):
-        _cut(Path(os.readlink(f"/proc/self/fd/{subject}")))
-    die(event, subject)
+def lose_power(event: str, path: Path, safe: int) -> None:
+    """The process is killed; a file that was about to be synced loses the second half of what was not."""
+    if event == "os.fsync" and path.is_file():
+        os.truncate(path, safe + (path.stat().st_size - safe) // 2)
+    die(event, path, safe)
 
 
-def _cut(path: Path) -> None:
-    contents = path.read_bytes()
-    with path.open("r+b") as file:
-        file.truncate(len(contents) // 2)
-
-
-def run_out_of_room(event: str, subject: object) -> None:
+def run_out_of_room(event: str, path: Path, safe: int) -> None:
     """What needs room finds none."""
     if event in NEED_ROOM:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

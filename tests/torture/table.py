@@ -77,11 +77,12 @@ class FaultTable(Result):
 
     def note(self, fault: str, command: str, outcome: str, seen: str = "", times: int = 1) -> None:
         """Counts an outcome, and keeps what was seen of one that may not be."""
-        self._row(fault, command).count(outcome, times)
+        self.row(fault, command).count(outcome, times)
         if outcome in ("lost", "wrong"):
             self.findings.append(Finding(fault, command, outcome, seen))
 
-    def _row(self, fault: str, command: str) -> Row:
+    def row(self, fault: str, command: str) -> Row:
+        """The row of a fault and a command; a new one if there is none."""
         for row in self.rows:
             if (row.fault, row.command) == (fault, command):
                 return row
@@ -97,6 +98,17 @@ class FaultTable(Result):
         lines = [_line([key, *COLUMNS]), "|---|" + "---:|" * len(COLUMNS)]
         lines += [_total(name, (row for row in self.rows if getattr(row, key) == name)) for name in names]
         return "\n".join([*lines, _total("all", self.rows)]) + "\n"
+
+
+def merged(seed: int, seconds: float, tables: Iterable[FaultTable]) -> FaultTable:
+    """One table of several."""
+    whole = FaultTable(seed, seconds)
+    for table in tables:
+        whole.findings.extend(table.findings)
+        for row in table.rows:
+            for outcome in OUTCOMES:
+                whole.row(row.fault, row.command).count(outcome, getattr(row, outcome))
+    return whole
 
 
 def _total(name: str, rows: Iterable[Row]) -> str:

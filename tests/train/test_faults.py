@@ -243,7 +243,7 @@ def test_nan_within_a_batch_of_several_updates_keeps_the_checkpoint_before(fault
 def test_resuming_elsewhere_warns_that_bits_may_differ(faults, folder):
     faults.stop_midway(folder, faults.tiny_config())
     manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps({**manifest, "torch": "1.0", "threads": 7}))
+    Run(folder).write_table("manifest.json", {**manifest, "torch": "1.0", "threads": 7})
     heard = []
     resume(folder, heard.append)
     (warning,) = [line["text"] for line in heard if "bits may differ" in line.get("text", "")]

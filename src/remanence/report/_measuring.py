@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from remanence.report._files import write_plainly
 from remanence.report._measured_weights import MeasuredWeights
 from remanence.report._reading import folders_with
 from remanence.report._run_record import PROBES, RunRecord, read_run
-from remanence.runs import tag
+from remanence.runs import sealed, tag
 from remanence.tasks import Task
 from remanence.train import Run
 
@@ -56,7 +55,7 @@ def measure_missing(paths: Sequence[str | Path], say: Callable[[str], None] = la
         say(f"measuring {cell.name} in {best.folder}")
         try:
             table = measure_run(best)
-            write_plainly(best.folder / PROBES, json.dumps(table))
+            write_plainly(best.folder / PROBES, sealed(table))
         except Exception as error:  # whatever is wrong with one run, the page shows the others
             say(f"{best.folder} could not be measured: {error}")
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -227,9 +228,17 @@ def read_files(kind: type[Record], folder: Path, problems: list[Problem]) -> Rec
         config=attempt(lambda: run.settings, {}, path, problems) if text else {},
         settings=text,
         state=attempt(lambda: run.status, {}, folder / "status.json", problems),
-        manifest=attempt(lambda: run.manifest, {}, folder / "manifest.json", problems),
+        manifest=_manifest(run, problems),
         history=_history(run, problems),
     )
+
+
+def _manifest(run: Run, problems: list[Problem]) -> dict[str, Any]:
+    """Where and how a run was made; what left checkpoints left a manifest, too."""
+    path = run.folder / "manifest.json"
+    if run.checkpoints.exists() and not os.path.lexists(path):
+        problems.append(Problem(str(path), "is missing"))
+    return attempt(lambda: run.manifest, {}, path, problems)
 
 
 def _history(run: Run, problems: list[Problem]) -> History:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -296,7 +295,7 @@ class _Learning:
         if changes := changed_facts(before, now):
             self._say("bits may differ from an uninterrupted run: " + "; ".join(changes))
         self.run.write("policy.toml", to_toml(self.config))
-        self.run.write("manifest.json", json.dumps(now, indent=1))
+        self.run.write_table("manifest.json", now)
 
     def carry_out(self, request: StopRequest) -> PolicyOutcome:
         """Plays and learns until it is done, or asked to stop."""

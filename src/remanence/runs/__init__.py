@@ -42,6 +42,7 @@ from remanence.runs._result import (
     write_result,
 )
 from remanence.runs._run import Run, list_runs
+from remanence.runs._seal import sealed, unsealed
 from remanence.runs._signals import StopRequest, stop_requests
 from remanence.runs._states import bits_equal, register_state
 from remanence.runs._toml import digest_of, read_table, settings_table, to_toml, with_table
@@ -59,6 +60,8 @@ __all__ = [
     "result_from",
     "result_kinds",
     "tag",
+    "sealed",
+    "unsealed",
     "check_version",
     "dataclass_from",
     "ResultError",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from remanence.runs._errors import DamagedFileError, RunLockedError, StorageError
+from remanence.runs._seal import unsealed
 
 try:
     import fcntl
@@ -134,13 +135,13 @@ def read_file(path: Path) -> bytes:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Reads a JSON object from a regular file.
+    """Reads a JSON object from a regular file; its checksum, if it has one, is checked and left out.
 
     Args:
         path: The file.
 
     Raises:
-        DamagedFileError: If it cannot be read or holds something else.
+        DamagedFileError: If it cannot be read, holds something else, or has another checksum.
 
     Example:
         >>> import tempfile
@@ -157,7 +158,10 @@ def read_json(path: Path) -> dict[str, Any]:
         raise DamagedFileError(f"{path} is damaged: it holds no JSON ({error})") from error
     if not isinstance(found, dict):
         raise DamagedFileError(f"{path} is damaged: a JSON object was expected, not a {type(found).__name__}")
-    return found
+    try:
+        return unsealed(found)
+    except ValueError as error:
+        raise DamagedFileError(f"{path} is damaged: {error}; put it back, or remove it") from error
 
 
 def require_regular(path: Path) -> None:

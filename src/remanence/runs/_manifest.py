@@ -91,8 +91,9 @@ def git_commit() -> dict[str, Any] | None:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=True)
-    return done.stdout.strip()
+    # Without locks: a run that is killed here would else leave the user's checkout locked.
+    command = ["git", "--no-optional-locks", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
 
 
 def changed_facts(before: dict[str, Any], now: dict[str, Any]) -> list[str]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -16,6 +15,7 @@ from remanence.runs._files import WRITING, is_locked, locked, read_json, replace
 from remanence.runs._history import History
 from remanence.runs._metrics import MetricsFile
 from remanence.runs._result import ResultError, check_version, tag
+from remanence.runs._seal import sealed
 from remanence.runs._toml import read_table
 
 CONFIG_FILES = {"training": "config.toml", "policy": "policy.toml"}
@@ -139,9 +139,13 @@ class Run:
         """Puts a whole file into the folder."""
         replace_file(self.folder / name, text.encode())
 
+    def write_table(self, name: str, table: Mapping[str, Any]) -> None:
+        """Puts a whole JSON file into the folder, with its checksum."""
+        self.write(name, sealed(table))
+
     def set_status(self, status: str, **facts: Any) -> None:
         """Says what has become of the run."""
-        self.write("status.json", json.dumps({**tag("status"), "status": status, **facts}, indent=1))
+        self.write_table("status.json", {**tag("status"), "status": status, **facts})
 
     def checkpoint_to_resume(self, warn: Callable[[str], None]) -> Checkpoint | None:
         """The newest checkpoint that is whole, for whoever holds the lock; what a killed process left is cleared away.

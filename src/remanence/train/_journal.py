@@ -59,7 +59,7 @@ class Journal:
         if changes:
             self.say("bits may differ from an uninterrupted run: " + "; ".join(changes))
             manifest["began_with"] = before.get("began_with", {name: before.get(name) for name in manifest})
-        self.run.write("manifest.json", json.dumps(manifest, indent=1))
+        self.run.write_table("manifest.json", manifest)
         self.run.metrics.cut_after(update)
         self.run.set_status("running", update=update)
         self.tensorboard = TensorBoard(self.run.folder / "tensorboard", update, self.say)

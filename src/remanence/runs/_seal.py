@@ -1,0 +1,48 @@
+"""JSON files that tell when they were damaged: an entry holds the checksum of all others."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+SEAL = "sha256"
+
+
+def sealed(table: Mapping[str, Any]) -> str:
+    """The text of a JSON object with its checksum.
+
+    Args:
+        table: plain values; an older checksum among them is replaced.
+
+    Example:
+        >>> unsealed(json.loads(sealed({"update": 3})))
+        {'update': 3}
+    """
+    plain = json.loads(json.dumps({key: value for key, value in table.items() if key != SEAL}))
+    return json.dumps({**plain, SEAL: _checksum(plain)}, indent=1)
+
+
+def unsealed(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The object without its checksum; one that has none, from an older version, is taken as it is.
+
+    Args:
+        table: as it was read.
+
+    Raises:
+        ValueError: If the checksum is another one.
+
+    Example:
+        >>> unsealed({"update": 3, "sha256": "0"})
+        Traceback (most recent call last):
+        ValueError: its checksum is another one
+    """
+    rest = {key: value for key, value in table.items() if key != SEAL}
+    if SEAL in table and table[SEAL] != _checksum(rest):
+        raise ValueError("its checksum is another one")
+    return rest
+
+
+def _checksum(plain: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
