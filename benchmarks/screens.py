@@ -30,7 +30,7 @@ TEST_ROWS = 500
 def train(task, screen: str, seed: int, most: int) -> tuple[SequenceModel, int]:
     """A model of one screen, and the updates that it took."""
     torch.manual_seed(seed)
-    options = {"hidden_size": WIDTH, "screen": screen, "backend": "reference", **MEMORY}
+    options = {"hidden_size": WIDTH, "screen": screen, **MEMORY}
     model = SequenceModel(task.input_size, "RelRNN", task.output_size, encoder="dense", **options)
     optimiser = torch.optim.Adam(model.parameters(), lr=RATE)
     for update in range(most):

@@ -3,7 +3,8 @@
 from remanence.experiments.beyond._bits import LONG_BITS
 from remanence.experiments.beyond._defaults import DEFAULTS
 from remanence.experiments.beyond._lengths import BASELINES, LENGTHS, MILLION
+from remanence.experiments.beyond._screens import SCREENED
 
-EXPERIMENTS = (LENGTHS, MILLION, BASELINES, LONG_BITS, DEFAULTS)
+EXPERIMENTS = (LENGTHS, MILLION, BASELINES, LONG_BITS, DEFAULTS, SCREENED)
 
 __all__ = ["EXPERIMENTS"]

@@ -22,6 +22,7 @@ from remanence.experiments.measures._language_model import language_model
 from remanence.experiments.measures._long import streamed
 from remanence.experiments.measures._memory import training_memory
 from remanence.experiments.measures._policies import play
+from remanence.experiments.measures._recalled import recalled
 from remanence.experiments.measures._stable import context_loss, gaussian_truncation, weight_distance
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ MEASURES: dict[str, Measured] = {
     function.__name__: function
     for function in (
         answers,
+        recalled,
         held_out,
         errors,
         streamed,
