@@ -48,3 +48,25 @@ def test_who_sees_otherwise_is_left_alone():
     usual = gymnasium.make("MiniGrid-Empty-5x5-v0")
     see_quickly(usual)
     assert isinstance(usual.unwrapped.gen_obs, QuickView)
+
+
+@pytest.mark.parametrize("change", ["moved", "opened", "painted"])
+def test_a_change_in_the_grid_is_seen_at_once(change):
+    """The grid is encoded once: whoever moves or changes an object must not see the old one."""
+    environment = gymnasium.make("MiniGrid-DoorKey-8x8-v0").unwrapped
+    environment.reset(seed=0)
+    quick = QuickView(environment)
+    quick()
+    grid = environment.grid
+    place, door = next((place, cell) for place, cell in enumerate(grid.grid) if cell and cell.type == "door")
+    environment.agent_pos, environment.agent_dir = (place % grid.width - 1, place // grid.width), 0
+    before = quick()["image"]
+    if change == "moved":
+        grid.grid[place] = None
+    elif change == "opened":
+        door.is_locked, door.is_open = False, True
+    else:
+        door.color = "grey" if door.color != "grey" else "red"
+    after = quick()["image"]
+    assert not numpy.array_equal(before, after)
+    assert numpy.array_equal(after, MiniGridEnv.gen_obs(environment)["image"])

@@ -42,6 +42,10 @@ class Actions(nn.Module):
         """One action as the environment's `step` takes it, and as a checkpoint can hold it."""
         raise NotImplementedError
 
+    def for_environments(self, actions: Tensor) -> list[Any]:
+        """The same for all copies at once, ``(B, ...)``."""
+        return [self.for_environment(action) for action in actions]
+
 
 class Choice(Actions):
     """One of finitely many actions; the actor gives their logits.
@@ -80,6 +84,10 @@ class Choice(Actions):
     def for_environment(self, action: Tensor) -> int:
         """The number of the action."""
         return int(action) + self.start
+
+    def for_environments(self, actions: Tensor) -> list[int]:
+        """The numbers of the actions."""
+        return [action + self.start for action in actions.tolist()]
 
 
 class Choices(Actions):

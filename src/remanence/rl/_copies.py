@@ -8,12 +8,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
 
 from remanence._validate import message, one_of
 from remanence.rl._actions import Actions, actions_of
 from remanence.rl._environment import Episode
-from remanence.rl._observations import Field, Observation, fields_of, read, stack
+from remanence.rl._observations import Field, Observation, each_field, fields_of, read, read_all, stack
 
 
 class Happened(NamedTuple):
@@ -75,13 +74,12 @@ class EpisodeCopies:
 
     def seen(self) -> Observation:
         """The present observations, ``(B, ...)``."""
-        return stack([episode.observation for episode in self.episodes])
+        return read_all(self.episodes[0].fields, [episode.shown for episode in self.episodes])
 
     def act(self, actions: Tensor, meaning: Actions) -> Happened:
         """Takes one step in every copy."""
-        made = [
-            episode.act(meaning.for_environment(action)) for episode, action in zip(self.episodes, actions, strict=True)
-        ]
+        given = meaning.for_environments(actions)
+        made = [episode.act(action) for episode, action in zip(self.episodes, given, strict=True)]
         rewards, ends = zip(*made, strict=True)
         left = [episode.cut_off for episode in self.episodes]
         cut_off = torch.tensor([seen is not None for seen in left])
@@ -137,7 +135,7 @@ class VectorCopies:
     def act(self, actions: Tensor, meaning: Actions) -> Happened:
         """Takes one step in every copy."""
         space = self.environment.action_space
-        given = numpy.array([meaning.for_environment(action) for action in actions], dtype=space.dtype)
+        given = numpy.array(meaning.for_environments(actions), dtype=space.dtype)
         observations, rewards, terminated, truncated, facts = self.environment.step(given.reshape(space.shape))
         ends = torch.as_tensor(terminated | truncated)
         cut_off = torch.as_tensor(truncated & ~terminated)
@@ -158,7 +156,7 @@ class VectorCopies:
             return seen
         if "final_obs" not in facts:
             raise ValueError(message("environment", "say `final_obs` where it resets in the same step", sorted(facts)))
-        rows = [tree_map(lambda part, row=row: part[row], seen) for row in range(len(self))]
+        rows = [each_field(lambda part, row=row: part[row], seen) for row in range(len(self))]
         for row in ends.nonzero().flatten().tolist():
             rows[row] = read(self.fields, facts["final_obs"][row])
         return stack(rows)
@@ -166,4 +164,4 @@ class VectorCopies:
     def _read(self, observations: Any) -> Observation:
         from gymnasium.vector.utils import iterate
 
-        return stack([read(self.fields, one) for one in iterate(self.environment.observation_space, observations)])
+        return read_all(self.fields, list(iterate(self.environment.observation_space, observations)))

@@ -102,8 +102,11 @@ def run_core(
     Returns:
         The output ``(T, B, output_size)`` and the state after the last step.
     """
-    if use != "emptied" or len(features) == 1 or memory_of(core) is None:
-        return core(features, entering(core, state, use), reset=reset)
+    state = entering(core, state, use)
+    if len(features) == 1 and state is not None and not torch.is_grad_enabled() and not grows(core):
+        return _one_step(core, features, state, reset)
+    if use != "emptied" or memory_of(core) is None:
+        return core(features, state, reset=reset)
     resets = [None] * len(features) if reset is None else reset.split(1)
     outputs = []
     for now, starts in zip(features.split(1), resets, strict=True):
@@ -111,6 +114,24 @@ def run_core(
         outputs.append(output)
     assert state is not None
     return torch.cat(outputs), state
+
+
+def _one_step(core: Any, features: Tensor, state: CoreState, reset: Tensor | None) -> tuple[Tensor, CoreState]:
+    """One step while nothing is learnt: the same numbers as a scan of one step, with less around it."""
+    if reset is not None and bool(reset.any()):
+        state = _begun(core, state, reset[0])
+    output, after = core.step(features[0], state)
+    return output.unsqueeze(0), after
+
+
+def _begun(core: Any, state: CoreState, begins: Tensor) -> CoreState:
+    """The state with some rows empty, chosen by ``(B,)`` bool."""
+    empty = core.initial_state(len(begins))
+    fields = []
+    for before, nothing in zip(state, empty, strict=True):
+        mask = begins.view(1, -1, *[1] * (before.dim() - 2))
+        fields.append(torch.where(mask, nothing, before))
+    return type(state)(*fields)
 
 
 def join_rows(states: Sequence[CoreState]) -> CoreState:

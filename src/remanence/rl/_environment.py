@@ -123,6 +123,8 @@ class Episode:
         (0.0, False, {'number': 0, 'actions': [2]})
     """
 
+    shown: Any
+    """What the environment shows now, as it gives it; valid until the next step."""
     cut_off: Observation | None
     """What was seen last, if the step before ended the episode by its limit of steps; else None."""
 
@@ -140,6 +142,7 @@ class Episode:
         self._copy = copy
         self._split: Split = split
         self._begin(0)
+        read(self.fields, self.shown)  # what a policy cannot read is said at once
 
     @property
     def place(self) -> dict[str, Any]:
@@ -166,19 +169,23 @@ class Episode:
             given = numpy.asarray(action, dtype=self.environment.action_space.dtype)
         observation, reward, terminated, truncated, _ = self.environment.step(given)
         self._actions.append(action)
-        seen = read(self.fields, observation)
-        ended = bool(terminated or truncated)
-        if ended:
-            self._begin(self._number + 1)
-            self.cut_off = None if terminated else seen
-        else:
-            self.observation = seen
-            self.cut_off = None
-        return float(reward), ended
+        self.cut_off = None
+        if not (terminated or truncated):
+            self.shown = observation
+            return float(reward), False
+        last = None if terminated else read(self.fields, observation)
+        self._begin(self._number + 1)
+        self.cut_off = last
+        return float(reward), True
+
+    @property
+    def observation(self) -> Observation:
+        """What is seen now, as a policy takes it."""
+        return read(self.fields, self.shown)
 
     def _begin(self, number: int) -> None:
         seed = stream(self._split, self._seed, number, salt=f"episode:{self._copy}").initial_seed()
         self._number = number
         self._actions: list[Any] = []
         self.cut_off = None
-        self.observation = read(self.fields, self.environment.reset(seed=seed)[0])
+        self.shown = self.environment.reset(seed=seed)[0]

@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
 
 from remanence._validate import positive_int
 from remanence.nn import Trace
 from remanence.rl._core import CoreState, entering, memory_of
 from remanence.rl._environment import Episode, make_environment, observed
+from remanence.rl._observations import each_field
 from remanence.rl._policy import MemoryPolicy
 from remanence.rl._rollout import acting
 from remanence.tasks import stream
@@ -78,7 +78,7 @@ def film_policy(
     frames = []
     with acting(policy):
         for step in range(steps + 1):
-            seen = tree_map(lambda part: part[None, None], episode.observation)
+            seen = each_field(lambda part: part[None, None], episode.observation)
             traces = _attended(policy, seen, state, begins)
             frames.append(_frame(image, _picture(there), traces, step))
             given, _, state = policy(seen, state, reset=begins)
@@ -114,7 +114,7 @@ def _picture(environment: Any) -> Any:
 def _attended(policy: MemoryPolicy, seen: Any, state: CoreState, begins: Tensor) -> tuple[Trace, ...]:
     if memory_of(policy.core) is None:
         return ()
-    features = policy.encoder(tree_map(lambda part: part.flatten(0, 1), seen)).unflatten(0, (1, 1))
+    features = policy.encoder(each_field(lambda part: part.flatten(0, 1), seen)).unflatten(0, (1, 1))
     return policy.core.trace(features, entering(policy.core, state, policy.memory), reset=begins)
 
 

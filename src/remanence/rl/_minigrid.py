@@ -1,20 +1,22 @@
 """What MiniGrid's agents see, computed in a fraction of the time.
 
 MiniGrid builds, turns and copies a grid of Python objects for every observation: most of the time that playing takes.
-Here the 49 cells in view are read once, turned by an index, and visibility is looked up by which of them are opaque.
-The result is the same to the last byte.
+Here the whole grid is encoded once, and again when something in it has changed; the cells in view are cut out of it and
+turned by an index, and visibility is looked up by which of them are opaque. The result is the same to the last byte.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
 
 EMPTY = (1, 0, 0)
 WALL = (2, 5, 0)
+
+Code: TypeAlias = tuple[tuple[int, int, int], bool]
 
 
 def see_quickly(environment: Any) -> None:
@@ -48,39 +50,66 @@ class QuickView:
 
     def __init__(self, environment: Any) -> None:
         self.environment = environment
+        self._encoded = _EncodedGrid(environment.agent_view_size)
 
     def __call__(self) -> dict[str, Any]:
         """The observation: image, direction and mission."""
         environment = self.environment
         size = environment.agent_view_size
-        codes, opaque = self._cells(size)
+        left, top, _, _ = environment.get_view_exts()
+        codes, opaque = self._encoded.window(environment.grid, left, top)
         turned = _turns(size)[environment.agent_dir]
-        image = numpy.array(codes, dtype=numpy.uint8)[turned]
+        image = codes[turned]
         if not environment.see_through_walls:
-            image[~_visible(numpy.array(opaque)[turned].tobytes(), size)] = 0
+            image[_hidden(opaque[turned].tobytes(), size)] = 0
         own_place = size // 2 * size + size - 1
         image[own_place] = environment.carrying.encode() if environment.carrying else EMPTY
         image = image.reshape(size, size, 3)
         return {"image": image, "direction": environment.agent_dir, "mission": environment.mission}
 
-    def _cells(self, size: int) -> tuple[list[tuple[int, int, int]], list[bool]]:
+
+class _EncodedGrid:
+    """A grid's cells as numbers, with walls all around as far as an agent can see.
+
+    Args:
+        size: of the view.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._cells: list[Any] = []
+        self._changeable: list[tuple[Any, Code]] = []
+
+    def window(self, grid: Any, left: int, top: int) -> tuple[NDArray[numpy.uint8], NDArray[numpy.bool_]]:
         """Codes of the cells in view, column by column, and whether each hides what is behind it."""
-        left, top, right, bottom = self.environment.get_view_exts()
-        grid = self.environment.grid
-        width = grid.width
-        codes = []
-        opaque = []
-        for x in range(left, right):
-            inside = 0 <= x < width
-            for y in range(top, bottom):
-                if not (inside and 0 <= y < grid.height):
-                    codes.append(WALL)
-                    opaque.append(True)
-                    continue
-                cell = grid.grid[y * width + x]
-                codes.append(EMPTY if cell is None else cell.encode())
-                opaque.append(cell is not None and not cell.see_behind())
-        return codes, opaque
+        if not self._is_current(grid):
+            self._encode(grid)
+        across = slice(left + self.size, left + 2 * self.size)
+        down = slice(top + self.size, top + 2 * self.size)
+        return self._codes[across, down].reshape(-1, 3), self._opaque[across, down].reshape(-1)
+
+    def _is_current(self, grid: Any) -> bool:
+        """Whether the same objects stand at the same places, and none looks otherwise than before: doors may."""
+        if self._cells != grid.grid:  # objects have no equality of their own: this compares who they are
+            return False
+        return all(_code(cell) == code for cell, code in self._changeable)
+
+    def _encode(self, grid: Any) -> None:
+        self._cells = list(grid.grid)
+        found = [(EMPTY, False) if cell is None else _code(cell) for cell in self._cells]
+        pairs = zip(self._cells, found, strict=True)
+        self._changeable = [(cell, code) for cell, code in pairs if cell is not None and cell.type != "wall"]
+        border = ((self.size, self.size), (self.size, self.size))
+        codes = numpy.array([code for code, _ in found], dtype=numpy.uint8).reshape(grid.height, grid.width, 3)
+        opaque = numpy.array([hides for _, hides in found]).reshape(grid.height, grid.width)
+        outside = [numpy.pad(codes[..., part].T, border, constant_values=WALL[part]) for part in range(3)]
+        self._codes = numpy.stack(outside, axis=-1)
+        self._opaque = numpy.pad(opaque.T, border, constant_values=True)
+
+
+def _code(cell: Any) -> Code:
+    """What an object looks like, and whether it hides what is behind it."""
+    return cell.encode(), not cell.see_behind()
 
 
 @lru_cache
@@ -91,8 +120,8 @@ def _turns(size: int) -> list[NDArray[numpy.int64]]:
 
 
 @lru_cache(maxsize=100_000)
-def _visible(opaque: bytes, size: int) -> NDArray[numpy.bool_]:
-    """Which cells an agent at the bottom of its view sees: light spreads row by row, upwards and to both sides."""
+def _hidden(opaque: bytes, size: int) -> NDArray[numpy.bool_]:
+    """Which cells an agent at the bottom of its view does not see: light spreads row by row, upwards and sideways."""
     hides = numpy.frombuffer(opaque, dtype=bool).reshape(size, size)
     seen = numpy.zeros((size, size), dtype=bool)
     seen[size // 2, size - 1] = True
@@ -104,4 +133,4 @@ def _visible(opaque: bytes, size: int) -> NDArray[numpy.bool_]:
                     if y:
                         seen[x + side, y - 1] = True
                         seen[x, y - 1] = True
-    return seen.flatten()
+    return ~seen.flatten()

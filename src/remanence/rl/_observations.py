@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
 
 from remanence._validate import message, one_of
 
@@ -56,14 +55,26 @@ class Field:
         Args:
             observation: as an environment gives it.
         """
+        return self.read_all([observation])[0]
+
+    def read_all(self, observations: Sequence[Any]) -> Tensor:
+        """This part of several observations side by side, ``(B, *shape)``, a copy.
+
+        Args:
+            observations: as environments give them.
+        """
+        parts = [self._find(observation) for observation in observations]
+        if self.kind == "text":
+            return torch.stack([_words(part) for part in parts])
+        if self.sizes:
+            return torch.stack([_one_hot(part, self.sizes, self.starts) for part in parts])
+        return torch.from_numpy(numpy.array(parts, dtype=numpy.float32).reshape(-1, *self.shape))
+
+    def _find(self, observation: Any) -> Any:
         part = observation
         for key in self.name.split(".") if self.name else ():
             part = part[int(key)] if isinstance(part, tuple) else part[key]
-        if self.kind == "text":
-            return _words(part)
-        if self.sizes:
-            return _one_hot(part, self.sizes, self.starts)
-        return torch.from_numpy(numpy.asarray(part, dtype=numpy.float32).reshape(self.shape).copy())
+        return part
 
 
 def fields_of(space: Any, words: bool = False, only: Sequence[str] = ()) -> tuple[Field, ...]:
@@ -109,9 +120,36 @@ def read(fields: Sequence[Field], observation: Any) -> Observation:
     return {field.name: field.read(observation) for field in fields}
 
 
+def read_all(fields: Sequence[Field], observations: Sequence[Any]) -> Observation:
+    """Several observations side by side as a policy takes them, ``(B, ...)``.
+
+    Args:
+        fields: from :func:`fields_of`.
+        observations: as the environments give them.
+    """
+    if len(fields) == 1:
+        return fields[0].read_all(observations)
+    return {field.name: field.read_all(observations) for field in fields}
+
+
 def stack(observations: Sequence[Observation]) -> Observation:
     """Several observations side by side, in a new first dimension."""
-    return tree_map(lambda *parts: torch.stack(parts), *observations)
+    first = observations[0]
+    if isinstance(first, Tensor):
+        return torch.stack([cast(Tensor, one) for one in observations])
+    return {name: torch.stack([cast(Any, one)[name] for one in observations]) for name in first}
+
+
+def each_field(change: Callable[[Tensor], Tensor], observation: Observation) -> Observation:
+    """An observation with every field changed alike.
+
+    Example:
+        >>> each_field(lambda part: part[0], {"a": torch.zeros(1, 2)})["a"].shape
+        torch.Size([2])
+    """
+    if isinstance(observation, Tensor):  # a general walk over trees would take longer than a small step
+        return change(observation)
+    return {name: change(part) for name, part in observation.items()}
 
 
 def word_numbers(text: str) -> list[int]:

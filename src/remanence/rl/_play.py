@@ -8,11 +8,10 @@ from statistics import fmean, stdev
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
 
 from remanence._validate import positive_int
 from remanence.rl._environment import Episode, make_environment, observed
-from remanence.rl._observations import stack
+from remanence.rl._observations import each_field, read_all
 from remanence.rl._policy import MemoryPolicy
 from remanence.rl._rollout import acting
 from remanence.tasks import stream
@@ -87,12 +86,12 @@ def evaluate_policy(
     begins = torch.ones(1, count, dtype=torch.bool)
     with acting(policy):
         while alive:
-            seen = stack([copies[copy].observation for copy in alive])
-            given, _, state = policy(tree_map(lambda part: part[None], seen), state, reset=begins)
+            seen = read_all(copies[0].fields, [copies[copy].shown for copy in alive])
+            given, _, state = policy(each_field(lambda part: part[None], seen), state, reset=begins)
             actions = policy.actions.likeliest(given[0]) if likeliest else policy.actions.draw(given[0], generator)
             stays = []
-            for row, (copy, action) in enumerate(zip(alive, actions, strict=True)):
-                reward, ended = copies[copy].act(policy.actions.for_environment(action))
+            for row, (copy, action) in enumerate(zip(alive, policy.actions.for_environments(actions), strict=True)):
+                reward, ended = copies[copy].act(action)
                 returns[copy] += reward
                 lengths[copy] += 1
                 if not ended:

@@ -8,13 +8,12 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils._pytree import tree_leaves, tree_map
 
 from remanence._validate import boolean, message, one_of, positive_int
 from remanence.nn import GRU
 from remanence.rl._actions import Actions, actions_of
 from remanence.rl._core import HIDDEN, MEMORY_USES, CoreState, MemoryUse, core_of, run_core
-from remanence.rl._observations import LONGEST_TEXT, VOCABULARY, Field, Observation, fields_of
+from remanence.rl._observations import LONGEST_TEXT, VOCABULARY, Field, Observation, each_field, fields_of
 
 WORD = 32
 TEXT = 128
@@ -106,8 +105,9 @@ class MemoryPolicy(nn.Module):
             reset: bool ``(T, B)``, True where an episode begins.
         """
         self._check(observations)
-        steps = tree_leaves(observations)[0].shape[:2]
-        features = self.encoder(tree_map(lambda part: part.flatten(0, 1), observations)).unflatten(0, steps)
+        any_field = observations if isinstance(observations, Tensor) else observations[self.fields[0].name]
+        steps = any_field.shape[:2]
+        features = self.encoder(each_field(lambda part: part.flatten(0, 1), observations)).unflatten(0, steps)
         if self.forgets:
             reset = torch.ones(steps, dtype=torch.bool, device=features.device)
         output, after = run_core(self.core, features, state, reset, self.memory)

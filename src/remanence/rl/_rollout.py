@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
 
 from remanence.rl._copies import Copies, EpisodeCopies, Happened
 from remanence.rl._core import CoreState
 from remanence.rl._environment import Episode
-from remanence.rl._observations import Observation, stack
+from remanence.rl._observations import Observation, each_field, stack
 from remanence.rl._policy import MemoryPolicy
 
 
@@ -122,7 +121,7 @@ class Player:
         return self.copies.seen()
 
     def _judge(self, seen: Observation, begins: Tensor) -> tuple[Tensor, Tensor, CoreState]:
-        one_step = tree_map(lambda part: part[None], seen)
+        one_step = each_field(lambda part: part[None], seen)
         given, values, state = self.policy(one_step, self.state, reset=begins[None])
         return given[0], values[0], state
 
