@@ -64,7 +64,7 @@ def test_a_missing_package_is_one_line_too(here, monkeypatch):
     def missing(name, options=None):
         raise ImportError("`environment` needs minigrid: pip install 'remanence[rl]'")
 
-    monkeypatch.setattr("remanence.rl._run.make_environment", missing)
+    monkeypatch.setattr("remanence.rl._building.make_environment", missing)
     result = run("train", FETCH)
     assert (result.exit_code, "pip install 'remanence[rl]'" in result.output) == (2, True)
 

@@ -9,9 +9,8 @@ import signal
 import pytest
 import torch
 
-from remanence.rl import PolicyConfig, PPOConfig, evaluate_policy, load_policy, train_policy
+from remanence.rl import PolicyConfig, PPOConfig, build_policy, evaluate_policy, load_policy, train_policy
 from remanence.rl._environment import Episode, make_environment
-from remanence.rl._run import build_policy
 from remanence.runs import bits_equal, load_checkpoint, locked, read_lines
 from remanence.train import CheckpointError, ModelConfig, RunLockedError
 
@@ -184,7 +183,7 @@ def test_a_full_memory_is_as_long_as_an_episode_where_it_plays(tmp_path):
 
 
 def test_an_episode_without_end_needs_a_limit(recall, monkeypatch):
-    monkeypatch.setattr("remanence.rl._run.longest_episode", lambda environment: None)
+    monkeypatch.setattr("remanence.rl._building.longest_episode", lambda environment: None)
     with pytest.raises(ValueError, match="have a `limit` where episodes have none"):
         build_policy(tiny(recall, "MemLSTM"))
 

@@ -1,17 +1,20 @@
 """Reinforcement learning: policies with a memory, for MiniGrid and any other Gymnasium environment."""
 
 from remanence.rl._actions import Actions, Choice, Choices, Gaussian, actions_of
+from remanence.rl._building import build_policy
 from remanence.rl._comparison import NO_MEMORY, PolicyComparison
 from remanence.rl._config import PolicyConfig, PPOConfig
 from remanence.rl._copies import EpisodeCopies, Happened, VectorCopies
 from remanence.rl._environment import register_tmaze
 from remanence.rl._film import film_policy
+from remanence.rl._folder import PolicyRun
+from remanence.rl._learning import PolicyOutcome
 from remanence.rl._observations import Field, fields_of
 from remanence.rl._play import Score, evaluate_policy
 from remanence.rl._policy import Judgement, MemoryPolicy
 from remanence.rl._ppo import Losses, Pieces, learn, ppo_losses
 from remanence.rl._rollout import Player, Rollout, advantages
-from remanence.rl._run import PolicyOutcome, PolicyRun, build_policy, load_policy, resume_policy, train_policy
+from remanence.rl._run import load_policy, resume_policy, train_policy
 
 __all__ = [
     "MemoryPolicy",

@@ -1,0 +1,53 @@
+"""From a configuration to its policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from remanence._validate import message
+from remanence.rl._config import PolicyConfig
+from remanence.rl._core import grows
+from remanence.rl._environment import longest_episode, make_environment, observed
+from remanence.rl._observations import Field
+from remanence.rl._policy import MemoryPolicy
+
+
+def build_policy(
+    config: PolicyConfig, environment: str | None = None, there_options: Mapping[str, Any] | None = None
+) -> MemoryPolicy:
+    """Makes the policy of a configuration; its weights come from torch's global generator.
+
+    Args:
+        config: Of the run.
+        environment: Where it shall play, if elsewhere.
+        there_options: Of that environment, if others than in training.
+
+    Example:
+        >>> build_policy(PolicyConfig()).core.hidden_size
+        64
+    """
+    home = make_environment(config.environment, config.environment_options)
+    there = home
+    if environment is not None or there_options is not None:
+        there = make_environment(environment or config.environment, there_options)
+    spaces = _spaces(home, config)
+    if _spaces(there, config) != spaces:
+        expected = f"show and allow what {config.environment} does"
+        raise ValueError(message("environment", expected, f"{_spaces(there, config)} in {environment}, not {spaces}"))
+    name, options = config.model.name, dict(config.model.options)
+    choices: dict[str, Any] = {"words": config.words, "squash": config.squash, "forgets": config.forgets}
+    choices["memory"] = config.memory
+    policy = MemoryPolicy(*spaces, name, **choices, **options)
+    if not grows(policy.core):
+        return policy
+    limit = longest_episode(there)  # else the state would grow for ever, with what resets have emptied in it
+    if limit is None:
+        expected = "have a `limit` where episodes have none"
+        raise ValueError(message("model.options", expected, options, f"{name} keeps every state"))
+    return MemoryPolicy(*spaces, name, **choices, **{**options, "limit": limit})
+
+
+def _spaces(environment: Any, config: PolicyConfig) -> tuple[tuple[Field, ...], Any]:
+    """What a policy sees there, and what it can do."""
+    return observed(environment, config.words, config.observe), environment.action_space

@@ -1,0 +1,191 @@
+"""Plays and learns in turn until a run is done; whatever stops it, the folder holds all that it needs to go on."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from remanence.rl._building import build_policy
+from remanence.rl._config import PolicyConfig
+from remanence.rl._environment import Episode, make_environment, observed
+from remanence.rl._folder import PolicyRun
+from remanence.rl._ppo import learn
+from remanence.rl._rollout import Player, Rollout
+from remanence.runs import (
+    Checkpoint,
+    RunError,
+    StopRequest,
+    changed_facts,
+    make_manifest,
+    save_checkpoint,
+    seed_all,
+    to_toml,
+)
+from remanence.tasks import stream
+
+REMEMBERED = 100
+"""Episodes that the mean return is taken over."""
+
+Observer = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class PolicyOutcome:
+    """How a call of :func:`train_policy` ended.
+
+    Args:
+        status: ``"done"``, or ``"interrupted"`` by a signal; the same call goes on with it.
+        folder: of the run.
+        update: how often it has learnt.
+        frames: steps played so far.
+        mean_return: of the last 100 episodes, None before the first has ended.
+        signal: number of the signal that interrupted it.
+
+    Example:
+        >>> PolicyOutcome("done", Path("mine"), 10, 20480, 0.9).status
+        'done'
+    """
+
+    status: Literal["done", "interrupted"]
+    folder: Path
+    update: int
+    frames: int
+    mean_return: float | None
+    signal: int | None = None
+
+
+class Learning:
+    """One process's work on one run."""
+
+    def __init__(self, config: PolicyConfig, run: PolicyRun, observer: Observer | None) -> None:
+        self.config = config
+        self.run = run
+        self.metrics = run.metrics
+        self.observer = observer
+        self.update = 0
+        self.seconds = 0.0
+        self.returns: list[float] = []
+        self.lengths: list[int] = []
+        seed_all(config.seed)
+        self.policy = build_policy(config)
+        self.optimiser = torch.optim.Adam(self.policy.parameters(), lr=config.ppo.learning_rate, eps=config.ppo.epsilon)
+        self.episodes = [self._episode(copy) for copy in range(config.copies)]
+        self.player = Player(self.episodes, self.policy)
+        self._write_facts()
+        self._restore()
+
+    def _episode(self, copy: int) -> Episode:
+        there = make_environment(self.config.environment, self.config.environment_options)
+        fields = observed(there, self.config.words, self.config.observe)
+        return Episode(there, self.config.seed, copy, fields=fields)
+
+    def _write_facts(self) -> None:
+        now = make_manifest(self.config)
+        before = self.run.manifest or now
+        if changes := changed_facts(before, now):
+            self._say("bits may differ from an uninterrupted run: " + "; ".join(changes))
+        self.run.write("policy.toml", to_toml(self.config))
+        self.run.write_table("manifest.json", now)
+
+    def carry_out(self, request: StopRequest) -> PolicyOutcome:
+        """Plays and learns until it is done, or asked to stop."""
+        if self.update >= self.config.updates:
+            return self._outcome("done")
+        self.run.set_status("running", update=self.update)
+        try:
+            return self._loop(request)
+        except RunError as error:
+            with contextlib.suppress(RunError):  # on a full disk not even this can be written
+                self.run.set_status("failed", update=self.update, reason=str(error))
+            raise
+
+    def _loop(self, request: StopRequest) -> PolicyOutcome:
+        while self.update < self.config.updates:
+            self._advance()
+            last = self.update == self.config.updates
+            if last or request.signal or self.update % self.config.save_every == 0:
+                self._save()
+            if request.signal and not last:
+                return self._outcome("interrupted", request.signal)
+        return self._outcome("done")
+
+    def _advance(self) -> None:
+        began, ppo = time.perf_counter(), self.config.ppo
+        rollout = self.player.play(ppo.steps, ppo.recurrence, self._stream("play"), ppo.bootstrap)
+        played = time.perf_counter()
+        losses = learn(self.policy, self.optimiser, rollout, ppo, self._stream("learn"))
+        self.update += 1
+        self.seconds += time.perf_counter() - began
+        self._note(rollout, losses, (played - began) / (time.perf_counter() - began))
+
+    def _stream(self, use: str) -> torch.Generator:
+        """Randomness of this update: a pure function, so a kill loses nothing of it."""
+        return stream("train", self.config.seed, self.update, salt=use)
+
+    def _note(self, rollout: Rollout, losses: dict[str, float], playing: float) -> None:
+        self.returns = (self.returns + rollout.returns)[-REMEMBERED:]
+        self.lengths = (self.lengths + rollout.lengths)[-REMEMBERED:]
+        line = {"kind": "train", "update": self.update, "frames": self.frames, "mean_return": self.mean_return}
+        line["mean_length"] = sum(self.lengths) / len(self.lengths) if self.lengths else None
+        line |= {**losses, "frames_per_second": self.frames / self.seconds, "playing": playing, "seconds": self.seconds}
+        self.metrics.append(line)
+        self._tell(line)
+
+    @property
+    def frames(self) -> int:
+        return self.update * self.config.copies * self.config.ppo.steps
+
+    @property
+    def mean_return(self) -> float | None:
+        return sum(self.returns) / len(self.returns) if self.returns else None
+
+    def _save(self) -> None:
+        player = self.player
+        training = {
+            "optimiser": self.optimiser.state_dict(),
+            "state": player.state,
+            "begins": player.begins,
+            "places": [episode.place for episode in self.episodes],
+            "so_far": [player.returns, player.lengths],
+            "ended": [self.returns, self.lengths],
+            "seconds": self.seconds,
+        }
+        self.metrics.sync()
+        save_checkpoint(self.run.checkpoints, Checkpoint(self.update, dict(self.policy.state_dict()), training))
+
+    def _restore(self) -> None:
+        found = self.run.checkpoint_to_resume(self._say)
+        if found is None:
+            self.metrics.cut_after(0)
+            self._save()  # measurements without a checkpoint would look like one that was lost
+            return
+        training, player = found.training, self.player
+        self.policy.load_state_dict(found.weights)
+        self.optimiser.load_state_dict(training["optimiser"])
+        player.state, player.begins = training["state"], training["begins"]
+        for episode, place in zip(self.episodes, training["places"], strict=True):
+            episode.go_to(place)
+        player.returns, player.lengths = training["so_far"]
+        self.returns, self.lengths = training["ended"]
+        self.update, self.seconds = found.update, training["seconds"]
+        self.metrics.cut_after(self.update)
+        self._tell({"kind": "resumed", "update": self.update})
+
+    def _outcome(self, status: Literal["done", "interrupted"], signal: int | None = None) -> PolicyOutcome:
+        reason = "budget used up" if signal is None else f"signal {signal}"
+        facts = {"update": self.update, "budget": self.config.updates, "frames": self.frames, "seconds": self.seconds}
+        self.run.set_status(status, reason=reason, **facts, mean_return=self.mean_return)
+        return PolicyOutcome(status, self.run.folder, self.update, self.frames, self.mean_return, signal)
+
+    def _say(self, text: str) -> None:
+        self._tell({"kind": "message", "text": text})
+
+    def _tell(self, line: dict[str, Any]) -> None:
+        if self.observer is not None:
+            self.observer({**line, "budget": self.config.updates})
