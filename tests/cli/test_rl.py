@@ -86,6 +86,10 @@ def test_a_policys_run_is_a_run(here):
     played = runner.invoke(app, ["evaluate", "mine", "--batch-size", "2", "--json"])
     assert json.loads(played.stdout)[0]["episodes"] == 2
     assert runner.invoke(app, ["evaluate", "mine", "--length", "5"]).exit_code == 2
+    probed = runner.invoke(app, ["probe", "mine"])
+    assert probed.exit_code == 0, probed.output
+    assert "gradient_reach: Sees" in probed.output
+    assert "B = 4 rows" in probed.output
 
 
 def test_an_environment_that_a_folder_names_by_its_module_needs_trust(here):

@@ -17,14 +17,16 @@ from remanence.train import Evaluation, EvaluationConfig, Run, evaluate
 
 LONGEST_WHOLE = 10_000
 CHUNK = 1_000
+BATCHES = 10
+BATCH_SIZE = 100
 
 
 def evaluate_run(
     folder: Path,
     lengths: str | None,
     split: str,
-    batches: int,
-    batch_size: int,
+    batches: int | None,
+    batch_size: int | None,
     weights: str,
     chunk: int | None,
     *,
@@ -34,7 +36,7 @@ def evaluate_run(
     """Does what ``remanence evaluate`` says."""
     with exit_codes(), trusting(trust):
         if runs.Run(folder).kind == "policy":
-            _evaluate_policy(folder, lengths, batch_size, as_json=as_json)
+            _evaluate_policy(folder, lengths, batch_size or BATCH_SIZE, as_json=as_json)
             return
         one_of("weights", weights, ("best", "last"))
         part: Split = one_of("split", split, SPLITS)
@@ -42,7 +44,10 @@ def evaluate_run(
         chosen = run.weights(weights)
         torch.set_num_threads(run.config.loop.threads)
         model, task = run.load(chosen)
-        config = EvaluationConfig(batches=batches, batch_size=batch_size)
+        # One long sequence is cut into as many lanes as a batch has rows: a short file has no hundred of them.
+        own = run.config.evaluation if task.stateful else EvaluationConfig(batches=BATCHES, batch_size=BATCH_SIZE)
+        asked_batches = own.batches if batches is None else batches
+        config = EvaluationConfig(batches=asked_batches, batch_size=batch_size or own.batch_size)
         rows: list[dict[str, Any]] = []
         for length in numbers("length", lengths) or [None]:
             asked = task if length is None else task.with_length(length)

@@ -81,8 +81,16 @@ def evaluate(
     run: RunFolder,
     length: Annotated[str | None, typer.Option(help="Lengths to evaluate at, such as 100,200,5000.")] = None,
     split: Annotated[str, typer.Option(help="validation or test.")] = "test",
-    batches: Annotated[int, typer.Option(min=0, help="Number of batches; 0 is one epoch, for finite data.")] = 10,
-    batch_size: Annotated[int, typer.Option(min=1, help="Sequences per batch.")] = 100,
+    batches: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Number of batches; 0 is one epoch (default: 10; the run's own for texts and series).",
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Sequences per batch (default: 100; the run's own for texts and series).")
+    ] = None,
     weights: Weights = "best",
     chunk: Annotated[
         int | None, typer.Option(min=1, help="Steps per chunk (default: whole sequences; 1000 if T > 10,000).")

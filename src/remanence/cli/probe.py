@@ -19,7 +19,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from remanence import probes
 from remanence._validate import message, positive_int
-from remanence.runs import RunError, trusting
+from remanence.runs import Run, RunError, trusting
 
 RUN_ROWS = 8
 """Rows of the batch on which a run is probed."""
@@ -103,11 +103,19 @@ def load_subject(request: Request) -> Subject:
     if request.target.startswith(LANGUAGE_MODEL):
         return language_model(request)
     if Path(request.target).is_dir():
-        return trained_run(Path(request.target))
+        return _run_subject(Path(request.target))
     if request.shape is None:
         raise ValueError(message("shape", "be given for a factory", "nothing", "For instance --shape 100,2,3"))
     skip = {} if request.tokens is None else {"context_use": RANDOM_TOKENS}
     return Subject(load_model(request.target), make_input(request.shape, request.tokens), skip=skip)
+
+
+def _run_subject(folder: Path) -> Subject:
+    if Run(folder).kind != "policy":
+        return trained_run(folder)
+    from remanence.cli._acting import policy_and_episodes
+
+    return Subject(*policy_and_episodes(folder))
 
 
 def measure(subject: Subject, batch_first: bool | None) -> dict[str, Any]:
@@ -137,10 +145,10 @@ def trained_run(folder: Path) -> Subject:
         ...
         ValueError: ...
     """
-    from remanence.train import Run
+    from remanence import train
 
     try:
-        model, task = Run.open(folder).load()
+        model, task = train.Run.open(folder).load()
     except RunError:
         raise  # says itself what is wrong with the run
     except (OSError, RuntimeError) as error:
