@@ -96,7 +96,7 @@ def _curve(part: Curve, figure: Figure) -> list[Trace]:
     return [
         {
             "type": "scatter",
-            "mode": MODES[part.draws],
+            "mode": MODES["both" if len(part.x) == 1 else part.draws],  # a line of one point would not be seen
             "x": [_drawn_place(value) for value in plain(part.x)],
             "y": _heights(part.y, figure.y),
             "name": inert(part.name),

@@ -213,7 +213,7 @@ class Comparison:
     @property
     def title(self) -> str:
         """The task in words."""
-        chosen = shortened(", ".join(f"{key} = {value}" for key, value in self.options.items()), LONGEST)
+        chosen = shortened(", ".join(_option(key, value) for key, value in self.options.items()), LONGEST)
         name = shortened(self.task[:1].upper() + self.task[1:], LONGEST)
         return f"{name} ({chosen})" if chosen else name
 
@@ -338,3 +338,10 @@ def seeds_of(cell: Cell) -> str:
     states = [run.status for run in cell.runs if run.status != "done"]
     parts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
     return ", ".join([number_of(len(cell.runs), "seed"), *parts])
+
+
+def _option(key: str, value: Any) -> str:
+    """An option of a task in words; of a file only the name."""
+    if key == "path":
+        return Path(str(value)).name
+    return f"{key} = {', '.join(map(str, value)) if isinstance(value, list) else value}"

@@ -132,7 +132,8 @@ class RunRecord(RunFiles):
     def unit(self) -> str | None:
         """The unit in which the task is usually reported beside loss and accuracy, as ``"bits_per_character"``."""
         measured = {} if self.best is None else self.best.values
-        return next((name for name, value in measured.items() if name not in ("loss", "accuracy") and value), None)
+        known = ("loss", "asked_loss", "accuracy")
+        return next((name for name, value in measured.items() if name not in known and value), None)
 
     @property
     def aims_at_accuracy(self) -> bool:
