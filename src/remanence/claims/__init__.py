@@ -1,6 +1,6 @@
 """Statements of the papers as functions that measure them and give a verdict; one folder per paper."""
 
-from . import ke2017, kerg2020, miller2018, notes, shen2019  # noqa: F401  (each registers its claims)
+from . import _printed, ke2017, kerg2020, miller2018, notes, shen2019  # noqa: F401  (each registers its claims)
 from ._framework import list_claims, verify
 from ._not_measured import NOT_MEASURED
 from ._rule import Budget, TrainedRun

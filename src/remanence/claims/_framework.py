@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
 
-from remanence import experiments
 from remanence._documents import PAPERS, paper_key
 from remanence._validate import one_of
-from remanence.claims._rule import STORED_VERDICTS, Budget
-from remanence.claims._types import VERDICTS, Claim, Evidence, Result, StoredRun, Verdict
+from remanence.claims._cells import Cells
+from remanence.claims._types import VERDICTS, Claim, Evidence, Result, Verdict
 
 _REGISTRY: dict[str, Claim] = {}
 
 
 Check: TypeAlias = Callable[[bool], Evidence]
-Reading: TypeAlias = Callable[[Mapping[str, Any]], Evidence]
+Reading: TypeAlias = Callable[[Cells], Evidence]
 
 
 def claim(
@@ -31,15 +30,15 @@ def claim(
     printed: str,
     measures: str,
     tolerance: str,
-    expected: Verdict = "holds",
+    expected: Verdict | None = "holds",
     corrected: str = "",
     assumptions: str = "",
     stored: str = "",
-    needs: Budget | None = None,
     cells: tuple[str, ...] = (),
 ) -> Callable[[Check], Check]:
     """Registers the decorated function as the check of a claim; the fields are those of :class:`Claim`."""
-    one_of("expected", expected, VERDICTS)
+    if expected is not None:
+        one_of("expected", expected, VERDICTS)
     if id in _REGISTRY:
         raise ValueError(f"`id` must be new; got {id!r}, which is taken")
 
@@ -55,7 +54,6 @@ def claim(
             corrected=corrected,
             assumptions=assumptions,
             stored=stored,
-            needs=needs,
             cells=cells,
         )
         return check
@@ -64,38 +62,30 @@ def claim(
 
 
 def stored_claim(
-    id: str,
-    *,
-    stored: str,
-    expected: Verdict = "holds on stored runs",
-    needs: Budget | None = None,
-    cells: tuple[str, ...] = (),
-    **fields: str,
+    id: str, *, stored: str, cells: tuple[str, ...] = (), **fields: str
 ) -> Callable[[Reading], Reading]:
-    """Registers a claim about experiments: the decorated function gets the results of the stored result ``stored``.
+    """Registers a claim about experiments: the decorated function gets the stored cells of the tables ``stored``.
 
-    It measures from them alone, and its verdict is one of :data:`STORED_VERDICTS`, by rule (:func:`judge`).
-    The other fields are those of :class:`Claim`.
+    It measures from them alone. Its verdict is one of the rule's (:func:`judge`): no verdict is expected, as records
+    that come later may turn it. The other fields are those of :class:`Claim`.
     """
-    one_of("expected", expected, STORED_VERDICTS)
 
     def register(reading: Reading) -> Reading:
         def check(quick: bool) -> Evidence:
-            record = _load(id, stored)
-            source = StoredRun(stored, record["command"], record["scaled_down"])
-            return replace(reading(record["results"]), source=source, needs=needs)
+            found = _read(id, stored)
+            return replace(reading(found), source=found.source)
 
-        claim(id, expected=expected, stored=stored, needs=needs, cells=cells, **fields)(check)
+        claim(id, expected=None, stored=stored, cells=cells, **fields)(check)
         return reading
 
     return register
 
 
-def _load(id: str, stored: str) -> dict[str, Any]:
+def _read(id: str, stored: str) -> Cells:
     try:
-        return experiments.load_stored(stored)
+        return Cells(*stored.split(", "))
     except ValueError as error:
-        raise ValueError(f"claim {id} reads the stored result {stored!r}, which cannot be read: {error}") from error
+        raise ValueError(f"claim {id} reads the stored runs of {stored}, which cannot be read: {error}") from error
 
 
 def list_claims(paper: str | None = None, only: str | None = None, *, document: str | None = None) -> list[Claim]:
@@ -171,7 +161,7 @@ def verify(
         document: the old name of ``paper``.
 
     Raises:
-        ValueError: a stored result that a claim reads is not there; before anything is measured.
+        ValueError: nothing is stored of a table that a claim reads; before anything is measured.
 
     Example:
         >>> from remanence import claims
@@ -184,7 +174,7 @@ def verify(
     chosen = list_claims(paper, only)
     for claim in chosen:
         if claim.stored:
-            _load(claim.id, claim.stored)
+            _read(claim.id, claim.stored)
     results = []
     for claim in chosen:
         results.append(measure(claim, quick))

@@ -44,6 +44,7 @@ class TrainedRun:
         falls_short: whether it did not come to what the paper prints for it.
         curve: what it is judged by, one value per evaluation; higher is better. Empty if it was not kept.
         departures: its settings that are not the paper's, in words.
+        needs: the budget of the paper's run.
 
     Example:
         >>> TrainedRun("LSTM", 6_000, falls_short=True, departures=("rate 0.001 for 0.0002",)).falls_short
@@ -55,6 +56,7 @@ class TrainedRun:
     falls_short: bool
     curve: tuple[float, ...] = ()
     departures: tuple[str, ...] = ()
+    needs: Budget | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def judge(printed: bool, runs: Sequence[TrainedRun] = (), needs: Budget | None =
     Args:
         printed: whether the statement holds on the runs as it is printed.
         runs: all that it was measured on.
-        needs: the budget of the paper's runs.
+        needs: the budget of the paper's runs, where they do not say it themselves.
         favour: what was done for one side of a comparison and not for the other, in words; empty if nothing was.
 
     Example:
@@ -137,6 +139,7 @@ def _doubts(runs: Sequence[TrainedRun], needs: Budget | None) -> str:
 
 
 def _little_budget(runs: Sequence[TrainedRun], needs: Budget | None) -> list[str]:
+    needs = needs or runs[0].needs
     if needs is None or min(run.budget for run in runs) >= needs.amount:
         return []
     return [f"{_span(run.budget for run in runs)} of {needs}"]
@@ -158,9 +161,12 @@ def _departing(runs: Sequence[TrainedRun]) -> list[str]:
 
 def _scale(runs: Sequence[TrainedRun], needs: Budget | None) -> str:
     """How far runs that settle a statement are from the paper's."""
-    words = []
-    if runs and needs is not None:
-        words.append(f"{_span(run.budget for run in runs)} of {needs}")
+    units: dict[Budget, list[float]] = {}
+    for run in runs:
+        wanted = needs or run.needs
+        if wanted is not None:
+            units.setdefault(wanted, []).append(run.budget)
+    words = [f"{_span(budgets)} of {wanted}" for wanted, budgets in units.items()]
     return ", ".join([*words, *_departing(runs)])
 
 

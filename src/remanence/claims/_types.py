@@ -20,13 +20,13 @@ class StoredRun:
     """Where the numbers of a claim about experiments come from.
 
     Args:
-        name: of the stored result.
-        command: that runs it again.
+        name: ids of the tables and figures.
+        command: that runs them again.
         scaled_down: what is smaller than in the paper; empty if nothing is.
 
     Example:
         >>> print(StoredRun("copy", "remanence reproduce copy", "3 seeds"))
-        stored result 'copy' (remanence reproduce copy); scaled down: 3 seeds
+        stored runs of copy (remanence reproduce copy); scaled down: 3 seeds
     """
 
     name: str
@@ -35,7 +35,7 @@ class StoredRun:
 
     def __str__(self) -> str:
         smaller = f"; scaled down: {self.scaled_down}" if self.scaled_down else ""
-        return f"stored result {self.name!r} ({self.command}){smaller}"
+        return f"stored runs of {self.name} ({self.command}){smaller}"
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ class Evidence:
         numbers: what was measured, by name.
         source: the stored result that it was measured on; ``None`` if it was measured now.
         runs: the stored runs that it was measured on, if they were trained.
-        needs: the budget of the paper's runs; below it a run that falls short contradicts nothing.
+        needs: the budget of the paper's runs, where they do not say it; below it one that falls short contradicts
+            nothing.
         favour: what was done for one side of a comparison and not for the other, in words.
 
     Example:
@@ -100,10 +101,9 @@ class Claim:
         assumptions: under which it is checked.
         measures: what is measured.
         tolerance: how far off is still right, and why.
-        expected: the verdict that we expect.
+        expected: the verdict that we expect; None where stored runs decide it, which may be more tomorrow.
         check: measures; ``True`` asks for a quick run. A claim that was read from a file has none.
-        stored: the stored result that it reads; empty if it measures by itself.
-        needs: the budget of the paper's runs, for claims on stored runs.
+        stored: ids of the tables and figures whose records it reads; empty if it measures by itself.
         cells: of printed tables that it speaks about, such as ``"Table 5, SABLSTM"``.
 
     Example:
@@ -117,12 +117,11 @@ class Claim:
     printed: str
     measures: str
     tolerance: str
-    expected: Verdict
+    expected: Verdict | None
     check: Callable[[bool], Evidence] = _read_from_a_file
     corrected: str = ""
     assumptions: str = ""
     stored: str = ""
-    needs: Budget | None = None
     cells: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -164,8 +163,8 @@ class Result(runs.Result):
 
     @property
     def agrees(self) -> bool:
-        """Whether the measured verdict is the expected one."""
-        return self.verdict == self.claim.expected
+        """Whether the measured verdict is the expected one; what stored runs decide is taken as it comes."""
+        return self.claim.expected in (None, self.verdict)
 
     def to_dict(self) -> dict[str, Any]:
         """Kind, version, and the claim's fields beside what was measured; everything but the function."""

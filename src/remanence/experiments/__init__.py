@@ -1,6 +1,7 @@
 """The papers' tables and figures as declared grids: what is printed, what was measured, and engines that run them."""
 
 from remanence.experiments._cell import Cell, CellState, adopt, carry_out, unique
+from remanence.experiments._curves import kept_curve
 from remanence.experiments._driver import Failure, Stopped, row_of, run_cells
 from remanence.experiments._experiment import (
     Curve,
@@ -16,9 +17,18 @@ from remanence.experiments._page import make_page
 from remanence.experiments._plan import find_experiment, list_experiments, parse_seeds, plan_cells
 from remanence.experiments._printed import Printed, printed_accuracy
 from remanence.experiments._record import Record, load_record, make_record, save_record
-from remanence.experiments._results import Entry, entries, grid
+from remanence.experiments._results import Entry, entries, grid, read
 from remanence.experiments._size import estimated_seconds
-from remanence.experiments._stored import load_stored, save_stored, stored_names, stored_records
+from remanence.experiments._stored import (
+    StoredCell,
+    cells_in,
+    load_stored,
+    nearest,
+    records_of,
+    stored_cells,
+    stored_names,
+    stored_records,
+)
 from remanence.experiments._work import Measure, Work
 from remanence.experiments.engines import Engine, make_engine
 
@@ -51,14 +61,20 @@ __all__ = [
     "Entry",
     "entries",
     "grid",
+    "read",
+    "kept_curve",
     "figures_of",
     "make_page",
     "Record",
     "make_record",
     "save_record",
     "load_record",
+    "StoredCell",
+    "stored_cells",
+    "cells_in",
+    "nearest",
+    "records_of",
     "load_stored",
-    "save_stored",
     "stored_names",
     "stored_records",
     "printed_accuracy",

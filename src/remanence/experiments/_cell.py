@@ -61,6 +61,14 @@ class Cell:
         """Where it stands, read from its folder."""
         return read_state(self.work, self.folder)
 
+    def lines(self, kind: str) -> list[dict[str, Any]]:
+        """What its run has written down while it learnt.
+
+        Args:
+            kind: ``"validation"`` or ``"train"``.
+        """
+        return [line for line in MetricsFile(run_of(self.folder) / "metrics.jsonl").read() if line["kind"] == kind]
+
     def result(self, name: str) -> dict[str, Any] | None:
         """What a measurement found, None before it was made.
 

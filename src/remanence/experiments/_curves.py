@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from remanence.probes import InformationLaw, MutualInformation, best_law, logarithmic_lags, mutual_information
+from remanence.probes import InformationLaw, MutualInformation, logarithmic_lags, mutual_information
 
+POINTS = ("lags", "values", "low", "high", "error", "bias", "floor")
 SHOWN = 40
 """Points that a record keeps of a curve; fits take all."""
-_NORMAL = 1.959963984540054
-"""Standard errors on either side of an estimate that make 95 %."""
 
 
 def measured(symbols: Any, lags: np.ndarray) -> MutualInformation:
@@ -38,7 +38,7 @@ def described(curve: MutualInformation, shortest: int, longest: int, threshold: 
     """
     wanted = logarithmic_lags(int(curve.lags.max()), SHOWN)
     shown = np.unique(np.abs(curve.lags[:, None] - wanted).argmin(0))
-    points = {name: _short(getattr(curve, name)[shown]) for name in ("lags", "values", "low", "high", "bias", "floor")}
+    points = {name: _short(getattr(curve, name)[shown]) for name in POINTS}
     laws = {law: curve.fit(shortest, longest, threshold=threshold, law=law) for law in ("exponential", "power")}
     best = curve.fit(shortest, longest, threshold=threshold)
     fits = {law: None if fit is None else _facts(fit) for law, fit in laws.items()}
@@ -82,23 +82,18 @@ def _short(values: np.ndarray) -> list[Any]:
     return [int(value) if values.dtype.kind == "i" else _finite(float(value)) for value in values]
 
 
-def refitted(curve: dict[str, Any], shortest: int, longest: int, threshold: float = 0.0) -> InformationLaw | None:
-    """The best law of a kept curve on another range of lags.
+def kept_curve(points: Mapping[str, Any]) -> MutualInformation:
+    """The curve whose points a record keeps, to be fitted again.
 
     Args:
-        curve: as :func:`described` keeps it.
-        shortest: least lag.
-        longest: greatest lag.
-        threshold: estimates at or below it do not count, nor those below the floor.
+        points: as :func:`described` gives them; None stands for what is not finite.
 
     Example:
-        >>> curve = described(measured(b"0011" * 200, np.arange(1, 9)), 1, 8, None)
-        >>> refitted(curve, 2, 8).law
+        >>> points = described(measured(b"0011" * 200, np.arange(1, 9)), 1, 8, None)
+        >>> kept_curve(points).fit(2, 8).law
         'constant'
     """
-    lags, values, low, high, floor = (
-        np.array(curve[name], dtype=float) for name in ("lags", "values", "low", "high", "floor")
-    )
-    kept = (lags >= shortest) & (lags <= longest) & (values > np.maximum(floor, threshold))
-    errors = (high - low)[kept] / (2 * _NORMAL) / values[kept]  # the interval is 95 % wide
-    return best_law(lags[kept], np.log(values[kept]), errors)
+    columns = {name: np.array([np.nan if one is None else one for one in points[name]]) for name in POINTS}
+    columns["lags"] = columns["lags"].astype(np.int64)
+    unknown = np.zeros_like(columns["lags"])
+    return MutualInformation(**columns, pairs=unknown, alphabet=0, sequences=0, estimator="grassberger", warnings=())

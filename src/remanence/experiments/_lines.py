@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from remanence import figures
-from remanence.experiments._cell import Cell, run_of
+from remanence.experiments._cell import Cell
 from remanence.experiments._experiment import Curve, Experiment
-from remanence.runs import MetricsFile
+from remanence.experiments._stored import StoredCell
 
 OF_THE_RUN = ("validation", "train")
 
 
-def figures_of(experiment: Experiment, cells: Sequence[Cell]) -> list[figures.Figure]:
+def figures_of(experiment: Experiment, cells: Sequence[Cell | StoredCell]) -> list[figures.Figure]:
     """One picture for each kind of line that an experiment declares, with a line for every cell that has any points.
 
     Args:
@@ -24,7 +24,7 @@ def figures_of(experiment: Experiment, cells: Sequence[Cell]) -> list[figures.Fi
     return [figure for figure in drawn if not figure.is_empty]
 
 
-def _figure(experiment: Experiment, curve: Curve, cells: Sequence[Cell]) -> figures.Figure:
+def _figure(experiment: Experiment, curve: Curve, cells: Sequence[Cell | StoredCell]) -> figures.Figure:
     parts = []
     for cell in cells:
         x, y = points(cell, curve)
@@ -34,7 +34,7 @@ def _figure(experiment: Experiment, curve: Curve, cells: Sequence[Cell]) -> figu
     return figures.Figure(curve.name.capitalize(), experiment.title, tuple(parts), x_axis, y_axis)
 
 
-def points(cell: Cell, curve: Curve) -> tuple[list[Any], list[Any]]:
+def points(cell: Cell | StoredCell, curve: Curve) -> tuple[list[Any], list[Any]]:
     """The points of a cell's line, none before there are any.
 
     Args:
@@ -42,8 +42,7 @@ def points(cell: Cell, curve: Curve) -> tuple[list[Any], list[Any]]:
         curve: which line.
     """
     if curve.source in OF_THE_RUN:
-        lines = MetricsFile(run_of(cell.folder) / "metrics.jsonl").read()
-        kept = [line for line in lines if line["kind"] == curve.source and line.get(curve.y) is not None]
+        kept = [line for line in cell.lines(curve.source) if line.get(curve.y) is not None]
         return [line[curve.x] for line in kept], [line[curve.y] for line in kept]
     found = next(filter(None, map(cell.result, curve.source.split("|"))), None)
     return _at(found, curve.x), _at(found, curve.y)

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from remanence.experiments._cell import Cell
+from remanence.experiments._cell import CellState
 from remanence.experiments._experiment import OUT_OF_MEMORY, Experiment, Reading
 
 PERCENT = "%"
+
+
+class Filled(Protocol):
+    """What a table asks of a cell: a folder, or what a record keeps of one."""
+
+    @property
+    def place(self) -> Mapping[str, Any]:
+        """Where it stands, with its seed."""
+        ...
+
+    @property
+    def state(self) -> CellState:
+        """How far it is."""
+        ...
+
+    def result(self, name: str) -> dict[str, Any] | None:
+        """What a measurement found, None before it was made."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -100,14 +118,14 @@ def short(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def entries(experiment: Experiment, cells: Iterable[Cell]) -> list[Entry]:
+def entries(experiment: Experiment, cells: Iterable[Filled]) -> list[Entry]:
     """All numbers of a table, in the order of its cells.
 
     Args:
         experiment: the table.
         cells: some of its cells, from any seeds.
     """
-    grouped: dict[tuple[Any, ...], list[Cell]] = {}
+    grouped: dict[tuple[Any, ...], list[Filled]] = {}
     for cell in cells:
         grouped.setdefault(tuple(cell.place[name] for name in experiment.axes), []).append(cell)
     return [
@@ -117,7 +135,7 @@ def entries(experiment: Experiment, cells: Iterable[Cell]) -> list[Entry]:
     ]
 
 
-def _entry(experiment: Experiment, reading: Reading, group: Sequence[Cell]) -> Entry:
+def _entry(experiment: Experiment, reading: Reading, group: Sequence[Filled]) -> Entry:
     place = {name: group[0].place[name] for name in experiment.axes}
     values = {cell.place["seed"]: read(cell, reading) for cell in group}
     printed = experiment.printed_at(place, reading.name)
@@ -132,7 +150,7 @@ def _entry(experiment: Experiment, reading: Reading, group: Sequence[Cell]) -> E
     )
 
 
-def read(cell: Cell, reading: Reading) -> float | None:
+def read(cell: Filled, reading: Reading) -> float | None:
     """A number of a cell in its unit; None before it was measured, or where nothing finite came out.
 
     Args:
@@ -147,7 +165,7 @@ def read(cell: Cell, reading: Reading) -> float | None:
     return 100.0 * found if reading.unit == PERCENT else float(found)
 
 
-def so_far(cell: Cell, reading: Reading) -> str:
+def so_far(cell: Filled, reading: Reading) -> str:
     """What is known of a cell that has not come to a number.
 
     Args:

@@ -1,19 +1,192 @@
-"""Stored results: one JSON file an experiment, which says what was run, how, where, and what came out."""
+"""Stored cells: what the records of the package keep, by table or figure, and how they depart from the paper."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from remanence._validate import message, one_of
+from remanence.experiments._cell import CellState
+from remanence.experiments._departures import Paper, departures_of, paper_at
+from remanence.experiments._plan import find_experiment
+from remanence.experiments._record import Record, load_record
 
 FOLDER = Path(__file__).parent / "stored"
-REQUIRED = ("what", "command", "scaled_down", "machine", "results")
+
+
+@dataclass(frozen=True)
+class StoredCell:
+    """One cell of a record; what a table or a claim asks of a cell, it can be asked too.
+
+    Args:
+        record: that keeps it.
+        values: of the cell, as the record has them.
+
+    Example:
+        >>> cell = stored_cells("kerg2020/table-5")[0]
+        >>> cell.state.status, cell.place["length"]
+        ('done', 100)
+    """
+
+    record: Record
+    values: Mapping[str, Any]
+
+    @property
+    def experiment(self) -> str:
+        """Id of the table or figure."""
+        return self.record.experiment
+
+    @cached_property
+    def place(self) -> Mapping[str, Any]:
+        """Where it stands: values of the axes, of what a record has beside them, and the seed."""
+        own = dict(self.values["place"])
+        seed = own.pop("seed")
+        axes = [name for name in find_experiment(self.experiment).axes if name in own]
+        return {**{name: own[name] for name in axes}, **own, "seed": seed}
+
+    @property
+    def label(self) -> str:
+        """Its place in words."""
+        return " ".join(f"{name}={value}" for name, value in self.place.items())
+
+    @property
+    def curve(self) -> Mapping[str, list[Any]]:
+        """Validations of the run, or returns of the policy."""
+        return self.values["curve"]
+
+    def lines(self, kind: str) -> list[dict[str, Any]]:
+        """The points of its learning curve, as a run writes them down; of other kinds nothing is kept.
+
+        Args:
+            kind: ``"validation"``, or ``"train"`` of a policy.
+        """
+        if kind != ("train" if "frames" in self.curve else "validation"):
+            return []
+        names = [name.replace("updates", "update") for name in self.curve]
+        return [dict(zip(names, values, strict=True)) for values in zip(*self.curve.values(), strict=True)]
+
+    @property
+    def state(self) -> CellState:
+        """Where it stood when the record was made."""
+        values = self.values
+        return CellState(
+            values["status"],
+            values["updates"],
+            values["budget"],
+            values["validation"],
+            values["seconds"],
+            values["reason"],
+        )
+
+    def result(self, name: str) -> dict[str, Any] | None:
+        """What a measurement found, None if it was not made.
+
+        Args:
+            name: of the measurement.
+        """
+        kept = self.values["measures"].get(name)
+        return None if kept is None else kept["values"]
+
+    @cached_property
+    def paper(self) -> Paper:
+        """What the paper does at this place."""
+        place = {name: value for name, value in self.place.items() if name != "seed"}
+        return _paper(self.experiment, tuple(place.items()))
+
+    @cached_property
+    def departures(self) -> tuple[str, ...]:
+        """Its settings that are not the paper's, in words; empty if all are."""
+        return departures_of(self.values["work"], self.paper)
+
+    @cached_property
+    def is_as_printed(self) -> bool:
+        """Whether settings and budget are the paper's."""
+        return not self.departures and self.paper.has_budget(self.values["work"]["config"])
+
+    @cached_property
+    def spent(self) -> float | None:
+        """How much of the paper's budget it had: all of it if the paper's own rule ended it; None if nothing tells."""
+        return self.paper.spent(self.values)
+
+
+@lru_cache(maxsize=None)
+def _paper(experiment: str, place: tuple[tuple[str, Any], ...]) -> Paper:
+    """Kept, as it takes milliseconds and all seeds share it."""
+    return paper_at(find_experiment(experiment), dict(place))
+
+
+def stored_cells(experiment: str, folder: Path = FOLDER) -> list[StoredCell]:
+    """The cells that are done in all stored records of a table or figure, whatever their settings.
+
+    Args:
+        experiment: its id.
+        folder: of the records; those of the package by default.
+
+    Example:
+        >>> {cell.experiment for cell in stored_cells("kerg2020/table-2")}
+        {'kerg2020/table-2'}
+    """
+    records = [_read(path, path.stat().st_mtime_ns) for path in _files(experiment, folder)]
+    return [cell for cells in records for cell in cells if cell.state.is_done]
+
+
+@lru_cache(maxsize=None)
+def _read(path: Path, changed: int) -> tuple[StoredCell, ...]:
+    """The cells of a record, read once as long as its file stays as it is."""
+    return tuple(cells_in(load_record(path)))
+
+
+def _files(experiment: str, folder: Path) -> list[Path]:
+    return sorted(folder.glob(f"{find_experiment(experiment).id.replace('/', '_')}_*.json"))
+
+
+def cells_in(record: Record) -> list[StoredCell]:
+    """All cells of a record, done or not.
+
+    Args:
+        record: of any table or figure.
+    """
+    return [StoredCell(record, values) for values in record.results["cells"]]
+
+
+def nearest(cells: list[StoredCell]) -> list[StoredCell]:
+    """Of each place, the cells that depart least from the paper: those with its own settings and budget, if any.
+
+    Args:
+        cells: of any places and settings. Of equally many departures, those with more seeds count.
+
+    Example:
+        >>> all(cell.is_as_printed for cell in nearest(stored_cells("beyond/million")))
+        True
+    """
+    places: dict[tuple[Any, ...], dict[tuple[Any, ...], list[StoredCell]]] = {}
+    for cell in cells:
+        place = (cell.experiment, *((name, value) for name, value in cell.place.items() if name != "seed"))
+        places.setdefault(place, {}).setdefault((cell.departures, cell.is_as_printed), []).append(cell)
+    chosen = (min(groups.values(), key=_distance) for groups in places.values())
+    return [cell for group in chosen for cell in group]
+
+
+def _distance(group: list[StoredCell]) -> tuple[int, bool, int]:
+    return len(group[0].departures), not group[0].is_as_printed, -len(group)
+
+
+def records_of(experiment: str, folder: Path = FOLDER) -> list[Record]:
+    """All stored records of a table or figure.
+
+    Args:
+        experiment: its id.
+        folder: of the records.
+    """
+    return [load_record(path) for path in _files(experiment, folder)]
 
 
 def stored_names(folder: Path = FOLDER) -> list[str]:
-    """Names of the stored results, in order.
+    """Names of the stored records, in order.
 
     Example:
         >>> isinstance(stored_names(), list)
@@ -23,33 +196,28 @@ def stored_names(folder: Path = FOLDER) -> list[str]:
 
 
 def stored_records(folder: Path = FOLDER) -> dict[str, list[str]]:
-    """Names of the stored results of each table or figure, by its id; older ones have no id and are left out.
+    """Scales of the stored records of each table or figure, by its id.
 
     Example:
-        >>> isinstance(stored_records(), dict)
+        >>> "paper" in stored_records()["kerg2020/table-5"]
         True
     """
     found: dict[str, list[str]] = {}
     for name in stored_names(folder):
-        record = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-        if "experiment" in record:
-            found.setdefault(record["experiment"], []).append(record["scale"])
+        record = load_stored(name, folder)
+        found.setdefault(record["experiment"], []).append(record["scale"])
     return found
 
 
 def load_stored(name: str, folder: Path = FOLDER) -> dict[str, Any]:
-    """Reads one stored result.
+    """Reads one stored record as plain values; :func:`stored_cells` reads what they hold.
 
     Args:
         name: one of :func:`stored_names`.
-        folder: where the results are; those of the package by default.
-
-    Returns:
-        ``what`` was run in one sentence, the ``command`` that runs it again, what is ``scaled_down`` beside the
-        document (empty if nothing), the ``machine``, and the ``results``.
+        folder: where the records are; those of the package by default.
 
     Raises:
-        ValueError: there is no such result.
+        ValueError: there is no such record.
 
     Example:
         >>> load_stored("nothing")
@@ -58,28 +226,7 @@ def load_stored(name: str, folder: Path = FOLDER) -> dict[str, Any]:
         ValueError: `name` must be ...
     """
     one_of("name", name, stored_names(folder))
-    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-
-
-def save_stored(name: str, record: dict[str, Any], folder: Path = FOLDER) -> Path:
-    """Writes one stored result, in the same bytes for the same record.
-
-    Args:
-        name: of the experiment.
-        record: with all the keys that :func:`load_stored` names.
-        folder: where to.
-
-    Raises:
-        ValueError: a key is missing.
-
-    Example:
-        >>> save_stored("mine", {"what": "nothing"})
-        Traceback (most recent call last):
-            ...
-        ValueError: `record` must have the keys what, command, scaled_down, machine, results; got ['what']
-    """
-    if not record.keys() >= set(REQUIRED):
-        raise ValueError(message("record", f"have the keys {', '.join(REQUIRED)}", sorted(record)))
-    path = folder / f"{name}.json"
-    path.write_text(json.dumps(record, indent=1, sort_keys=True, allow_nan=False) + "\n", encoding="utf-8")
-    return path
+    values = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    if "experiment" not in values:
+        raise ValueError(message("name", "be a record of `remanence reproduce`", repr(name), "It has no `experiment`"))
+    return values

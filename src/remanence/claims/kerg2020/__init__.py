@@ -2,7 +2,6 @@
 
 from . import (  # noqa: F401  (each registers its claims)
     _attention_maps,
-    _baselines,
     _chains_of_steps,
     _copy_and_denoise,
     _gradient_norms,

@@ -5,66 +5,67 @@ from __future__ import annotations
 import torch
 
 from remanence import nn, probes, tasks
+from remanence.claims._cells import Cells, trained
 from remanence.claims._framework import claim, stored_claim
-from remanence.claims._rule import TrainedRun
-from remanence.claims._stored_runs import run_of
 from remanence.claims._types import Evidence, Number
-from remanence.claims.kerg2020._runs import Results, Run
+from remanence.experiments import StoredCell
 
 RECENT = 10
 SPARSE = ("copy", "denoise")
-DENSE = ("ptb-char", "pixel-mnist")
-PRINTED_ACCURACY = {"ptb-char": 0.66, "pixel-mnist": 0.904}
+DENSE = {"ptb-char": "kerg2020/figure-7", "pixel-mnist": "kerg2020/figure-9"}
+PRINTED_ACCURACY = {"kerg2020/figure-7": 0.66, "kerg2020/figure-9": 0.904}
 """The least that Table 3 prints for a recurrent model; it has none for MemRNN."""
-
-
-def share(run: Run) -> float:
-    """How many states an answering step reads, of those that it could."""
-    return run["effective"] / run["available"]
 
 
 @stored_claim(
     "kerg2020/figure1-denoise",
-    stored="attention",
+    stored="kerg2020/figure-1",
     place="section 3.3, figure 1 right",
     printed="with full attention on Denoise, too, only a sparse subset of the past is relevant, and attention shows it",
     measures="share of the answering steps' attention on the steps that show a symbol, and of an even read (MemRNN)",
     tolerance="at least three times an even read's share",
 )
-def attention_finds_scattered_symbols(results: Results) -> Evidence:
-    run = run_of(results, "denoise-MemRNN")
-    numbers = {"on symbols": run["on_symbols"], "even": run["even"], "accuracy": run["accuracy"]}
-    return Evidence(run["on_symbols"] >= 3 * run["even"], numbers=numbers)
+def attention_finds_scattered_symbols(cells: Cells) -> Evidence:
+    run = cells.at(task="denoise")[0]
+    found = run.result("attention") or {}
+    looks = found["on_symbols"] >= 3 * found["even"]
+    numbers = {"on symbols": found["on_symbols"], "even": found["even"], **run.state.validation}
+    return Evidence(looks, numbers=numbers, runs=trained([run], lambda cell: not looks, lambda cell: "MemRNN"))
+
+
+def _share(cell: StoredCell, what: str = "effective") -> float:
+    """How many states an answering step reads, of those that it could."""
+    found = cell.result("attention") or {}
+    return found[what] / found["available"]
+
+
+def _has_shares(cell: StoredCell) -> bool:
+    return "effective" in (cell.result("attention") or {})
 
 
 @stored_claim(
     "kerg2020/figure7-9",
-    stored="attention",
+    stored="kerg2020/figure-1, kerg2020/figure-7, kerg2020/figure-9",
     place="section 5.2, figures 7 and 9",
     printed="attention is dense on PTB and MNIST, where it is sparse on Copy and Denoise",
     measures="exp(entropy) of an answering step's weights over the number of states it could read (MemRNN)",
     tolerance="each of the dense tasks above both sparse ones",
     assumptions="a full memory for all four. Attention begins even, so that a model of little training reads densely: "
     "one that has not the accuracy of Table 3's least model falls short",
-    expected="not settled at this budget",
 )
-def attention_is_dense_where_all_counts(results: Results) -> Evidence:
-    runs = {task: run_of(results, f"{task}-MemRNN") for task in (*SPARSE, *DENSE)}
-    shares = {task: share(run) for task, run in runs.items()}
-    numbers: dict[str, Number] = dict(shares)
-    for task, run in runs.items():
-        numbers[f"{task}, untrained"] = run["untrained"] / run["available"]
-    judged = tuple(
-        TrainedRun(
-            model=f"MemRNN on {task}",
-            budget=runs[task]["updates"],
-            falls_short=runs[task]["accuracy"] < PRINTED_ACCURACY[task],
-            departures=("2,000 updates", "width 64"),
-        )
-        for task in DENSE
-    )
-    denser = min(shares[task] for task in DENSE) > max(shares[task] for task in SPARSE)
+def attention_is_dense_where_all_counts(cells: Cells) -> Evidence:
+    sparse = {task: cells.at(_has_shares, task=task)[0] for task in SPARSE}
+    dense = {task: cells.at(_has_shares, experiment=id)[0] for task, id in DENSE.items()}
+    numbers: dict[str, Number] = {task: _share(cell) for task, cell in (sparse | dense).items()}
+    for task, cell in (sparse | dense).items():
+        numbers[f"{task}, untrained"] = _share(cell, "untrained")
+    denser = min(map(_share, dense.values())) > max(map(_share, sparse.values()))
+    judged = trained(dense.values(), _has_not_learnt, lambda cell: f"MemRNN of {cell.experiment}")
     return Evidence(denser, numbers=numbers, runs=judged)
+
+
+def _has_not_learnt(cell: StoredCell) -> bool:
+    return cell.state.validation["accuracy"] < PRINTED_ACCURACY[cell.experiment]
 
 
 @claim(

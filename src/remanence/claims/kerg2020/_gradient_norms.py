@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from statistics import median
 
-import numpy as np
-
+from remanence.claims._cells import Cells, trained, unlike
 from remanence.claims._framework import stored_claim
-from remanence.claims._rule import TrainedRun
 from remanence.claims._types import Evidence, Number
-from remanence.claims.kerg2020._runs import CURRICULUM, GRADIENT_UPDATES, Results, Run
+from remanence.experiments import StoredCell
 
 STABLE = math.log(1000.0)
 _STABLE = (
@@ -19,238 +17,212 @@ _STABLE = (
     "in the median over seeds"
 )
 LENGTH = "1000"
-TRAINED = "200"
-_LONGER = "trained at T = 200, looked at at T = 1000"
-_SMALLER = ("T = 200 for 1000", "5 items of 4 symbols for 10 of 8", "width 64 for 128")
+_LOOKED_AT = "looked at at T = 1000, whatever T a run was trained at"
+FIGURE_2 = "kerg2020/figure-2"
+FIGURE_3 = "kerg2020/figure-3, kerg2020/figure-2"
+
+Runs = Mapping[str, list[StoredCell]]
 
 
-def runs_of(results: Results, arm: str) -> list[Run]:
-    """The runs of an arm of the stored result ``gradients``, one a seed."""
-    found = [run for run in results["runs"] if run["arm"] == arm]
-    if not found:
-        raise ValueError(f"the stored result 'gradients' has no run of {arm}")
-    return found
-
-
-def trained(results: Results, arms: Iterable[str], falls_short: Callable[[Run], bool]) -> tuple[TrainedRun, ...]:
-    """What the rule asks of the runs of some arms; their curves were not kept."""
-    return tuple(
-        TrainedRun(
-            model=results["arms"][arm]["model"],
-            budget=run["updates"],
-            falls_short=falls_short(run),
-            departures=_SMALLER if arm.endswith("fixed") else (*_SMALLER, CURRICULUM),
-        )
-        for arm in arms
-        for run in runs_of(results, arm)
-    )
-
-
-def _unstable(run: Run) -> bool:
-    return abs(change_of(run, LENGTH)) >= STABLE
-
-
-def _stable(run: Run) -> bool:
-    return not _unstable(run)
-
-
-def change(results: Results, arm: str, length: str = LENGTH) -> float:
-    """Median over seeds of the change of ln |dL/dh| over the run."""
-    return median(change_of(run, length) for run in runs_of(results, arm))
-
-
-def change_of(run: Run, length: str) -> float:
+def change_of(cell: StoredCell) -> float:
     """Mean ln |dL/dh| over the farthest tenth of the run less that over the nearest; -inf if nothing gets there."""
-    norms = [math.nan if value is None else value for value in run["reach"][length]["log_norm"]]
-    tenth = len(norms) // 10
-    far = np.array(norms[-tenth:])
-    if np.isnan(far).all():
-        return -math.inf
-    return float(np.nanmean(far) - np.nanmean(norms[:tenth]))
+    found = (cell.result("gradients") or {})["reach"][LENGTH]["change"]
+    return -math.inf if found is None else found
 
 
-def screened(recent: int, relevant: int) -> str:
-    """Name of an arm of figure 3."""
-    return f"denoise-RelLSTM-recent{recent}-relevant{relevant}"
+def change(cells: Iterable[StoredCell]) -> float:
+    """Median over seeds of the change of ln |dL/dh| over the run."""
+    return median(map(change_of, cells))
 
 
-def _numbers(results: Results, arms: Mapping[str, str]) -> dict[str, Number]:
+def _unstable(cell: StoredCell) -> bool:
+    return abs(change_of(cell)) >= STABLE
+
+
+def _stable(cell: StoredCell) -> bool:
+    return not _unstable(cell)
+
+
+def _models(cells: Cells, *models: str) -> dict[str, list[StoredCell]]:
+    return {model: cells.at(experiment=FIGURE_2, model=model) for model in models}
+
+
+def _screened(cells: Cells, recent: int, relevant: int) -> list[StoredCell]:
+    """RelLSTM with memories of these sizes; those of figure 2 are in no other."""
+    if recent == relevant == 15:
+        return cells.at(experiment=FIGURE_2, model="RelLSTM")
+    return cells.at(experiment="kerg2020/figure-3", recent=recent, relevant=relevant)
+
+
+def _all(runs: Runs) -> list[StoredCell]:
+    return [cell for found in runs.values() for cell in found]
+
+
+def _numbers(runs: Runs) -> dict[str, Number]:
     numbers: dict[str, Number] = {}
-    for name, arm in arms.items():
-        runs = runs_of(results, arm)
-        numbers[name] = change(results, arm)
-        numbers[f"{name}, T = 200"] = change(results, arm, TRAINED)
-        numbers[f"accuracy, {name}"] = median(run["accuracy"] for run in runs)
-        numbers[f"seeds, {name}"] = len(runs)
+    for name, cells in runs.items():
+        numbers[name] = change(cells)
+        numbers[f"validation, {name}"] = median(cell.state.validation["accuracy"] for cell in cells)
+        numbers[f"seeds, {name}"] = len(cells)
     return numbers
 
 
 @stored_claim(
     "kerg2020/figure2-rnn",
-    stored="gradients",
+    stored=FIGURE_2,
     place="section 6, figure 2 left",
     printed="the gradient norms of the RNN explode with distance",
-    measures="change of ln |dL/dh| on Denoise after training: orthogonal start with modReLU; tanh beside it",
+    measures="change of ln |dL/dh| on Denoise after training",
     tolerance=_STABLE,
-    assumptions=f"the RNN is that of Table 7, modReLU with an orthogonal start; {_LONGER}: at T = 200 it is stable",
-    expected="not settled at this budget",
-    needs=GRADIENT_UPDATES,
+    assumptions=_LOOKED_AT,
 )
-def rnn_explodes(results: Results) -> Evidence:
-    arms = {"modReLU": "denoise-OrthRNN-fixed", "tanh": "denoise-RNN"}
-    judged = trained(results, [arms["modReLU"]], lambda run: change_of(run, LENGTH) <= STABLE)
-    return Evidence(change(results, arms["modReLU"]) > STABLE, numbers=_numbers(results, arms), runs=judged)
+def rnn_explodes(cells: Cells) -> Evidence:
+    runs = _models(cells, "RNN")
+    judged = trained(runs["RNN"], lambda cell: change_of(cell) <= STABLE)
+    return Evidence(change(runs["RNN"]) > STABLE, numbers=_numbers(runs), runs=judged)
 
 
 @stored_claim(
     "kerg2020/figure2-lstm",
-    stored="gradients",
+    stored=FIGURE_2,
     place="section 6, figure 2 left",
     printed="the gradient norms of the LSTM vanish with distance",
-    measures="change of ln |dL/dh| on Denoise after training at one length, and after short sequences first",
+    measures="change of ln |dL/dh| on Denoise after training",
     tolerance=_STABLE,
-    assumptions=f"trained at one length, as in the paper; median of the seeds; {_LONGER}",
-    expected="not settled at this budget",
-    needs=GRADIENT_UPDATES,
+    assumptions=_LOOKED_AT,
 )
-def lstm_vanishes(results: Results) -> Evidence:
-    arms = {"one length": "denoise-LSTM-fixed", "short ones first": "denoise-LSTM"}
-    judged = trained(results, [arms["one length"]], lambda run: change_of(run, LENGTH) >= -STABLE)
-    return Evidence(change(results, arms["one length"]) < -STABLE, numbers=_numbers(results, arms), runs=judged)
+def lstm_vanishes(cells: Cells) -> Evidence:
+    runs = _models(cells, "LSTM")
+    judged = trained(runs["LSTM"], lambda cell: change_of(cell) >= -STABLE)
+    return Evidence(change(runs["LSTM"]) < -STABLE, numbers=_numbers(runs), runs=judged)
 
 
 @stored_claim(
     "kerg2020/figure2-attention",
-    stored="gradients",
+    stored=FIGURE_2,
     place="section 6, figure 2 left",
     printed="the gradient norms of all attention models (MemRNN, SAB, RelLSTM) are stable",
     measures="change of ln |dL/dh| on Denoise after training",
     tolerance=_STABLE,
-    assumptions=_LONGER,
-    needs=GRADIENT_UPDATES,
+    assumptions=_LOOKED_AT,
 )
-def attention_models_are_stable(results: Results) -> Evidence:
-    arms = {"MemRNN": "denoise-MemRNN", "SABLSTM": "denoise-SABLSTM", "RelLSTM": screened(15, 15)}
-    stable = all(abs(change(results, arm)) < STABLE for arm in arms.values())
-    return Evidence(stable, numbers=_numbers(results, arms), runs=trained(results, arms.values(), _unstable))
+def attention_models_are_stable(cells: Cells) -> Evidence:
+    runs = _models(cells, "MemRNN", "SABLSTM", "RelLSTM")
+    stable = all(abs(change(found)) < STABLE for found in runs.values())
+    return Evidence(stable, numbers=_numbers(runs), runs=trained(_all(runs), _unstable))
 
 
 @stored_claim(
     "kerg2020/figure3-relevant",
-    stored="gradients",
+    stored=FIGURE_3,
     place="Appendix B, figure 3 left",
     printed="gradients are unstable with rho = 3 and stable with rho = 8, 18 and 25 (nu = 15)",
     measures="change of ln |dL/dh| on Denoise after training, for each rho",
     tolerance=_STABLE,
-    assumptions=_LONGER,
-    expected="not settled at this budget",
-    needs=GRADIENT_UPDATES,
+    assumptions=_LOOKED_AT,
 )
-def few_relevant_states_destabilise(results: Results) -> Evidence:
-    few = abs(change(results, screened(15, 3)))
-    more = max(abs(change(results, screened(15, rho))) for rho in (8, 18, 25))
-    numbers = {f"rho = {rho}": change(results, screened(15, rho)) for rho in (3, 8, 18, 25)}
-    return Evidence(few > STABLE > more, numbers=numbers, runs=trained(results, [screened(15, 3)], _stable))
+def few_relevant_states_destabilise(cells: Cells) -> Evidence:
+    runs = {f"rho = {rho}": _screened(cells, 15, rho) for rho in (3, 8, 18, 25)}
+    numbers: dict[str, Number] = {name: change(found) for name, found in runs.items()}
+    few, *more = (abs(change(found)) for found in runs.values())
+    return Evidence(few > STABLE > max(more), numbers=numbers, runs=trained(runs["rho = 3"], _stable))
 
 
 @stored_claim(
     "kerg2020/figure3-recent",
-    stored="gradients",
+    stored=FIGURE_3,
     place="Appendix B, figure 3 right",
     printed="gradients stay stable whatever nu is (rho = 15)",
     measures="change of ln |dL/dh| on Denoise after training, for each nu",
     tolerance=_STABLE,
-    assumptions=_LONGER,
-    needs=GRADIENT_UPDATES,
+    assumptions=_LOOKED_AT,
 )
-def recent_states_matter_little(results: Results) -> Evidence:
-    changes = {f"nu = {nu}": change(results, screened(nu, 15)) for nu in (3, 8, 15, 18, 25)}
-    judged = trained(results, [screened(nu, 15) for nu in (3, 8, 15, 18, 25)], _unstable)
-    return Evidence(max(map(abs, changes.values())) < STABLE, numbers=changes, runs=judged)
+def recent_states_matter_little(cells: Cells) -> Evidence:
+    runs = {f"nu = {nu}": _screened(cells, nu, 15) for nu in (3, 8, 15, 18, 25)}
+    numbers: dict[str, Number] = {name: change(found) for name, found in runs.items()}
+    stable = all(abs(change(found)) < STABLE for found in runs.values())
+    return Evidence(stable, numbers=numbers, runs=trained(_all(runs), _unstable))
 
 
 @stored_claim(
     "kerg2020/figure1",
-    stored="gradients",
+    stored="kerg2020/figure-1",
     place="section 5.1, figure 1",
     printed="with full attention Copy's relevant events are its first steps, as the attention shows",
     measures="share of the answering steps' attention on the steps that show a symbol, and of an even read (MemRNN)",
     tolerance="at least five times an even read's share",
-    needs=GRADIENT_UPDATES,
 )
-def attention_finds_the_symbols(results: Results) -> Evidence:
-    runs = [run["attention"] for run in runs_of(results, "copy-MemRNN")]
-    numbers = {name: median(run[name] for run in runs) for name in ("on_symbols", "even")}
-    judged = trained(
-        results, ["copy-MemRNN"], lambda run: run["attention"]["on_symbols"] < 5 * run["attention"]["even"]
-    )
+def attention_finds_the_symbols(cells: Cells) -> Evidence:
+    runs = cells.at(task="copy")
+    numbers = {name: median((cell.result("attention") or {})[name] for cell in runs) for name in ("on_symbols", "even")}
+    judged = trained(runs, lambda cell: not _looks(cell), lambda cell: "MemRNN")
     return Evidence(numbers["on_symbols"] >= 5 * numbers["even"], numbers=numbers, runs=judged)
 
 
+def _looks(cell: StoredCell) -> bool:
+    found = cell.result("attention") or {}
+    return found["on_symbols"] >= 5 * found["even"]
+
+
 TRADED = ("400", "600", "800")
-_RECURRENT = {"RNN": "denoise-OrthRNN-fixed", "LSTM": "denoise-LSTM-fixed"}
-_FULL = {"MemRNN": "denoise-MemRNN", "SABLSTM": "denoise-SABLSTM"}
+_RECURRENT = ("RNN", "LSTM")
 _PLAIN = "peak bytes of a forward and a backward pass in plain torch, SAB scoring all that is stored at every step"
 
 
-def traded(results: Results, arm: str, what: str) -> list[float]:
+def traded(cells: Iterable[StoredCell], what: str) -> list[float]:
     """By length of figure 2 right, the median over seeds of the mean log norm or of the peak bytes."""
-    return [median(run["tradeoff"][length][what] for run in runs_of(results, arm)) for length in TRADED]
+    found = [(cell.result("gradients") or {})["tradeoff"] for cell in cells]
+    return [median(one[length][what] for one in found) for length in TRADED]
 
 
-def _points(results: Results, arms: Mapping[str, str]) -> dict[str, Number]:
+def _points(runs: Runs) -> dict[str, Number]:
     """Peak megabytes and mean log norm at every length, by model."""
     numbers: dict[str, Number] = {}
-    for name, arm in arms.items():
-        sizes = " ".join(f"{value / 1e6:.3g}" for value in traded(results, arm, "peak_bytes"))
-        norms = " ".join(f"{value:.3g}" for value in traded(results, arm, "mean_log_norm"))
-        numbers |= {f"MB, {name}": sizes, f"mean ln |gradient|, {name}": norms}
+    for name, cells in runs.items():
+        sizes = " ".join(f"{value / 1e6:.3g}" for value in traded(cells, "peak_bytes"))
+        norms = " ".join(f"{value:.3g}" for value in traded(cells, "mean_log_norm"))
+        numbers |= {f"MB, {name}": sizes, f"mean ln |gradient|, {name}": norms, f"change, {name}": change(cells)}
     return numbers
 
 
 @stored_claim(
     "kerg2020/figure2-recurrent",
-    stored="gradients",
+    stored=FIGURE_2,
     place="section 6, figure 2 right",
     printed="purely recurrent models use little memory whatever T is, while their gradients degrade with T",
     measures=f"{_PLAIN}, T = 400, 600 and 800; change of ln |dL/dh| over T = 1000",
     tolerance="growth from T = 400 to 800 below a twentieth of MemRNN's; not stable, by a factor of 1,000",
-    assumptions="trained at one length; tensors of one sequence, without the constant part of a GPU's peak",
-    expected="not settled at this budget",
-    needs=GRADIENT_UPDATES,
+    assumptions="tensors of one sequence, without the constant part of a GPU's peak",
 )
-def recurrent_models_trade_gradient_for_memory(results: Results) -> Evidence:
-    full = _grown(results, _FULL["MemRNN"])
-    little = all(20 * _grown(results, arm) < full for arm in _RECURRENT.values())
-    degraded = all(abs(change(results, arm)) > STABLE for arm in _RECURRENT.values())
-    numbers = _points(results, _RECURRENT)
-    for name, arm in _RECURRENT.items():
-        numbers[f"change, {name}"] = change(results, arm)
-    return Evidence(little and degraded, numbers=numbers, runs=trained(results, _RECURRENT.values(), _stable))
+def recurrent_models_trade_gradient_for_memory(cells: Cells) -> Evidence:
+    runs = _models(cells, *_RECURRENT)
+    full = _grown(cells.at(model="MemRNN"))
+    little = all(20 * _grown(found) < full for found in runs.values())
+    degraded = all(abs(change(found)) > STABLE for found in runs.values())
+    return Evidence(little and degraded, numbers=_points(runs), runs=trained(_all(runs), _stable))
 
 
-def _grown(results: Results, arm: str) -> float:
+def _grown(cells: Iterable[StoredCell]) -> float:
     """Bytes that the longest T takes more than the shortest."""
-    sizes = traded(results, arm, "peak_bytes")
+    sizes = traded(cells, "peak_bytes")
     return sizes[-1] - sizes[0]
 
 
 @stored_claim(
     "kerg2020/figure2-tradeoff",
-    stored="gradients",
+    stored=FIGURE_2,
     place="section 6, figure 2 right, and conclusion",
     printed="RelLSTM has both stable gradients and little memory: the optimal trade-off of the two",
     measures=f"{_PLAIN}, T = 400, 600 and 800; change of ln |dL/dh| over T = 1000",
     tolerance="stable, and no model with stable gradients takes less at the longest T",
     assumptions="an LSTM falls short of what is printed for it where its gradients neither vanish nor explode",
-    expected="not settled at this budget",
-    needs=GRADIENT_UPDATES,
 )
-def screened_layer_trades_best(results: Results) -> Evidence:
-    arms = {**_RECURRENT, "LSTM, short ones first": "denoise-LSTM", **_FULL, "RelLSTM": screened(15, 15)}
-    stable = {name for name, arm in arms.items() if abs(change(results, arm)) < STABLE}
-    sizes = {name: traded(results, arm, "peak_bytes")[-1] for name, arm in arms.items()}
+def screened_layer_trades_best(cells: Cells) -> Evidence:
+    runs = _models(cells, *_RECURRENT, "MemRNN", "SABLSTM", "RelLSTM")
+    stable = {name for name, found in runs.items() if abs(change(found)) < STABLE}
+    sizes = {name: traded(found, "peak_bytes")[-1] for name, found in runs.items()}
     best = "RelLSTM" in stable and all(sizes["RelLSTM"] <= sizes[name] for name in stable)
     # What contradicts the statement are recurrent models whose gradients last, where the paper's do not.
-    judged = trained(results, [*_RECURRENT.values(), "denoise-LSTM"], _stable)
-    return Evidence(best, numbers={**_points(results, arms), "stable": "; ".join(sorted(stable))}, runs=judged)
+    judged = trained([cell for name in _RECURRENT for cell in runs[name]], _stable)
+    numbers = {**_points(runs), "stable": "; ".join(sorted(stable))}
+    return Evidence(best, numbers=numbers, runs=judged, favour=unlike(runs))

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from remanence import data, probes
-from remanence.experiments._curves import described, finite, measured
+from remanence.experiments._curves import POINTS, described, finite, measured
 from remanence.experiments._samples import Amount, as_texts, draw_sequences, is_text, symbols_of
 from remanence.nn import SequenceModel
 from remanence.tasks import BinaryPowerLaw, Repetitive, Task, make_task
@@ -78,7 +78,7 @@ def _described(tokens: torch.Tensor, task: Task, longest: int, fits: Mapping[str
     curve = measured(symbols, lags)
     laws = {name: described(curve, *_ends(curve, ends)) for name, ends in fits.items()}
     points = next(iter(laws.values()))
-    kept = {name: points[name] for name in ("lags", "values", "low", "high", "floor")}
+    kept = {name: points[name] for name in POINTS}
     return {"curve": kept, "fits": {name: {**law["fits"], "best": law["best"]} for name, law in laws.items()}}
 
 

@@ -1,0 +1,175 @@
+"""Stored cells beside the numbers that the papers print for them, and the claims that all tables make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from statistics import median
+
+from remanence.claims._cells import Cells, trained
+from remanence.claims._framework import stored_claim
+from remanence.claims._rule import TrainedRun
+from remanence.claims._types import Evidence, Number
+from remanence.experiments import Experiment, StoredCell, find_experiment, list_experiments, read, stored_names
+
+ERRORS = 2
+"""Standard errors that a number may be off."""
+ROUNDING = {"%": 0.5, "": 0.005}
+"""Of a printed number."""
+CLOSE = 0.05
+"""Of a printed number that comes without an error, such as a loss."""
+HELD_OUT = 1.0
+"""Per cent of a whole held-out set."""
+TOLERANCE = (
+    "rounding, and two standard errors of so many sequences or episodes; of a whole held-out set 1 % of the answers, "
+    "of losses a twentieth"
+)
+
+
+def number(cell: StoredCell, reading: str) -> float | None:
+    """What a cell's table shows of it, per cents as such; None if it was not measured."""
+    (chosen,) = [one for one in find_experiment(cell.experiment).readings_at(cell.place) if one.name == reading]
+    return read(cell, chosen)
+
+
+def printed(cell: StoredCell, reading: str) -> float | None:
+    """What the paper prints there; None if nothing, or that the model did not fit into memory."""
+    found = find_experiment(cell.experiment).printed_at(cell.place, reading)
+    return None if found is None else found.value
+
+
+def beside(cell: StoredCell) -> dict[str, tuple[float, float]]:
+    """Measured and printed numbers of a cell, by reading, where there are both."""
+    names = [reading.name for reading in find_experiment(cell.experiment).readings_at(cell.place)]
+    pairs = {name: (number(cell, name), printed(cell, name)) for name in names}
+    return {name: (one, other) for name, (one, other) in pairs.items() if one is not None and other is not None}
+
+
+def tolerance(cell: StoredCell, reading: str) -> float:
+    """How far a measured number may be from the printed one."""
+    (chosen,) = [one for one in find_experiment(cell.experiment).readings if one.name == reading]
+    goal = printed(cell, reading) or 0.0
+    if chosen.measure == "play":
+        return ROUNDING[""] + ERRORS * (cell.result("play") or {})[chosen.path[0]]["error"]
+    if chosen.unit != "%":
+        return CLOSE * abs(goal) + ROUNDING[""]
+    answers = cell.result("answers")
+    if answers is None:
+        return HELD_OUT
+    nearest_chance = min(max(goal, ROUNDING["%"]), 100 - ROUNDING["%"])
+    return ROUNDING["%"] + ERRORS * share_error(nearest_chance, min(one["sequences"] for one in answers.values()))
+
+
+def share_error(per_cent: float, sequences: int) -> float:
+    """Standard error of a share of sequences, in per cent.
+
+    Example:
+        >>> share_error(50, 2500)
+        1.0
+    """
+    return (per_cent * (100 - per_cent) / sequences) ** 0.5
+
+
+def is_worse(cell: StoredCell, reading: str) -> bool:
+    """Whether a cell does not come to a printed number: fewer answers, less return, more loss."""
+    found = beside(cell).get(reading)
+    if found is None:
+        return False
+    (chosen,) = [one for one in find_experiment(cell.experiment).readings if one.name == reading]
+    sign = 1 if chosen.unit == "%" or chosen.measure == "play" else -1
+    return sign * (found[0] - found[1]) < -tolerance(cell, reading)
+
+
+def differs(cell: StoredCell, reading: str) -> bool:
+    """Whether a cell has another number than is printed, worse or better."""
+    found = beside(cell).get(reading)
+    return found is not None and abs(found[0] - found[1]) > tolerance(cell, reading)
+
+
+def comes_to(cells: Iterable[StoredCell], *readings: str) -> Evidence:
+    """Whether most seeds of each model come to what is printed for it.
+
+    Args:
+        cells: of a table with models.
+        readings: numbers of theirs; those without a printed one are left out.
+    """
+    chosen = list(cells)
+    models = dict.fromkeys(cell.place["model"] for cell in chosen)
+    numbers: dict[str, Number] = {}
+    reached = []
+    for model in models:
+        own = [cell for cell in chosen if cell.place["model"] == model]
+        for reading in readings:
+            known = [cell for cell in own if reading in beside(cell)]
+            if known:
+                reached.append(median(is_worse(cell, reading) for cell in known) < 1)
+                name = f"{model}, {reading}" if len(readings) > 1 else model
+                numbers[name] = "; ".join(shown(cell, reading) for cell in known)
+    runs = trained(chosen, lambda cell: any(is_worse(cell, reading) for reading in readings))
+    return Evidence(all(reached), numbers=numbers, runs=runs)
+
+
+def shown(cell: StoredCell, reading: str) -> str:
+    """A measured number with its unit."""
+    found = number(cell, reading)
+    unit = next(one.unit for one in find_experiment(cell.experiment).readings if one.name == reading)
+    return "not measured" if found is None else f"{found:.1f} %" if unit == "%" else f"{found:.4g}"
+
+
+# ---- every number of every table ------------------------------------------------------------------------------------
+
+
+def _whole_table(cells: Cells) -> Evidence:
+    """Whether all cells of a table that were run have the printed numbers."""
+    numbers: dict[str, str] = {}
+    runs: list[TrainedRun] = []
+    measured, agreeing = 0, 0
+    for cell in cells.at():
+        found = beside(cell)
+        apart = [reading for reading in found if differs(cell, reading)]
+        measured += len(found)
+        agreeing += len(found) - len(apart)
+        for reading in apart:
+            name = f"{_place(cell)}, {reading}"
+            before = numbers[name].partition(" [")[0] + "; " if name in numbers else ""
+            numbers[name] = f"{before}{shown(cell, reading)} [{found[reading][1]:g}]"
+        if found:
+            runs.append(_compared(cell, apart))
+    counted = {"as printed": f"{agreeing} of {measured} numbers that were measured"}
+    return Evidence(agreeing == measured, numbers={**counted, **numbers}, runs=tuple(runs))
+
+
+def _place(cell: StoredCell) -> str:
+    return " ".join(str(value) for name, value in cell.place.items() if name != "seed")
+
+
+def _compared(cell: StoredCell, apart: list[str]) -> TrainedRun:
+    """What the rule asks of a cell. One that does better than printed needs no more budget, but the same settings."""
+    (run,) = trained([cell], lambda cell: bool(apart), _place)
+    if any(is_worse(cell, reading) for reading in apart) or run.needs is None:
+        return run
+    return replace(run, budget=run.needs.amount, curve=())
+
+
+def _register(experiment: Experiment) -> None:
+    table = next(iter(experiment.printed.values())).place
+    stored_claim(
+        experiment.id,
+        stored=experiment.id,
+        place=f"{table}, all numbers",
+        printed=f"the numbers of {table}: {experiment.title}",
+        measures="every cell that was run, as the paper measures it; those that differ are named, printed in brackets",
+        tolerance=TOLERANCE,
+        assumptions="cells that were not run are not counted",
+    )(_whole_table)
+
+
+def register_tables() -> None:
+    """Registers one claim for every table with printed numbers of which anything is stored."""
+    stored = {name.rpartition("_")[0] for name in stored_names()}
+    for experiment in list_experiments():
+        if experiment.printed and experiment.id.replace("/", "_") in stored:
+            _register(experiment)
+
+
+register_tables()
