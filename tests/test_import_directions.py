@@ -62,13 +62,6 @@ def offences(owner: str, text: str, package: list[str]) -> set[str]:
     return subpackages_imported(text, package) - MAY_IMPORT[owner] - {owner}
 
 
-# Private modules that other packages still reach into: package, module. It only ever gets shorter.
-STILL_PRIVATE = {
-    ("claims", "experiments._curves"),
-    ("cli", "experiments._samples"),
-}
-
-
 def private_modules_imported(owner: str, text: str, package: list[str]) -> set[str]:
     """Names the private modules of other subpackages that a file imports, such as `probes._paths`."""
     names = (name.split(".") for name in imported_names(ast.parse(text), package))
@@ -131,11 +124,7 @@ def test_the_check_finds_wrong_imports_and_only_those(owner, text, wrong):
 
 
 def test_no_package_imports_another_ones_private_module():
-    assert private_imports() - STILL_PRIVATE == set(), "give the name a place in the other package's __all__"
-
-
-def test_the_list_of_private_modules_still_reached_into_is_not_too_long():
-    assert STILL_PRIVATE - private_imports() == set(), "nobody needs these any more: strike them from STILL_PRIVATE"
+    assert private_imports() == set(), "give the name a place in the other package's __all__"
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from pathlib import Path
 from statistics import mean
 
 from picture import draw
+from remanence.experiments.__main__ import SUCCESSORS
 from words import BINARY, ESTIMATOR, FAR, HELD_OUT, LANGUAGE_MODEL, WIKITEXT, WIKITEXT_WORDS
 
 from remanence.experiments import load_stored, stored_names
-from remanence.experiments.__main__ import SUCCESSORS
 
 HERE = Path(__file__).parent
 EQUAL = ("RNN 66", "LSTM 32", "SABLSTM 32", "RelLSTM 26", "MemLSTM 26", "Transformer 16")

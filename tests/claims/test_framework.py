@@ -8,6 +8,7 @@ import torch
 
 from remanence import claims, experiments, runs
 from remanence.claims import Budget, Claim, Evidence, StoredRun, TrainedRun, _framework
+from remanence.claims._cells import trained
 from remanence.claims._framework import claim, measure, stored_claim
 
 
@@ -42,41 +43,69 @@ def test_stored_runs_with_less_than_the_paper_had_settle_nothing():
 FIELDS: dict[str, Any] = {"place": "here", "printed": "more is better", "measures": "the gain", "tolerance": "none"}
 
 
+def store(folder, xi, updates=200_000):
+    """A record of one cell, trained as the paper does but for its budget."""
+    experiment = experiments.find_experiment("shen2019/figure-7")
+    place = {"width": 4, "depth": 1, "seed": 0}
+    work = json.loads(json.dumps(experiment.work("paper", place).to_dict()))
+    work["config"]["budget"]["updates"] = updates
+    values = {"fits": {"all": {"exponential": {"xi": xi}}}}
+    cell = {
+        "place": place, "work": work, "status": "done", "updates": updates, "budget": updates, "seconds": 1.0,
+        "reason": "budget used up", "validation": {}, "curve": {}, "made_by": {},
+        "measures": {"sampled_information": {"facts": {}, "values": values}},
+    }  # fmt: skip
+    record = experiments.Record(
+        "shen2019/figure-7", "paper", "a trial", "run it", "2 seeds", (), "any", {}, {"cells": [cell], "table": []}
+    )
+    experiments.save_record(record, folder)
+
+
 @pytest.fixture
 def claim_on_runs(monkeypatch, tmp_path):
     """A registered claim about experiments, and the folder it reads from."""
     monkeypatch.setattr(_framework, "_REGISTRY", dict(_framework._REGISTRY))
-    monkeypatch.setattr(experiments, "load_stored", partial(experiments.load_stored, folder=tmp_path))
-    read = stored_claim("kerg2020/trial", stored="trial", **FIELDS)
-    read(lambda results: Evidence(results["gain"] > 0, numbers={"gain": results["gain"]}))
+    monkeypatch.setattr(experiments, "stored_cells", partial(experiments.stored_cells, folder=tmp_path))
+
+    def reading(cells):
+        (cell,) = cells.at(width=4)
+        xi = experiments.read(cell, experiments.find_experiment(cell.experiment).readings[0])
+        return Evidence(xi > 0, numbers={"xi": xi}, runs=trained([cell], lambda cell: xi <= 0))
+
+    stored_claim("shen2019/trial", stored="shen2019/figure-7", **FIELDS)(reading)
     return tmp_path
 
 
-def store(folder, gain):
-    record = {"what": "a trial", "command": "run trial", "scaled_down": "2 seeds", "machine": "any"}
-    experiments.save_stored("trial", {**record, "results": {"gain": gain}}, folder)
+@pytest.mark.parametrize(
+    ("xi", "updates", "verdict"),
+    [
+        (1.0, 200_000, "holds on stored runs"),
+        (-1.0, 200_000, "fails as printed"),
+        (-1.0, 2_000, "not settled at this budget"),
+    ],
+)
+def test_a_claim_about_experiments_measures_from_the_stored_run(claim_on_runs, xi, updates, verdict):
+    store(claim_on_runs, xi, updates)
+    (result,) = claims.verify(only="shen2019/trial")
+    assert (result.verdict, result.numbers["xi"]) == (verdict, xi)
+    assert result.agrees, "what stored runs decide is taken as it comes"
+    command = "remanence reproduce shen2019/figure-7 --scale paper"
+    assert result.to_dict()["source"] == {"name": "shen2019/figure-7", "command": command, "scaled_down": "2 seeds"}
 
 
-@pytest.mark.parametrize(("gain", "verdict"), [(1.0, "holds on stored runs"), (-1.0, "fails as printed")])
-def test_a_claim_about_experiments_measures_from_the_stored_run(claim_on_runs, gain, verdict):
-    store(claim_on_runs, gain)
-    (result,) = claims.verify(only="kerg2020/trial")
-    assert (result.verdict, result.numbers["gain"]) == (verdict, gain)
-    assert result.agrees == (gain > 0)
-    assert result.to_dict()["source"] == {"name": "trial", "command": "run trial", "scaled_down": "2 seeds"}
+def test_a_record_that_comes_later_turns_the_verdict(claim_on_runs):
+    store(claim_on_runs, -1.0, 2_000)
+    assert claims.verify(only="shen2019/trial")[0].verdict == "not settled at this budget"
+    store(claim_on_runs, -1.0)
+    assert claims.verify(only="shen2019/trial")[0].verdict == "fails as printed"
 
 
 def test_a_missing_stored_run_is_an_error_and_found_before_anything_is_measured(claim_on_runs, monkeypatch):
     monkeypatch.setattr(_framework, "measure", lambda claim, quick: pytest.fail("measured"))
-    with pytest.raises(ValueError, match=r"claim kerg2020/\S+ reads the stored result '\w+', which cannot be read"):
+    with pytest.raises(ValueError, match=r"claim kerg2020/\S+ reads the stored runs of \S+, which cannot be read"):
         claims.verify("kerg2020")
-    with pytest.raises(ValueError, match=r"claim kerg2020/trial reads the stored result 'trial'"):
-        claims.verify(only="kerg2020/trial")
-
-
-def test_a_claim_about_experiments_cannot_be_expected_to_be_corrected():
-    with pytest.raises(ValueError, match="`expected` must be one of"):
-        stored_claim("kerg2020/trial", stored="trial", expected="holds with correction", **FIELDS)
+    with pytest.raises(ValueError, match=r"claim shen2019/trial reads the stored runs of shen2019/figure-7"):
+        claims.verify(only="shen2019/trial")
 
 
 def drawing(quick):
@@ -116,9 +145,11 @@ def test_every_claim_says_what_it_is():
 def test_the_page_about_the_papers_is_current():
     page = (Path(__file__).parents[2] / "docs" / "papers.md").read_text(encoding="utf-8")
     for item in claims.list_claims():
-        place = page.find(f"### {item.id}: ")
-        assert (place >= 0) == (item.expected in WRONG), f"write the page again: {item.id}"
         assert item.id in page
+        place = page.find(f"### {item.id}: ")
+        if item.stored:
+            continue  # records that come later may turn its verdict
+        assert (place >= 0) == (item.expected in WRONG), f"write the page again: {item.id}"
         if place >= 0:
             end = page.find("###", place + 4)
             assert f"**Verdict:** {item.expected}." in page[place : end if end > 0 else None]
@@ -140,7 +171,7 @@ def test_a_verdict_is_read_back_as_it_was(id):
     read = runs.result_from(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
     assert isinstance(read, claims.Result)
     assert read.to_dict() == result.to_dict()
-    assert (read.claim.needs, read.source, read.agrees) == (result.claim.needs, result.source, result.agrees)
+    assert (read.source, read.agrees) == (result.source, result.agrees)
     with pytest.raises(ValueError, match="read from a file"):
         measure(read.claim)
 

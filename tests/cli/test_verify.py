@@ -3,7 +3,7 @@ import json
 
 from typer.testing import CliRunner
 
-from remanence import claims
+from remanence import claims, experiments
 from remanence.claims import Budget, Evidence, StoredRun, TrainedRun, _framework
 from remanence.cli._app import app
 
@@ -44,7 +44,7 @@ def test_where_stored_numbers_come_from_is_shown(monkeypatch, tmp_path):
     assert "1 holds on stored runs" in result.output
     assert "run trial" in result.output
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert "gain 2; from stored result 'trial'" in page.split("stored runs\n")[1]
+    assert "gain 2; from stored runs of trial" in page.split("stored runs\n")[1]
     assert "- **trial**: `run trial`. Scaled down: 2 seeds." in page
 
 
@@ -79,7 +79,7 @@ def test_a_missing_stored_run_is_an_error_and_no_pass(monkeypatch):
     )
     result = runner.invoke(app, ["verify", "--only", "notes/4.1"])
     assert result.exit_code == 2
-    assert "reads the stored result 'nothing'" in result.output
+    assert "reads the stored runs of nothing" in result.output
 
 
 def test_an_unknown_claim_is_a_usage_error():
@@ -94,3 +94,6 @@ def test_the_page_tells_what_was_measured(tmp_path):
     assert text.startswith("# What was measured of the papers\n")
     for claim in claims.list_claims("ke2017"):
         assert claim.id in text
+    for experiment in experiments.list_experiments():
+        assert f"`remanence reproduce {experiment.id} --scale paper`" in text
+    assert "python -m remanence.experiments" not in text

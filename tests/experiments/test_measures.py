@@ -8,9 +8,7 @@ import pytest
 import torch
 
 from remanence import data, probes
-from remanence.experiments import load_stored, stored_names
-from remanence.experiments.__main__ import SUCCESSORS
-from remanence.experiments._curves import described, finite, measured, refitted
+from remanence.experiments._curves import described, finite, kept_curve, measured
 from remanence.experiments.measures import _attention as attention
 from remanence.experiments.measures import _gradients as gradients
 from remanence.experiments.measures import _language_model as language_model
@@ -161,7 +159,7 @@ def test_a_kept_curve_says_what_the_measured_one_does():
     task = BinaryPowerLaw(length=256)
     curve = measured(task.draw(300, task.stream("train", seed=0)).T, np.arange(1, 121))
     kept = json.loads(json.dumps(described(curve, 1, 120, 1e-3), allow_nan=False))
-    again = refitted(kept, 1, 120)
+    again = kept_curve(kept).fit(1, 120)
     assert again is not None
     assert kept["best"] == "power" == again.law
     assert abs(kept["fits"]["power"]["gamma"] - again.exponent) < 0.05
@@ -169,7 +167,9 @@ def test_a_kept_curve_says_what_the_measured_one_does():
     low, high = kept["fits"]["exponential"]["interval"]
     assert low < kept["fits"]["exponential"]["xi"] < high
     assert len(kept["lags"]) == len(kept["values"]) == len(kept["floor"]) <= 40
-    assert refitted(kept, 500, 600) is None
+    assert kept_curve(kept).fit(500, 600) is None
+    first = kept["lags"].index(1)
+    assert kept["error"][first] == finite(float(curve.error[0])), "the error itself, not what an interval makes of it"
 
 
 def test_curves_of_few_lags_keep_them_all():
@@ -218,12 +218,3 @@ def test_two_trainings_that_differ_in_nothing_stay_together(tmp_path):
     assert 0 < found["moved"][0] < found["moved"][1]
     other = stable.weight_distance(tmp_path / "b" / "run", settings, {"optimiser.learning_rate": 0.01}, [2])
     assert other["share"] > 0
-
-
-# ---- what is stored --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", [name for name in stored_names() if "experiment" not in load_stored(name)])
-def test_every_older_result_has_a_table_that_runs_it_today(name):
-    script = load_stored(name)["command"].split()[3]
-    assert SUCCESSORS[script]

@@ -1,28 +1,104 @@
+import copy
+import json
+
 import pytest
 
-from remanence.experiments import load_stored, save_stored, stored_names
+from remanence.experiments import (
+    Record,
+    StoredCell,
+    entries,
+    find_experiment,
+    load_record,
+    nearest,
+    records_of,
+    save_record,
+    stored_cells,
+    stored_names,
+    stored_records,
+)
+from remanence.experiments._stored import FOLDER
+from remanence.runs import NewerVersionError
 
-RECORD = {"what": "a trial", "command": "none", "scaled_down": "", "machine": "any", "results": {"b": [1.5], "a": 2}}
+PLACE = {"length": 100, "model": "RelRNN", "seed": 0}
+WORK = json.loads(json.dumps(find_experiment("kerg2020/table-5").work("paper", PLACE).to_dict()))
+RECORD = Record("kerg2020/table-5", "paper", "", "", "", (), "", {}, {"cells": [], "table": []})
+CELL = StoredCell(
+    RECORD,
+    {
+        "place": PLACE,
+        "work": WORK,
+        "status": "done",
+        "updates": 33_000,
+        "budget": 200_000,
+        "reason": "accuracy reached",
+    },
+)
 
 
-def test_a_record_comes_back_as_it_was_stored(tmp_path):
-    save_stored("trial", RECORD, tmp_path)
-    assert stored_names(tmp_path) == ["trial"]
-    assert load_stored("trial", tmp_path) == RECORD
-
-
-def test_the_same_record_gives_the_same_bytes(tmp_path):
-    first = save_stored("trial", RECORD, tmp_path).read_bytes()
-    assert save_stored("trial", dict(reversed(RECORD.items())), tmp_path).read_bytes() == first
-
-
-@pytest.mark.parametrize("key", sorted(RECORD))
-def test_a_record_that_does_not_say_how_it_was_made_is_refused(tmp_path, key):
-    with pytest.raises(ValueError, match="scaled_down"):
-        save_stored("trial", {name: value for name, value in RECORD.items() if name != key}, tmp_path)
-    assert stored_names(tmp_path) == []
+def changed(**settings):
+    """The same cell with other settings."""
+    values = copy.deepcopy(dict(CELL.values))
+    for key, value in settings.items():
+        *path, last = key.split("__")
+        table = values["work"]["config"]
+        for part in path:
+            table = table[part]
+        table[last] = value
+    return StoredCell(CELL.record, values)
 
 
 @pytest.mark.parametrize("name", stored_names())
-def test_every_stored_result_is_complete(name, tmp_path):
-    assert save_stored(name, load_stored(name), tmp_path).read_text().startswith("{")
+def test_every_stored_record_is_read_and_written_in_the_same_bytes(name, tmp_path):
+    record = load_record(FOLDER / f"{name}.json")
+    path = save_record(record, tmp_path)
+    assert path.name == f"{name}.json"
+    assert path.read_bytes() == (FOLDER / f"{name}.json").read_bytes()
+
+
+@pytest.mark.parametrize("id", sorted(stored_records()))
+def test_every_cell_of_a_record_fills_its_table(id):
+    experiment = find_experiment(id)
+    assert stored_cells(id)
+    for cell in stored_cells(id):
+        assert isinstance(cell.departures, tuple)
+        assert any(entry.values for entry in entries(experiment, [cell])), cell.label
+
+
+def test_a_record_of_a_later_version_is_refused(tmp_path):
+    values = records_of("kerg2020/table-5")[0].to_dict() | {"version": 99}
+    path = tmp_path / "kerg2020_table-5_paper.json"
+    path.write_text(json.dumps(values), encoding="utf-8")
+    with pytest.raises(NewerVersionError):
+        stored_cells("kerg2020/table-5", tmp_path)
+
+
+def test_what_a_run_learns_from_counts_as_a_departure_and_how_it_is_watched_does_not():
+    assert CELL.departures == ()
+    assert changed(evaluation__every=1, loop__save_every=7, seed=9, imports=["mine"]).departures == ()
+    assert changed(optimiser__learning_rate=1.0).departures == ("learning_rate 1 for 0.0002",)
+    assert changed(curriculum__start=10, curriculum__window=3).departures == ("short sequences first",)
+    assert changed(model__options__mine=True).departures == ("mine True for default",)
+
+
+def test_a_smaller_budget_is_no_departure_but_not_as_printed():
+    less = changed(budget__updates=1000)
+    assert (less.departures, less.is_as_printed, CELL.is_as_printed) == ((), False, True)
+    assert less.spent == CELL.values["updates"]
+
+
+def test_a_run_that_the_papers_own_rule_ended_had_the_whole_budget():
+    ended = StoredCell(CELL.record, {**CELL.values, "reason": "budget used up", "updates": 7})
+    stopped = StoredCell(CELL.record, {**CELL.values, "reason": "accuracy reached", "updates": 7})
+    assert (ended.spent, stopped.spent) == (200_000, 7)
+
+
+def test_the_cells_nearest_to_the_paper_are_chosen_whatever_came_of_them():
+    far, near = changed(optimiser__learning_rate=1.0, model__options__mine=1), changed(optimiser__learning_rate=1.0)
+    assert nearest([far, near]) == [near]
+    assert nearest([far, near, changed(budget__updates=5)])[0].departures == ()
+    assert nearest([far, changed(budget__updates=5), CELL]) == [CELL]
+
+
+def test_a_model_that_the_paper_does_not_have_is_said_to_be_none_of_it():
+    others = [cell for cell in stored_cells("shen2019/figure-1") if cell.place["model"] == "RelLSTM"]
+    assert {cell.departures for cell in others} == {("not in the paper",)}

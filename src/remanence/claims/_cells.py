@@ -21,8 +21,8 @@ class Cells:
         ValueError: nothing of one of them is stored.
 
     Example:
-        >>> Cells("kerg2020/table-5").at(model="RelRNN", length=100)[0].departures
-        ()
+        >>> Cells("kerg2020/table-5").at(model="RelRNN", length=100)[0].place["model"]
+        'RelRNN'
     """
 
     def __init__(self, *ids: str) -> None:

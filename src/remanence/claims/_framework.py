@@ -61,9 +61,7 @@ def claim(
     return register
 
 
-def stored_claim(
-    id: str, *, stored: str, cells: tuple[str, ...] = (), **fields: str
-) -> Callable[[Reading], Reading]:
+def stored_claim(id: str, *, stored: str, cells: tuple[str, ...] = (), **fields: str) -> Callable[[Reading], Reading]:
     """Registers a claim about experiments: the decorated function gets the stored cells of the tables ``stored``.
 
     It measures from them alone. Its verdict is one of the rule's (:func:`judge`): no verdict is expected, as records

@@ -16,7 +16,7 @@ from typing import Any
 
 from remanence import probes
 from remanence._validate import message
-from remanence.experiments._samples import Amount, as_texts, data_of, draw_sequences, is_text, symbols_of, vocabulary_of
+from remanence.experiments import Amount, as_texts, data_of, draw_sequences, is_text, symbols_of, vocabulary_of
 from remanence.probes import SymbolKind, Symbols, as_symbols
 from remanence.train import Run
 

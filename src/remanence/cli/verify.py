@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from remanence import claims
+from remanence import claims, experiments
 from remanence._documents import PAPERS, Paper
 from remanence.claims import Result, StoredRun
 
@@ -99,10 +100,10 @@ def summary(results: Iterable[Result]) -> str:
 
 
 def _measured(result: Result) -> str:
-    """The numbers, and the name of the stored result if they were not measured now."""
+    """The numbers, and the tables whose stored runs they are from if they were not measured now."""
     parts = [f"{name} {_shown(value)}" for name, value in result.numbers.items()]
     if result.source is not None:
-        parts.append(f"from stored result {result.source.name!r}")
+        parts.append(f"from stored runs of {result.source.name}")
     return "; ".join(parts)
 
 
@@ -127,6 +128,7 @@ def markdown(results: list[Result]) -> str:
     lines += _table("What holds on stored runs", found["holds on stored runs"], reason="at what scale")
     lines += _left_out()
     lines += _origins(_sources(results))
+    lines += _map()
     return "\n".join(lines) + "\n"
 
 
@@ -189,6 +191,30 @@ def _origins(sources: list[StoredRun]) -> list[str]:
         smaller = f" Scaled down: {_plain(source.scaled_down).removesuffix('.')}." if source.scaled_down else ""
         lines.append(f"- **{source.name}**: `{source.command}`.{smaller}")
     return lines
+
+
+def _map() -> list[str]:
+    """Every table and figure with the command that runs it, and how much of it is stored."""
+    heads = ["command", "what it shows", "places", "with the paper's settings and budget", "with others"]
+    lines = ["", "## What runs each table and figure", "", _MAP, "", "| " + " | ".join(heads) + " |", "|---" * 5 + "|"]
+    for experiment in experiments.list_experiments():
+        cells = experiments.stored_cells(experiment.id)
+        whole = {_place(cell) for cell in cells if cell.is_as_printed}
+        others = {_place(cell) for cell in cells} - whole
+        places = len(list(experiment.places("paper", [0])))
+        row = [f"`remanence reproduce {experiment.id} --scale paper`", _table_text(experiment.title)]
+        lines.append("| " + " | ".join([*row, *map(str, (places, len(whole), len(others)))]) + " |")
+    return lines
+
+
+def _place(cell: experiments.StoredCell) -> tuple[Any, ...]:
+    return tuple(value for name, value in cell.place.items() if name != "seed")
+
+
+_MAP = (
+    "The last two columns count places, such as a model at a length, of which stored runs are finished. All other "
+    "places were not run. [](tables/index.md) has the numbers."
+)
 
 
 def _plain(text: str) -> str:

@@ -18,6 +18,15 @@ from remanence.experiments._plan import find_experiment, list_experiments, parse
 from remanence.experiments._printed import Printed, printed_accuracy
 from remanence.experiments._record import Record, load_record, make_record, save_record
 from remanence.experiments._results import Entry, entries, grid, read
+from remanence.experiments._samples import (
+    Amount,
+    as_texts,
+    data_of,
+    draw_sequences,
+    is_text,
+    symbols_of,
+    vocabulary_of,
+)
 from remanence.experiments._size import estimated_seconds
 from remanence.experiments._stored import (
     StoredCell,
@@ -77,6 +86,13 @@ __all__ = [
     "load_stored",
     "stored_names",
     "stored_records",
+    "Amount",
+    "draw_sequences",
+    "as_texts",
+    "data_of",
+    "is_text",
+    "symbols_of",
+    "vocabulary_of",
     "printed_accuracy",
     "Printed",
 ]

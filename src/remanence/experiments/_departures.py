@@ -50,7 +50,9 @@ class Paper:
     @property
     def budget(self) -> float:
         """How much it trains, in its unit."""
-        return 0.0 if self.work is None or not self.unit else _budget(asdict(self.work.config), self.unit) or 0.0
+        if self.work is None or self.work.config is None:
+            return 0.0
+        return _budget(asdict(self.work.config), self.unit) or 0.0
 
     def spent(self, cell: Mapping[str, Any]) -> float | None:
         """How much of it a stored cell had; None where the two are counted in different units.
@@ -67,7 +69,6 @@ class Paper:
             return cell["updates"]
         own = _budget(config, self.unit)
         return None if own is None else own * cell["updates"] / (cell["budget"] or cell["updates"])
-
 
     def has_budget(self, config: Mapping[str, Any] | None) -> bool:
         """Whether a configuration ends as the paper's does; what is only measured always does.

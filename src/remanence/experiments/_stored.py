@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +40,13 @@ class StoredCell:
         """Id of the table or figure."""
         return self.record.experiment
 
-    @cached_property
+    @property
     def place(self) -> Mapping[str, Any]:
         """Where it stands: values of the axes, of what a record has beside them, and the seed."""
+        return self._place
+
+    @cached_property
+    def _place(self) -> Mapping[str, Any]:
         own = dict(self.values["place"])
         seed = own.pop("seed")
         axes = [name for name in find_experiment(self.experiment).axes if name in own]
@@ -113,7 +117,7 @@ class StoredCell:
         return self.paper.spent(self.values)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _paper(experiment: str, place: tuple[tuple[str, Any], ...]) -> Paper:
     """Kept, as it takes milliseconds and all seeds share it."""
     return paper_at(find_experiment(experiment), dict(place))
@@ -134,7 +138,7 @@ def stored_cells(experiment: str, folder: Path = FOLDER) -> list[StoredCell]:
     return [cell for cells in records for cell in cells if cell.state.is_done]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _read(path: Path, changed: int) -> tuple[StoredCell, ...]:
     """The cells of a record, read once as long as its file stays as it is."""
     return tuple(cells_in(load_record(path)))
@@ -160,7 +164,7 @@ def nearest(cells: list[StoredCell]) -> list[StoredCell]:
         cells: of any places and settings. Of equally many departures, those with more seeds count.
 
     Example:
-        >>> all(cell.is_as_printed for cell in nearest(stored_cells("beyond/million")))
+        >>> len(nearest(stored_cells("kerg2020/table-5"))) < len(stored_cells("kerg2020/table-5"))
         True
     """
     places: dict[tuple[Any, ...], dict[tuple[Any, ...], list[StoredCell]]] = {}

@@ -43,12 +43,11 @@ REACHED = (
 
 
 def _register(name: str, table: int, models: tuple[str, ...], statement: str) -> None:
-    place = {"model": models} if table == 1 else {"model": models, "length": (100,)}
     readings = LENGTHS if table == 1 else ("accuracy",)
 
     def reading(cells: Cells) -> Evidence:
-        where = {axis: values[0] for axis, values in place.items() if axis != "model"}
-        return comes_to([cell for model in models for cell in cells.at(model=model, **where)], *readings)
+        found = [cells.at(model=model) if table == 1 else cells.at(model=model, length=100) for model in models]
+        return comes_to([cell for runs in found for cell in runs], *readings)
 
     stored_claim(
         f"kerg2020/{name}",

@@ -49,7 +49,9 @@ def screened_policies_learn_what_needs_a_memory(cells: Cells) -> Evidence:
     return Evidence(
         min(found["RelLSTM"]) >= LEARNT,
         numbers={model: "; ".join(f"{value:.2f}" for value in values) for model, values in found.items()},
-        runs=trained(cells.at(environment="Memory", model="RelLSTM"), lambda cell: min(_returns([cell], "train")) < 0.9),
+        runs=trained(
+            cells.at(environment="Memory", model="RelLSTM"), lambda cell: min(_returns([cell], "train")) < 0.9
+        ),
     )
 
 

@@ -130,8 +130,8 @@ def rnns_forget_exponentially(cells: Cells) -> Evidence:
     data = _xi(cells.at(model="data"))
     exponential = all(_law(cell)["best"] == "exponential" for cell in _all(runs))
     holds = exponential and last < 1.25 * before and last < data / 2
-    numbers: dict[str, Number] = {f"xi, {name}": xi for name, xi in lengths.items()} | {"xi, data": data}
-    return Evidence(holds, numbers=numbers, runs=_judged(_all(runs), holds))
+    numbers: dict[str, Number] = {f"xi, {name}": xi for name, xi in lengths.items()}
+    return Evidence(holds, numbers={**numbers, "xi, data": data}, runs=_judged(_all(runs), holds))
 
 
 @stored_claim(
@@ -221,7 +221,10 @@ def beyond_the_context_all_is_lost(cells: Cells) -> Evidence:
     for cell in runs:
         within, beyond = _refitted(cell, 1, 32), _refitted(cell, 33, 200)
         holds &= _is(within, "power") and _is(beyond, "exponential")
-        numbers |= {f"run {cell.place['seed']}, within": _said(within), f"run {cell.place['seed']}, beyond": _said(beyond)}
+        numbers |= {
+            f"run {cell.place['seed']}, within": _said(within),
+            f"run {cell.place['seed']}, beyond": _said(beyond),
+        }
     return Evidence(holds, numbers=numbers, runs=_judged(runs, holds))
 
 
@@ -257,7 +260,9 @@ def words_hold_more_than_characters(cells: Cells) -> Evidence:
 
 
 def _least_lstm(cells: Cells, kind: str) -> StoredCell:
-    lstms = cells.at(lambda cell: (cell.values["work"]["config"] or {}).get("model", {}).get("name") == "LSTM", data=kind)
+    lstms = cells.at(
+        lambda cell: (cell.values["work"]["config"] or {}).get("model", {}).get("name") == "LSTM", data=kind
+    )
     return min(lstms, key=lambda cell: cell.place["width"])
 
 
