@@ -239,19 +239,20 @@ def test_what_was_not_learnt_is_not_said_to_be_lost(write, make_comparison):
     assert "its best run falls" not in page
 
 
-def stored_run(model, seed, best, curriculum=False):
-    """One run as a record keeps it."""
-    config = {
+def stored_run(arm, model, seed, best, curriculum=False):
+    """One run as the record of recall keeps it."""
+    settings = {
         "seed": seed,
         "task": {"name": "denoise", "options": {"length": 100}, "batch_size": 10},
         "model": {"name": model, "options": {}},
         "curriculum": {"start": 10 if curriculum else None},
     }
     curve = {"updates": [250, 500], "accuracy": [best / 2, best], "loss": [2 - best / 2, 2 - best]}
-    answers = {"values": {"400": {"accuracy": best - 0.01}}}
+    reached = {"updates_to_99": 500, "minutes_to_99": 0.5} if best >= 0.99 else {}
+    elsewhere = {"400": {"accuracy": best - 0.01}}
     return {
-        "place": {"model": model, "seed": seed}, "work": {"config": config}, "updates": 500, "seconds": 30.0,
-        "curve": curve, "measures": {"answers": answers},
+        "arm": arm, "seed": seed, "settings": settings, "updates": 600, "minutes": 1.0, "curve": curve,
+        "elsewhere": elsewhere, **reached,
     }  # fmt: skip
 
 
@@ -263,19 +264,20 @@ def test_very_long_names_are_cut_in_sentences_and_whole_in_tables(write, make_ru
 
 
 def test_variants_that_fare_alike_have_one_name_in_the_headline(write, tmp_path):
-    runs = [stored_run("LSTM", 0, 0.2, curriculum=True), stored_run("LSTM", 0, 0.3), stored_run("RelRNN", 0, 1.0)]
+    runs = [stored_run("rel", "LSTM", 0, 0.2, curriculum=True), stored_run("fixed", "LSTM", 0, 0.3)]
+    runs += [stored_run("other", "RelRNN", 0, 1.0)]
     record = {"what": "recall", "command": "run it", "scaled_down": "", "machine": "mine"}
     path = tmp_path / "recall.json"
-    path.write_text(json.dumps({**record, "results": {"cells": runs}}), encoding="utf-8")
+    path.write_text(json.dumps({**record, "results": {"arms": {}, "runs": runs}}), encoding="utf-8")
     assert "<h1><bdi>RelRNN solves Denoise at T = 100; LSTM does not</bdi></h1>" in text_of(write(path))
 
 
 def test_stored_runs_are_compared(write, tmp_path):
-    runs = [stored_run("RelLSTM", seed, 1.0 - seed / 100, curriculum=True) for seed in (0, 1)]
-    runs += [stored_run("RelLSTM", 0, 0.3)]
+    runs = [stored_run("rel", "RelLSTM", seed, 1.0 - seed / 100, curriculum=True) for seed in (0, 1)]
+    runs += [stored_run("fixed", "RelLSTM", 0, 0.3)]
     record = {"what": "recall", "command": "run it", "scaled_down": "", "machine": "mine"}
     path = tmp_path / "recall.json"
-    path.write_text(json.dumps({**record, "results": {"cells": runs}}), encoding="utf-8")
+    path.write_text(json.dumps({**record, "results": {"arms": {}, "runs": runs}}), encoding="utf-8")
     page = text_of(write(path))
     assert "RelLSTM (curriculum) solves Denoise at T = 100; RelLSTM (no curriculum) does not" in page
     assert "its best run keeps 99.0 % at T = 400" in page
@@ -287,19 +289,12 @@ def test_stored_information_curves_are_drawn(write, tmp_path):
     curve = {"lags": [1, 2], "values": [0.5, 0.25], "floor": [0.1, 0.1], "best": "power"}
     curve["fits"] = {"power": {"gamma": 1.0, "amplitude": 0.5}}
     record = {"what": "bits", "command": "run it", "scaled_down": "", "machine": "mine"}
-    values = {
-        "curve": {name: curve[name] for name in ("lags", "values", "floor")},
-        "fits": {"all": {**curve["fits"], "best": "power"}},
-    }
-    cells = [
-        {"place": {"model": name, "width": 8}, "measures": {"found": {"values": values}}} for name in ("RNN", "data")
-    ]
-    results = {"cells": cells}
+    results = {"models": [{"label": "RNN 8", "curve": curve}], "data": {"training set": {"curve": curve}}}
     path = tmp_path / "binary.json"
     path.write_text(json.dumps({**record, "results": results}), encoding="utf-8")
     page = text_of(write(path))
     assert 'data-model="RNN 8"' in page
-    assert 'data-model="data 8"' in page
+    assert 'data-model="training set"' in page
     assert "power law, gamma = 1" in page
 
 
