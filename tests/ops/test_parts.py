@@ -10,6 +10,7 @@ from torch import Tensor
 
 from remanence import nn, ops
 from remanence.ops import Full, OwnParameter, ScanSpec, Screened, SoftmaxRead, Strided, ThresholdRead
+from remanence.ops._kernel_config import unsupported
 from remanence.testing import assert_matches
 
 
@@ -48,11 +49,11 @@ class NewestRead(ops.Read):
     def keys(self, weights: ops.Weights, values: Tensor) -> Tensor:
         return values[..., :0]
 
-    def read(self, weights, state, keys, values, empty, stored, log_gates=None) -> ops.Reading:
-        ages = empty.logical_not().cumsum(dim=1)
-        newest = (ages == ages[:, -1:]) & ~empty
+    def read(self, weights, state, held, log_gates=None) -> ops.Reading:
+        ages = held.empty.logical_not().cumsum(dim=1)
+        newest = (ages == ages[:, -1:]) & ~held.empty
         shares = newest * weights.own("strength")
-        return ops.Reading(torch.bmm(shares[:, None], values)[:, 0], shares, shares)
+        return ops.Reading(torch.bmm(shares[:, None], held.values)[:, 0], shares, shares)
 
 
 def test_an_own_read_with_a_parameter_runs_on_the_reference():
@@ -96,13 +97,11 @@ def test_what_is_declared_twice_or_not_at_all_is_named():
 def test_a_threshold_may_read_a_buffer_and_hears_its_gates():
     read = Strided(2, 1).read
     spec = ScanSpec("rnn", Screened(3, 2), read=read)
-    assert "is not in the fused kernel" in str(ops._kernel_config.unsupported(spec, torch.float32, torch.device("cpu")))
+    assert "is not in the fused kernel" in str(unsupported(spec, torch.float32, torch.device("cpu")))
     weights = ops.Weights(*(torch.randn(4, n) for n in (2, 4)), query=torch.zeros(4), key=torch.ones(4))
-    keys = torch.tensor([[3.0, 2.0, 1.0]])
-    values = torch.eye(3, 4)[None]
     empty = torch.zeros(1, 3, dtype=torch.bool)
-    stored = torch.tensor([3])
-    plain = read.read(weights, torch.zeros(1, 4), keys, values, empty, stored)
-    gated = read.read(weights, torch.zeros(1, 4), keys, values, empty, stored, torch.tensor([[-5.0, 0.0, 0.0]]))
+    held = ops.Held(torch.tensor([[3.0, 2.0, 1.0]]), torch.eye(3, 4)[None], empty, torch.tensor([3]))
+    plain = read.read(weights, torch.zeros(1, 4), held)
+    gated = read.read(weights, torch.zeros(1, 4), held, torch.tensor([[-5.0, 0.0, 0.0]]))
     assert plain.weights.tolist() == [[1.0, 0.0, 0.0]]
     assert gated.weights.tolist() == [[0.0, 1.0, 0.0]]

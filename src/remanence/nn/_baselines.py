@@ -161,7 +161,8 @@ class LRU(CarryingLayer):
         if not 0 <= least_radius < greatest_radius < 1:
             expected = "be at least 0 and below `greatest_radius`, which is below 1"
             raise ValueError(message("least_radius", expected, f"{least_radius} and {greatest_radius}"))
-        n, factory = hidden_size, {"device": device, "dtype": dtype}
+        n = hidden_size
+        factory: dict[str, Any] = {"device": device, "dtype": dtype}
         squares = torch.rand(n, **factory) * (greatest_radius**2 - least_radius**2) + least_radius**2
         self.weight_nu = nn.Parameter((-0.5 * squares.log()).log())
         self.weight_theta = nn.Parameter((2 * math.pi * (1 - torch.rand(n, **factory))).log())

@@ -118,15 +118,14 @@ class CausalConvolution(nn.Module):
     def forward(self, input: SequenceInput, state: ConvolutionState | None = None) -> tuple[Any, ConvolutionState]:
         """Runs over a sequence; shapes are in the class docstring."""
         x, padded, layout = _core_layouts.enter_rows(input, self, next(self.parameters()))
-        past = (
-            self._empty(x.shape[0])
-            if state is None
-            else _core_layouts.enter_state(state, self._empty(x.shape[0]), layout)
-        )
+        past = self._empty(x.shape[0])
+        if state is not None:
+            past = _core_layouts.enter_state(state, past, layout)
         steps = torch.full_like(past.step[0], x.shape[1]) if padded is None else (~padded).sum(1)
         seen = [past.input[0], *past.hidden[0].split(self._spans()[1:], dim=1)]
         for number in range(self.depth):
-            first, second = 2 * number, 2 * number + 1
+            first = 2 * number
+            second = first + 1
             inner, seen[first] = self._convolve(first, x, seen[first], steps)
             inner, seen[second] = self._convolve(second, inner, seen[second], steps)
             x = ((x if number else self.skip(x)) + inner).relu()

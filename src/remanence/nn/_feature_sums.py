@@ -60,7 +60,8 @@ def attend_past(
     Returns:
         ``(..., T, d)`` and the sums with the new keys.
     """
-    steps, dtype = value.shape[-2], value.dtype
+    steps = value.shape[-2]
+    dtype = value.dtype
     chunk = min(CHUNK, 1 << (steps - 1).bit_length())
     query_logits, key_logits, value = _fill_up(query_logits, key_logits, value, chunk)
     peak = torch.maximum(key_logits.detach().cummax(-2).values, sums.peak.unsqueeze(-2))
@@ -77,7 +78,8 @@ def attend_past(
     output = (weights * own).sum(-1, keepdim=True) * value
     output = output + ((_split(weights, chunk) * fading) @ starts.total).flatten(-3, -2)
     for early, late in levels:
-        early_value, late_weights = _halves(value, early.shape[-2])[0], _halves(weights, early.shape[-2])[1]
+        early_value, _ = _halves(value, early.shape[-2])
+        _, late_weights = _halves(weights, early.shape[-2])
         output = output + _late_only((late_weights * late) @ early.mT @ early_value)
     return output[..., :steps, :].to(dtype), sums
 
@@ -125,7 +127,8 @@ def _sums_before_chunks(
     for keys, values, peaks in zip(*(_split(x, chunk).unbind(-3) for x in (key_logits, value, peak)), strict=True):
         before.append(sums)
         end = peaks[..., -1, :]
-        fading, share = (sums.peak - end).exp(), (keys - end.unsqueeze(-2)).exp()
+        fading = (sums.peak - end).exp()
+        share = (keys - end.unsqueeze(-2)).exp()
         mass = fading * sums.mass + share.sum(-2)
         sums = FeatureSums(end, mass, fading.unsqueeze(-1) * sums.total + share.mT @ values)
     peaks, masses, totals = zip(*before, strict=True)

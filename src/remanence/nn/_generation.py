@@ -13,6 +13,7 @@ from remanence import ops
 from remanence._validate import message, positive_int, real
 from remanence.ops import State
 from remanence.ops.generation import draw_tokens
+from remanence.ops.states import drop_row
 
 from ._encoder import Encoder
 from ._layer import RecurrentLayer
@@ -87,7 +88,9 @@ def _uniforms(
 
 def _runs_by_scan(model: Any) -> bool:
     """Whether a step of the model is encoder, scans and head, and nothing that a user put in between."""
-    core, head, table = model.core, model.head, model.encoder.embedding
+    core = model.core
+    head = model.head
+    table = model.encoder.embedding
     if not isinstance(core, RecurrentLayer) or core.bidirectional or core.spec.max_steps is not None:
         return False
     plain = (
@@ -107,7 +110,9 @@ def _by_scan(
     model: Any, tokens: Tensor, state: Any, steps: int, uniforms: Tensor | None, temperature: float
 ) -> tuple[Tensor, State]:
     """All steps in one call; as :func:`_by_steps`, for cores that run through the scan."""
-    core, encoder, rows = model.core, model.encoder, tokens.reshape(-1)
+    core = model.core
+    encoder = model.encoder
+    rows = tokens.reshape(-1)
     drawn, final = ops.generate(
         rows,
         [core.weights(f"_l{layer}") for layer in range(core.num_layers)],
@@ -121,9 +126,9 @@ def _by_scan(
         temperature=temperature or 1.0,
         backend=core.backend,
     )
-    if not tokens.dim():
-        drawn, final = drawn.squeeze(1), State(*(field.squeeze(1) for field in final))
-    return drawn, final
+    if tokens.dim():
+        return drawn, final
+    return drawn.squeeze(1), drop_row(final)
 
 
 def _by_steps(

@@ -54,7 +54,8 @@ def separable_attention(
                 [3.]])
     """
     _check(query, key, value, causal, key_padding_mask)
-    query, key = _at_least_single(query), _at_least_single(key)
+    query = _at_least_single(query)
+    key = _at_least_single(key)
     return _attend(query, key, value, causal=causal, padded=key_padding_mask, by_mass=False)
 
 

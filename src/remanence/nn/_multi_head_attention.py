@@ -147,12 +147,10 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(message("kind", "be 'positive-random-features' to have features to redraw", self.kind))
         size = (self.features, self.head_size)
         for head in self.projection:
-            drawn = (
-                orthogonal_gaussian_projection(*size, generator, dtype=torch.float64)
-                if self.orthogonal
-                else torch.randn(size, generator=generator, dtype=torch.float64)
-            )
-            head.copy_(drawn)
+            if self.orthogonal:
+                head.copy_(orthogonal_gaussian_projection(*size, generator, dtype=torch.float64))
+            else:
+                head.copy_(torch.randn(size, generator=generator, dtype=torch.float64))
 
     def initial_state(self, batch_size: int | None = None) -> AttentionState:
         """The state before the first step.
@@ -188,7 +186,8 @@ class MultiHeadAttention(nn.Module):
             output, after = self._attend_past(query, key, value, past, padded)
             after = after if layout.batched else drop_row(after)
         else:
-            output, after = self._attend_all(query, key, value, padded), None
+            output = self._attend_all(query, key, value, padded)
+            after = None
         return _core_layouts.leave_rows(self.out_proj(output.flatten(-2)), layout), after
 
     def step(self, input_t: Tensor, state: AttentionState | None = None) -> tuple[Tensor, AttentionState]:
@@ -204,7 +203,8 @@ class MultiHeadAttention(nn.Module):
         return _core_layouts.step_of(self, input_t, state)
 
     def _refuse_contradictions(self, features: int | None, feature_seed: int | None) -> None:
-        softmax, random = self.kind == "softmax", self.kind == "positive-random-features"
+        softmax = self.kind == "softmax"
+        random = self.kind == "positive-random-features"
         if not random and (features is not None or feature_seed is not None or not self.orthogonal):
             options = "`features`, `feature_seed` and `orthogonal`"
             raise ValueError(

@@ -272,10 +272,10 @@ class GORU(RecurrentLayer):
 
     def weights(self, suffix: str = "_l0") -> Weights:
         """All parameters of one layer and direction; the candidate's block of ``hh`` is Q, its bias is zero."""
-        weights, bias = super().weights(suffix), None
-        if self.bias:
-            bias = nn.functional.pad(self._parameter("bias_ih", suffix), (0, self.hidden_size))
-        return weights._replace(bias_ih=bias)
+        weights = super().weights(suffix)
+        if weights.bias_ih is None:
+            return weights
+        return weights._replace(bias_ih=nn.functional.pad(weights.bias_ih, (0, self.hidden_size)))
 
     def recurrent_weight(self, suffix: str) -> Tensor:
         """``[W_r; W_g; Q]``, ``(3n, n)``."""
@@ -296,7 +296,9 @@ def rotate_pairs(matrix: Tensor, angles: Tensor, first: Tensor, second: Tensor) 
         >>> rotate_pairs(torch.eye(2), quarter, torch.tensor([0]), torch.tensor([1])).round().int().tolist()
         [[0, -1], [1, 0]]
     """
-    a, b = matrix[first], matrix[second]
-    cos, sin = angles.cos()[:, None], angles.sin()[:, None]
+    a = matrix[first]
+    b = matrix[second]
+    cos = angles.cos()[:, None]
+    sin = angles.sin()[:, None]
     turned = torch.cat([cos * a - sin * b, sin * a + cos * b])
     return turned[torch.cat([first, second]).argsort()]

@@ -92,7 +92,10 @@ class Transformer(nn.Module):
             _Block(attention, hidden, probability("dropout", dropout), device, dtype) for attention in attentions
         )
         self.input_size = self.hidden_size = self.output_size = self.width = width
-        self.depth, self.heads, self.kind, self.context = depth, heads, kind, context
+        self.depth = depth
+        self.heads = heads
+        self.kind = kind
+        self.context = context
         self.batch_first = boolean("batch_first", batch_first)
 
     def initial_state(self, batch_size: int | None = None) -> AttentionState:

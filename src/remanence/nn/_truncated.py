@@ -84,7 +84,8 @@ class TruncatedRNN(nn.Module):
         self.window = positive_int("window", window)
         self.start = one_of("start", start, ("zero", "carried"))
         self.layer = _check_layer(layer, start)
-        self.input_size, self.hidden_size = int(layer.input_size), int(layer.hidden_size)  # type: ignore[arg-type]
+        self.input_size = int(layer.input_size)  # type: ignore[arg-type]
+        self.hidden_size = int(layer.hidden_size)  # type: ignore[arg-type]
         self.batch_first = bool(layer.batch_first)
 
     @property
@@ -166,7 +167,8 @@ class TruncatedRNN(nn.Module):
     @torch.no_grad()
     def _full_run(self, x: Tensor, state: Any) -> list[Any]:
         """The layer's state after every step, without gradient."""
-        states, state = [], _each(Tensor.detach, state)
+        states = []
+        state = _each(Tensor.detach, state)
         for x_t in x.unbind():
             _, state = self._run_layer(x_t.unsqueeze(0), state)
             states.append(state)
@@ -184,7 +186,8 @@ class TruncatedRNN(nn.Module):
         Returns:
             ``(T, B, output_size)``.
         """
-        batch, length = joined.shape[1], len(joined) - span + 1
+        batch = joined.shape[1]
+        length = len(joined) - span + 1
         time = torch.arange(length, device=joined.device).unsqueeze(1)
         size = (before + time + 1).clamp(max=span)  # (T, B)
         # A window shorter than `span` stands at the beginning of its row, and its last input fills the rest: what the

@@ -6,7 +6,7 @@ from ._buffer import Full, Screened
 from ._cells import Cell, GORUCell, GRUCell, LSTMCell, Nonlinearity, RNNCell, modrelu
 from ._log import Log, Trace
 from ._memory import MemoryRule, MemoryRun, SlotCounts
-from ._reads import Combine, Read, Reading, SoftmaxRead, ThresholdRead
+from ._reads import Combine, Held, Read, Reading, SoftmaxRead, ThresholdRead
 from ._row_steps import reverse_reset, reverse_rows, row_positions
 from ._scan import scan, stays_packed
 from ._scan_hooks import around_scans
@@ -30,6 +30,7 @@ __all__ = [
     "Full",
     "GORUCell",
     "GRUCell",
+    "Held",
     "Judged",
     "LSTMCell",
     "Learned",

@@ -11,7 +11,7 @@ from torch import Tensor
 from remanence._validate import message, one_of, positive_int
 
 from ._memory import MemoryRule, MemoryRun, SlotCounts, empty_rows, where_rows
-from ._reads import Read, Score, SoftmaxRead, check_score
+from ._reads import Held, Read, Score, SoftmaxRead, check_score
 from ._screens import SCREENS, Judged, Screen, ScreenLike
 from ._slots import displaced_step, mark_slot, write_slot
 from ._state import EMPTY, State
@@ -226,7 +226,8 @@ class Buffer(MemoryRun):
         keys = torch.cat([self.recent_key, self.relevant_key], dim=1)
         values = torch.cat([self.recent, self.relevant], dim=1)
         gates = self._log_gates()
-        summary, self.weights, self.scores = self.read.read(self.parameters, s, keys, values, empty, position, gates)
+        held = Held(keys, values, empty, position)
+        summary, self.weights, self.scores = self.read.read(self.parameters, s, held, gates)
         self._collect_relevance(active)
         return summary
 

@@ -75,7 +75,8 @@ def _load() -> Library:
         torch.ops.load_library(str(path))
     except OSError as error:
         return Library(path, f"{path.name} cannot be loaded ({error})", remedy, build)
-    built, present = torch.ops.remanence.source_hash(), source_hash()
+    built = torch.ops.remanence.source_hash()
+    present = source_hash()
     if present is not None and built != present:
         problem = f"{path} was built from other sources ({built}) than those beside it ({present})"
         return Library(path, problem, remedy, build, stale=True)

@@ -20,6 +20,19 @@ Combine: TypeAlias = Literal["sum", "half", "concat"]
 Score: TypeAlias = Literal["additive", "dot"]
 
 
+class Held(NamedTuple):
+    """What a memory holds when it is read."""
+
+    keys: Tensor
+    """``(B, slots, ...)`` of :meth:`Read.keys`."""
+    values: Tensor
+    """``(B, slots, n)``."""
+    empty: Tensor
+    """``(B, slots)`` bool: where nothing is held."""
+    stored: Tensor
+    """``(B,)`` int64: how many states were stored so far."""
+
+
 class Reading(NamedTuple):
     """What one read of a memory gave."""
 
@@ -62,25 +75,13 @@ class Read(ABC):
         """What can be said of the states ``(..., n)`` before anyone asks: computed once, when they enter."""
 
     @abstractmethod
-    def read(
-        self,
-        weights: Weights,
-        state: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        empty: Tensor,
-        stored: Tensor,
-        log_gates: Tensor | None = None,
-    ) -> Reading:
+    def read(self, weights: Weights, state: Tensor, held: Held, log_gates: Tensor | None = None) -> Reading:
         """Read the memory.
 
         Args:
             weights: parameters of the layer.
             state: ``(B, n)``, what asks.
-            keys: ``(B, slots, ...)`` of :meth:`keys`.
-            values: ``(B, slots, n)``, what is held.
-            empty: ``(B, slots)`` bool, where nothing is held.
-            stored: ``(B,)`` int64, how many states were stored so far.
+            held: what the memory holds.
             log_gates: ``(B, slots)``, what a screen adds to the scores: a gate multiplies what a softmax would give.
         """
 
@@ -131,28 +132,19 @@ class SoftmaxRead(Read):
         assert weights.key is not None
         return F.linear(values, weights.key)
 
-    def read(
-        self,
-        weights: Weights,
-        state: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        empty: Tensor,
-        stored: Tensor,
-        log_gates: Tensor | None = None,
-    ) -> Reading:
+    def read(self, weights: Weights, state: Tensor, held: Held, log_gates: Tensor | None = None) -> Reading:
         """See :meth:`Read.read`; the newest state is among the values, so none is ever read from nothing."""
         assert weights.query is not None
         query = F.linear(state, weights.query)
         if weights.score is None:
-            scores = torch.einsum("bkn,bn->bk", keys, query) / math.sqrt(query.shape[1])
+            scores = torch.einsum("bkn,bn->bk", held.keys, query) / math.sqrt(query.shape[1])
         else:
-            scores = (query[:, None] + keys).tanh() @ weights.score
+            scores = (query[:, None] + held.keys).tanh() @ weights.score
         if log_gates is not None:
             scores = scores + log_gates
-        scores = scores.masked_fill(empty, -math.inf)
+        scores = scores.masked_fill(held.empty, -math.inf)
         shares = scores.softmax(dim=1)
-        return Reading(torch.bmm(shares[:, None], values)[:, 0], shares, scores)
+        return Reading(torch.bmm(shares[:, None], held.values)[:, 0], shares, scores)
 
 
 @dataclass(frozen=True)
@@ -202,18 +194,10 @@ class ThresholdRead(Read):
             values = values.tanh()
         return values @ weights.key
 
-    def read(
-        self,
-        weights: Weights,
-        state: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        empty: Tensor,
-        stored: Tensor,
-        log_gates: Tensor | None = None,
-    ) -> Reading:
+    def read(self, weights: Weights, state: Tensor, held: Held, log_gates: Tensor | None = None) -> Reading:
         """See :meth:`Read.read`."""
-        present, scores = self._score(weights, state, keys)
+        _, values, empty, stored = held
+        present, scores = self._score(weights, state, held.keys)
         if log_gates is not None:
             scores = scores + log_gates
         absolute = scores + present

@@ -12,7 +12,7 @@ from torch import Tensor
 from remanence._validate import one_of, positive_int
 
 from ._memory import MemoryRule, MemoryRun, SlotCounts, empty_rows, where_rows
-from ._reads import Read, ThresholdRead
+from ._reads import Held, Read, ThresholdRead
 from ._slots import choose_slot, displaced_step, mark_slot, write_slot
 from ._state import BEFORE_START, EMPTY, State
 from ._weights import Weights
@@ -159,10 +159,9 @@ class Stride(MemoryRun):
         self.keys = where_rows(rows, self.read.keys(self.parameters, self.values.detach()), self.keys)
 
     def attend(self, h: Tensor, s: Tensor, position: Tensor, active: Tensor, forced: Tensor | None) -> Tensor:
-        empty = self.steps == EMPTY
         stored = position // self.memory.every + self.memory.first
-        reading = self.read.read(self.parameters, h, self.keys, self.values, empty, stored)
-        summary, self.weights, self.scores = reading
+        held = Held(self.keys, self.values, self.steps == EMPTY, stored)
+        summary, self.weights, self.scores = self.read.read(self.parameters, h, held)
         return summary
 
     def store(self, s: Tensor, position: Tensor, active: Tensor, forced: Tensor | None) -> None:

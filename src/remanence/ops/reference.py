@@ -156,7 +156,9 @@ class _Chain:
     def propose(self, projected: Tensor, offset: Tensor | None) -> tuple[Tensor, Tensor]:
         leak = self.h if self.keeps_leak else self.s
         h, c = self.cell.step(self.weights, projected, self.s, self.c, leak)
-        return (h if offset is None else h + offset), c
+        if offset is not None:
+            h = h + offset
+        return h, c
 
     def close(self, h: Tensor, c: Tensor, summary: Tensor | None, frozen: Tensor | None) -> Tensor:
         """Make the macro-state and move on; ``frozen`` rows have ended and stay as they are."""
