@@ -206,10 +206,8 @@ class MultiHeadAttention(nn.Module):
         softmax = self.kind == "softmax"
         random = self.kind == "positive-random-features"
         if not random and (features is not None or feature_seed is not None or not self.orthogonal):
-            options = "`features`, `feature_seed` and `orthogonal`"
-            raise ValueError(
-                f"{options} must be left out unless kind='positive-random-features'; got kind={self.kind!r}"
-            )
+            options = "`features`, `feature_seed` and `orthogonal` must be left out"
+            raise ValueError(f"{options} unless kind='positive-random-features'; got kind={self.kind!r}")
         if self.dropout and not softmax:
             hint = "The linear kinds form no attention weights to drop"
             raise ValueError(message("dropout", "be 0 unless kind='softmax'", self.dropout, hint))
@@ -225,9 +223,8 @@ class MultiHeadAttention(nn.Module):
 
     def _refuse_mismatch(self, state: AttentionState | None, memory: Tensor | None) -> None:
         if self.causal and memory is not None:
-            raise ValueError(
-                message("memory", "be None when causal", "a tensor", "Keys and values are the input's own")
-            )
+            hint = "Keys and values are the input's own"
+            raise ValueError(message("memory", "be None when causal", "a tensor", hint))
         if not self.causal and state is not None:
             raise ValueError(message("state", "be None unless causal", type(state).__name__))
 

@@ -64,11 +64,8 @@ def options_of_other_cells(cell: Cell) -> set[str]:
 def refuse_unknown(unknown: dict[str, Any], layer: str) -> None:
     """Refuse keyword arguments that do not exist, and say what to do instead of a projection."""
     if "proj_size" in unknown:
-        raise ValueError(
-            message(
-                "proj_size", "be absent", unknown["proj_size"], f"{layer} has no projection; add nn.Linear after it"
-            )
-        )
+        hint = f"{layer} has no projection; add nn.Linear after it"
+        raise ValueError(message("proj_size", "be absent", unknown["proj_size"], hint))
     if unknown:
         raise TypeError(f"{layer}() got an unexpected keyword argument {next(iter(unknown))!r}")
 

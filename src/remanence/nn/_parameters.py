@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from remanence.ops import PARAMETER_NAMES, OwnParameter, ScanSpec, Weights
+from remanence.ops import PARAMETER_NAMES, ScanSpec, Weights
 
 from ._options import Bias
 from .init import RecurrentInit, fill_recurrent_
@@ -58,11 +58,7 @@ class LayerParameters(nn.Module):
             shapes["bias_ih"] = (gates,)
         if self.bias is True:
             shapes["bias_hh"] = (gates,)
-        return shapes | {name: own.shape for name, own in self._own_parameters().items()}
-
-    def _own_parameters(self) -> dict[str, OwnParameter]:
-        """What cell, read and memory declare beside the matrices and their biases."""
-        return self.spec.own_parameters(self.hidden_size)
+        return shapes | {name: own.shape for name, own in self.spec.own_parameters(self.hidden_size).items()}
 
     def _create_parameters(self, factory: dict[str, Any]) -> None:
         for layer, suffix in self._suffixes():
@@ -71,7 +67,7 @@ class LayerParameters(nn.Module):
         # Kept, because to find out takes longer than a small step.
         present = self.parameter_shapes(0)
         self._optional = [name if name in present else None for name in PARAMETER_NAMES[2:]]
-        self._further = [name for name in self._own_parameters() if name not in PARAMETER_NAMES]
+        self._further = [name for name in self.spec.own_parameters(self.hidden_size) if name not in PARAMETER_NAMES]
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
@@ -79,9 +75,10 @@ class LayerParameters(nn.Module):
         bound = 1 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -bound, bound)
+        declared = self.spec.own_parameters(self.hidden_size)
         for _, suffix in self._suffixes():
             self._reset_recurrence(suffix)
-            for name, own in self._own_parameters().items():
+            for name, own in declared.items():
                 if own.init is not None:
                     own.init(self._parameter(name, suffix))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -115,16 +116,7 @@ def scan_in_segments(
         here = slice(start, start + segment)
         options = {name: None if tensor is None else tensor[here] for name, tensor in by_time.items()}
         log = None if forced_log is None else Log(forced_log.slot[here], forced_log.displaced[here])
-
-        def part(
-            x: Tensor,
-            weights: Weights,
-            state: State,
-            log: Log | None = log,
-            options: dict[str, Tensor | None] = options,
-        ) -> tuple[Tensor, State, Log]:
-            return run(x, weights, state, spec=spec, forced_log=log, **options)
-
+        part = partial(run, spec=spec, forced_log=log, **options)
         output, state, made = checkpoint(part, x[here], weights, state, use_reentrant=False, preserve_rng_state=False)
         outputs.append(output)
         logs.append(made)

@@ -256,6 +256,7 @@ class GORUCell(Cell):
         return _bias_of_modrelu(hidden_size)
 
 
+CellName: TypeAlias = Literal["rnn", "lstm", "gru", "goru"]
 IN_KERNEL: tuple[type[Cell], ...] = (RNNCell, LSTMCell, GRUCell, GORUCell)
 """The cells that the fused kernel knows, in the order of its ``Cell``."""
 

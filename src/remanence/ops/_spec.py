@@ -8,13 +8,12 @@ from typing import Literal, TypeAlias
 from remanence._validate import message, one_of
 
 from ._buffer import Full, Screened
-from ._cells import CELLS, Cell, Nonlinearity
+from ._cells import CELLS, Cell, CellName, Nonlinearity
 from ._memory import MemoryRule
 from ._reads import Combine, Read
 from ._stride import Strided
 from ._weights import OwnParameter
 
-CellName: TypeAlias = Literal["rnn", "lstm", "gru", "goru"]
 Memory: TypeAlias = Full | Screened | Strided | MemoryRule | None
 Output: TypeAlias = Literal["macro", "hidden", "summary", "weights"]
 

@@ -65,15 +65,8 @@ def scan(
     if x.dtype in HALF or weights.ih.dtype in HALF:
         options = {"reset": reset, "lengths": lengths, "cut_h": cut_h, "cut_c": cut_c, "forced_log": forced_log}
         offset = None if h_offset is None else widen(h_offset)
-        output, final, log = scan(
-            widen(x),
-            widen_weights(weights),
-            widen_state(state),
-            spec=spec,
-            h_offset=offset,
-            lean=lean,
-            **options,
-        )
+        wide = (widen(x), widen_weights(weights), widen_state(state))
+        output, final, log = scan(*wide, spec=spec, h_offset=offset, lean=lean, **options)
         return output.to(x.dtype), narrow_state(final, weights.ih.dtype), log
     carried = _NO_STATE if state is None else (*state[:3], *state[4:])  # without `chain`
     forced = None if forced_log is None else forced_log.slot

@@ -22,11 +22,10 @@ from ._kernel_config import SAVE_NOTHING, Config, encode
 from ._kernel_tensors import one_device
 from ._library import library
 from ._spec import ScanSpec
-from ._stack import walk_stack
 from ._state import State
 from ._weights import Weights
 from .states import map_tensors
-from .stream import flatten, grown, present
+from .stream import flatten, grown, present, reference_step
 
 
 @torch.no_grad()
@@ -156,11 +155,6 @@ class _Request(NamedTuple):
 
 def _reference(asked: _Request) -> tuple[Tensor, State]:
     """The specification: a loop over the reference scan, one step at a time."""
-
-    def scan_one(x: Tensor, start: State | None, index: int) -> tuple[Tensor, State]:
-        output, final, _ = reference.scan(x, asked.layers[index], start, spec=asked.spec)
-        return output, final
-
     drawn = []
     tokens = asked.tokens
     state = asked.state
@@ -169,8 +163,8 @@ def _reference(asked: _Request) -> tuple[Tensor, State]:
             x = F.one_hot(tokens, asked.layers[0].ih.shape[1]).to(asked.head.dtype)
         else:
             x = F.embedding(tokens, asked.embedding)
-        output, state = walk_stack(x.unsqueeze(0), scan_one, state, layers=len(asked.layers))
-        logits = F.linear(output[0], asked.head, asked.head_bias)
+        output, state = reference_step(x, asked.layers, state, asked.spec)
+        logits = F.linear(output, asked.head, asked.head_bias)
         tokens = draw_tokens(logits, None if asked.uniforms is None else asked.uniforms[t], asked.temperature)
         drawn.append(tokens)
     return torch.stack(drawn), state

@@ -52,7 +52,7 @@ def step(
         (torch.Size([2, 4]), True, [[1, 1]])
     """
     if choose_backend(backend, spec, x) != "fused":
-        return _reference(x, layers, state, spec)
+        return reference_step(x, layers, state, spec)
     if x.dtype in HALF:
         wide = State(*map(widen, state))
         output, final = step(widen(x), list(map(widen_weights, layers)), wide, spec=spec, backend=backend)
@@ -94,7 +94,9 @@ def flatten(layers: Iterable[Weights]) -> list[Tensor]:
     return [NOTHING if tensor is None else tensor for layer in layers for tensor in layer.known_to_kernel()]
 
 
-def _reference(x: Tensor, layers: Sequence[Weights], state: State, spec: ScanSpec) -> tuple[Tensor, State]:
+def reference_step(x: Tensor, layers: Sequence[Weights], state: State, spec: ScanSpec) -> tuple[Tensor, State]:
+    """What :func:`step` does in plain torch; its arguments are the same."""
+
     def scan_one(rows: Tensor, start: State | None, index: int) -> tuple[Tensor, State]:
         output, final, _ = reference.scan(rows, layers[index], start, spec=spec)
         return output, final
