@@ -10,10 +10,19 @@ from remanence.experiments.kerg2020._gradients import (
     FIGURE_11,
 )
 from remanence.experiments.kerg2020._policies import TABLE_4
-from remanence.experiments.kerg2020._recall import FIGURE_4, FIGURE_5, FIGURE_6, TABLE_1, TABLE_2, TABLE_5
+from remanence.experiments.kerg2020._recall import (
+    FIGURE_4,
+    FIGURE_5,
+    FIGURE_6,
+    TABLE_1,
+    TABLE_1_AFTER_ALL,
+    TABLE_2,
+    TABLE_5,
+)
 
 EXPERIMENTS = (
     TABLE_1,
+    TABLE_1_AFTER_ALL,
     TABLE_2,
     TABLE_3,
     TABLE_4,
