@@ -1,20 +1,25 @@
 """A bounded key-value cache on a real model: what it costs in loss, saves in time and memory, and what it forgets.
 
 ``python -m benchmarks.kv loss MODEL TEXT...``   loss against budget for every screen, beside the full cache
+``python -m benchmarks.kv presses MODEL TEXT...``  the same for presses of kvpress 0.5.5, if that is installed
 ``python -m benchmarks.kv speed MODEL``          milliseconds a token and bytes of the cache against the length
 ``python -m benchmarks.kv passkey MODEL``        a number told early in a text and asked for at its end
 
 MODEL is a folder or a .gguf file (docs/kv.md has SmolLM2-135M). One thread; times are medians of alternating steps.
-Each prints a line of JSON for every measurement as soon as it is made.
+Each prints a line of JSON for every measurement as soon as it is made. ``TOKENS=2048 BUDGETS=128,256`` before the
+command makes the loss cheaper: as declared, three texts take SmolLM2-135M an hour and a half of one core.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import lzma
+import os
 import random
 import statistics
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -26,7 +31,9 @@ from remanence.kv import SCREENS, ScreenedCache, text_loss
 from remanence.kv._cache import cache_nbytes
 from remanence.probes import load_language_model
 
-TOKENS, BUDGETS = 2048, (128, 256, 512)
+TOKENS = int(os.environ.get("TOKENS", "8000"))
+BUDGETS = tuple(int(budget) for budget in os.environ.get("BUDGETS", "128,256,512,1024").split(","))
+PRESSES = ("TOVAPress", "KnormPress", "KeyDiffPress")
 LENGTHS, KEPT, REPEATS = (512, 1024, 2048, 4096, 8192), 512, 11
 KEYS, FILLER, SHARES = 5, 22, (0.5, 0.8)
 
@@ -41,9 +48,7 @@ def full_cache(model):
 
 def measure_loss(model, tokenizer, files: list[str]) -> None:
     """All texts side by side, as rows of a batch; only tokens after the largest budget count."""
-    texts = [read(Path(file)) for file in files]
-    rows = [tokenizer(text[: 20 * TOKENS], return_tensors="pt").input_ids[0, :TOKENS] for text in texts]
-    tokens = torch.stack(rows)
+    tokens = read_tokens(tokenizer, files)
     caches = {("full", TOKENS): lambda: full_cache(model)}
     for budget in BUDGETS:
         for screen in SCREENS:
@@ -51,8 +56,57 @@ def measure_loss(model, tokenizer, files: list[str]) -> None:
     for (policy, budget), make in caches.items():
         cache = make()
         losses = text_loss(model, tokens, cache, first=max(BUDGETS) + 1)
-        named = {Path(file).name.partition(".")[0]: float(loss) for file, loss in zip(files, losses, strict=True)}
-        tell(policy=policy, budget=budget, nbytes=cache_nbytes(cache) // len(tokens), **named)
+        tell(policy=policy, budget=budget, nbytes=cache_nbytes(cache) // len(tokens), **by_file(files, losses))
+
+
+def by_file(files: list[str], losses: Tensor) -> dict[str, float]:
+    return {Path(file).name.partition(".")[0]: float(loss) for file, loss in zip(files, losses, strict=True)}
+
+
+def read_tokens(tokenizer, files: list[str]) -> Tensor:
+    """The beginnings of all texts, (B, TOKENS)."""
+    texts = [read(Path(file)) for file in files]
+    return torch.stack([tokenizer(text[: 20 * TOKENS], return_tensors="pt").input_ids[0, :TOKENS] for text in texts])
+
+
+def measure_presses(model, tokenizer, files: list[str]) -> None:
+    """kvpress lets keys go after every piece too, down to the budget; its decoding press is made for that."""
+    kvpress = importlib.import_module("kvpress")
+    tokens = read_tokens(tokenizer, files)
+    for budget in BUDGETS:
+        for name in PRESSES:
+            press = kvpress.DecodingPress(getattr(kvpress, name)(), compression_interval=1, target_size=budget)
+            cache = full_cache(model)
+            with press(model), true_positions(model):
+                losses = text_loss(model, tokens, cache, first=max(BUDGETS) + 1)
+            tell(policy=name, budget=budget, nbytes=cache_nbytes(cache) // len(tokens), **by_file(files, losses))
+
+
+@contextmanager
+def true_positions(model):
+    """Tells the model and kvpress where tokens stand in the text: a cache that has let keys go has lost count.
+
+    Transformers 5 gives no `cache_position` to its attention layers any more, which kvpress 0.5.5 asks for.
+    """
+    places = torch.arange(0)
+
+    def enter(_, args, kwargs):
+        nonlocal places
+        begin = int(places[-1]) + 1 if len(places) else 0
+        places = torch.arange(begin, begin + args[0].shape[1])
+        return args, {**kwargs, "position_ids": places[None]}
+
+    def attend(_, args, kwargs):
+        return args, {**kwargs, "cache_position": places}
+
+    hooks = [model.register_forward_pre_hook(enter, with_kwargs=True)]
+    for layer in model.model.layers:
+        hooks.append(layer.self_attn.register_forward_pre_hook(attend, with_kwargs=True))
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def read(path: Path) -> str:
@@ -128,6 +182,8 @@ def main() -> None:
     tell(**machine(), torch=str(torch.__version__), model=Path(place).name)
     if what == "loss":
         measure_loss(model, tokenizer, files)
+    elif what == "presses":
+        measure_presses(model, tokenizer, files)
     elif what == "speed":
         measure_speed(model)
     elif what == "passkey":

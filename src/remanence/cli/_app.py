@@ -157,9 +157,9 @@ def probe(
 def kv(
     model: Annotated[str, typer.Argument(help="A Hugging Face decoder: folder, .gguf file or name.")],
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A text.")],
-    budget: Annotated[str, typer.Option(help="Keys kept per layer and head.")] = "128,256,512",
+    budget: Annotated[str, typer.Option(help="Keys kept per layer and head.")] = "128,256,512,1024",
     screen: Annotated[str, typer.Option(help="Eviction policies to compare.")] = "window,h2o,tova,attention,value,mean",
-    tokens: Annotated[int, typer.Option(min=2, help="Tokens of the text, at most the model's positions.")] = 2048,
+    tokens: Annotated[int, typer.Option(min=2, help="Tokens of the text, at most the model's positions.")] = 8000,
     download: Annotated[bool, typer.Option("--download", help="Fetch a model that is not on this machine.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write this HTML page.")] = None,
     json: Json = False,

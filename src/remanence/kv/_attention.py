@@ -98,8 +98,10 @@ def _screened(
     key: Tensor,
     value: Tensor,
     attention_mask: Tensor | None,
+    dropout: float = 0.0,  # by place from kvpress, which wraps every attention function of transformers
     **kwargs: Any,
 ) -> tuple[Tensor, Tensor | None]:
+    kwargs["dropout"] = dropout
     waiting = _waiting.get()
     if waiting is None:
         return attend(query, key, value, attention_mask, **kwargs)
