@@ -43,9 +43,10 @@ def test_deep_json_is_named(make_run):
     assert len(problems) == 2
 
 
-def test_a_manifest_that_was_lost_is_named(make_run):
+@pytest.mark.parametrize("name", ["manifest.json", "status.json"])
+def test_a_file_that_was_lost_is_named(make_run, name):
     run: Path = make_run("mine")
-    (run / "manifest.json").unlink()
+    (run / name).unlink()
     problems: list[Problem] = []
     read_run(run, problems)
     assert problems == []  # nothing was learnt here

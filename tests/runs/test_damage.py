@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ from remanence.runs import (
     MetricsFile,
     NewerVersionError,
     RunLockedError,
+    StorageError,
+    TensorBoard,
+    find_folders,
     list_checkpoints,
     load_best,
     load_checkpoint,
@@ -26,7 +30,7 @@ from remanence.runs import (
 )
 from remanence.runs import _files as files
 from remanence.runs import _run as module
-from remanence.train import Run, config_from, resume, train
+from remanence.train import Cell, Run, carry_out, config_from, resume, train
 
 TINY = {
     "task": {"name": "copy", "options": {"length": 3, "items": 2}, "batch_size": 2},
@@ -235,3 +239,53 @@ def test_facts_without_a_checksum_are_of_an_older_version(folder):
     del told["sha256"]
     path.write_text(json.dumps({**told, "update": 3}))
     assert Run(folder).status["update"] == 3
+
+
+def test_a_folder_that_may_not_be_listed_is_named_and_not_left_out(folder, monkeypatch):
+    real = os.scandir
+
+    def scandir(path):
+        if Path(path) == folder:
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert find_folders(["config.toml"], folder.parent) == ([], [folder])
+    assert [run.folder for run in Run.below(folder.parent)] == [folder]
+
+
+def add_many(events: TensorBoard) -> None:
+    """Until the thread that writes has met the error."""
+    for update in range(1000):
+        events.add({"kind": "train", "update": update, "loss": 0.5})
+        time.sleep(0.001)
+
+
+def test_events_without_room_are_an_error_in_words(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("tensorboard")
+    import tensorboard.summary.writer.record_writer as records
+
+    def write(self, data):
+        raise OSError(28, "No space left on device")
+
+    before = threading.excepthook
+    events = TensorBoard(tmp_path, 0, say=lambda text: None)
+    monkeypatch.setattr(records.RecordWriter, "write", write)
+    with pytest.raises(StorageError, match="No space left"):
+        add_many(events)
+    events.close()
+    assert "Traceback" not in capsys.readouterr().err
+    assert threading.excepthook == before
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_log_that_is_no_file_is_refused_and_not_waited_for(folder, kind):
+    (folder / "output.txt").unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(folder / "output.txt")
+    else:
+        (folder / "output.txt").symlink_to(folder.parent / "elsewhere")
+    Run(folder).set_status("interrupted", update=4)
+    with pytest.raises(DamagedFileError, match=r"output\.txt is no regular file"):
+        carry_out([Cell("LSTM", 3, 0, Run(folder))], jobs=1)
+    assert not (folder.parent / "elsewhere").exists()

@@ -159,8 +159,9 @@ class Damage:
     def _names_trouble(self, answer: Answer, command: str) -> bool:
         """Whether the list or the page itself says that a part of it could not be read."""
         if command == "runs":
-            return any(row["status"] == "damaged" for row in json.loads(answer.out))
-        return command == "report" and 'id="problems"' in self.page.read_text(encoding="utf-8")
+            return any(row["status"] == "damaged" or "missing" in row["reason"] for row in json.loads(answer.out))
+        page = self.page.read_text(encoding="utf-8") if command == "report" else ""
+        return 'id="problems"' in page or "not been measured" in page
 
     def _meaning(self, answer: Answer, command: str, folder: Path) -> dict[str, Any]:
         """What a command is judged by: its numbers, its page, or the end of the run."""

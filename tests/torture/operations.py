@@ -78,7 +78,13 @@ class Operations:
         number = self.count
         self._shared[:] = (number + 1).to_bytes(8, "little")
         if self.at is not None and self.deed is not None and (number == self.at or (self.again and number > self.at)):
-            self.deed(event, Path(path), self._synced.get(path, 0))
+            self.deed(event, Path(path), self._safe(Path(path)))
+
+    def _safe(self, path: Path) -> int:
+        """Bytes of a file that the disk has; all of one that this process has not opened to write."""
+        if str(path) in self._synced:
+            return self._synced[str(path)]
+        return path.stat().st_size if path.is_file() else 0
 
 
 def die(event: str, path: Path, safe: int) -> None:

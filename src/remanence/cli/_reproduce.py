@@ -39,6 +39,7 @@ from remanence.experiments import (
     stored_records,
     unique,
 )
+from remanence.experiments.engines import Engine
 
 SHOWN = 25
 """Cells that a live table shows: those at work first."""
@@ -155,16 +156,20 @@ def reproduce(asked: Asked, store: Path | None, *, as_json: bool) -> None:
     with exit_codes():
         cells = asked.cells()
         engine = make_engine(asked.engine, asked.workers, asked.address, asked.folder)
+        failures = _filled(asked, cells, engine, as_json)
+        show_results(asked, cells, as_json=as_json)
+        if store is not None:
+            typer.echo(f"stored: {save_record(make_record(asked.experiment, asked.scale, cells), store)}", err=as_json)
+    leave_if_failed(failures)
+
+
+def _filled(asked: Asked, cells: Sequence[Cell], engine: Engine, as_json: bool) -> list[Failure]:
     try:
         with contextlib.nullcontext() if as_json else live(Console(), [*asked.experiment.axes, "seed"]) as tick:
-            failures = run_cells(cells, engine, tick)
+            return run_cells(cells, engine, tick)
     except Stopped as stop:
         typer.echo("stopped; every cell is saved. The same command resumes them", err=True)
         raise typer.Exit(128 + stop.number) from None
-    show_results(asked, cells, as_json=as_json)
-    if store is not None:
-        typer.echo(f"stored: {save_record(make_record(asked.experiment, asked.scale, cells), store)}", err=as_json)
-    leave_if_failed(failures)
 
 
 def show_results(asked: Asked, cells: Sequence[Cell], *, as_json: bool) -> None:

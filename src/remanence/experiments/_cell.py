@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,16 @@ from remanence.experiments._facts import machine_facts
 from remanence.experiments._work import Measure, Work
 from remanence.experiments.measures import measured
 from remanence.rl import PolicyConfig, train_policy
-from remanence.runs import Result, is_locked, locked, replace_file, write_result
+from remanence.runs import (
+    Result,
+    ResultError,
+    RunError,
+    is_locked,
+    locked,
+    read_json,
+    replace_file,
+    write_result,
+)
 from remanence.train import MetricsFile, Run, resume, train
 
 RESULT_KIND = "remanence/measurement"
@@ -155,9 +163,15 @@ def read_kept(folder: Path, measure: Measure) -> Kept | None:
 
     Raises:
         NewerVersionError: it was written by a later version.
+        ValueError: it is damaged.
     """
     path = folder / "measures" / measure.file
-    return Kept.from_dict(json.loads(path.read_bytes())) if path.is_file() else None
+    if not os.path.lexists(path):
+        return None
+    try:
+        return Kept.from_dict(read_json(path))
+    except ResultError as error:
+        raise type(error)(f"{path}: {error}") from error
 
 
 def read_state(work: Work, folder: Path) -> CellState:
@@ -237,6 +251,9 @@ def carry_out(work: Work, folder: str | Path, observer: Observer | None = None) 
             os.unlink(place / ERROR)
         try:
             return _fill(work, place, observer)
+        except RunError as error:  # of a file or the disk: its words say what to do
+            replace_file(place / ERROR, f"{error}\n".encode())
+            raise
         except Exception:
             replace_file(place / ERROR, traceback.format_exc().encode())
             raise

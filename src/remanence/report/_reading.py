@@ -18,7 +18,7 @@ from remanence.report._results import read_checked
 from remanence.report._run_record import PROBES, RunRecord, read_run
 from remanence.report._version_0 import curves_inside, tagged
 from remanence.rl import PolicyComparison
-from remanence.runs import unsealed
+from remanence.runs import find_folders, unsealed
 
 CELL = "cell-measurement"
 """Kind of what an experiment's cell keeps beside its run; the tables of ``remanence reproduce`` show it."""
@@ -119,8 +119,8 @@ def folders_with(name: str, paths: Sequence[str | Path]) -> list[Path]:
     """
     found: dict[Path, Path] = {}
     for path in map(Path, paths):
-        for file in sorted(path.rglob(name)) if path.is_dir() else []:
-            found.setdefault(file.parent.resolve(), file.parent)
+        for folder in sorted(find_folders([name], path)[0]):
+            found.setdefault(folder.resolve(), folder)
     return list(found.values())
 
 
@@ -145,6 +145,8 @@ def find_results(paths: Sequence[str | Path]) -> Findings:
         if not Path(path).exists():
             raise ValueError(message("path", "be an existing file or folder", repr(str(path))))
     findings = Findings()
+    for closed in (folder for path in paths for folder in find_folders([], path)[1]):
+        findings.problems.append(Problem(str(closed), "cannot be listed"))
     runs = folders_with("config.toml", paths)
     policies = folders_with("policy.toml", paths)
     findings.runs += [read_run(folder, findings.problems) for folder in runs]

@@ -228,18 +228,18 @@ def read_files(kind: type[Record], folder: Path, problems: list[Problem]) -> Rec
         folder=folder,
         config=attempt(lambda: run.settings, {}, path, problems) if text else {},
         settings=text,
-        state=attempt(lambda: run.status, {}, folder / "status.json", problems),
-        manifest=_manifest(run, problems),
+        state=_facts(run, "status.json", lambda: run.status, problems),
+        manifest=_facts(run, "manifest.json", lambda: run.manifest, problems),
         history=_history(run, problems),
     )
 
 
-def _manifest(run: Run, problems: list[Problem]) -> dict[str, Any]:
-    """Where and how a run was made; what left checkpoints left a manifest, too."""
-    path = run.folder / "manifest.json"
+def _facts(run: Run, name: str, read: Callable[[], dict[str, Any]], problems: list[Problem]) -> dict[str, Any]:
+    """What a file of facts says; what left checkpoints left this file, too."""
+    path = run.folder / name
     if run.checkpoints.exists() and not os.path.lexists(path):
         problems.append(Problem(str(path), "is missing"))
-    return attempt(lambda: run.manifest, {}, path, problems)
+    return attempt(read, {}, path, problems)
 
 
 def _history(run: Run, problems: list[Problem]) -> History:

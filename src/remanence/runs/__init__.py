@@ -22,7 +22,15 @@ from remanence.runs._errors import (
     StorageError,
     UntrustedCodeError,
 )
-from remanence.runs._files import is_locked, locked, read_file, read_json, replace_file, write_folder
+from remanence.runs._files import (
+    is_locked,
+    locked,
+    read_file,
+    read_json,
+    replace_file,
+    require_regular,
+    write_folder,
+)
 from remanence.runs._history import Growth, History, Measurement
 from remanence.runs._imports import absolute_imports, import_all
 from remanence.runs._manifest import changed_facts, make_manifest
@@ -41,7 +49,7 @@ from remanence.runs._result import (
     tag,
     write_result,
 )
-from remanence.runs._run import Run, list_runs
+from remanence.runs._run import Run, find_folders, list_runs
 from remanence.runs._seal import sealed, unsealed
 from remanence.runs._signals import StopRequest, stop_requests
 from remanence.runs._states import bits_equal, register_state
@@ -51,6 +59,7 @@ from remanence.runs._trust import is_trusted, remember_code, require_trust, trus
 __all__ = [
     "Run",
     "list_runs",
+    "find_folders",
     "History",
     "Measurement",
     "Growth",
@@ -60,6 +69,7 @@ __all__ = [
     "result_from",
     "result_kinds",
     "tag",
+    "require_regular",
     "sealed",
     "unsealed",
     "check_version",

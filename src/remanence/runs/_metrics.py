@@ -6,7 +6,8 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -120,20 +121,40 @@ class TensorBoard:
         except ImportError:
             say("no TensorBoard events: the package is not installed (pip install tensorboard); metrics.jsonl has all")
             return
-        self._writer = SummaryWriter(str(folder), purge_step=update + 1)
+        self._folder = folder
+        self._before = threading.excepthook
+        threading.excepthook = self._heed
+        with self._storage():
+            self._writer = SummaryWriter(str(folder), purge_step=update + 1)
+
+    def _heed(self, failed: threading.ExceptHookArgs) -> None:
+        """The thread that writes shows no traceback of a full disk: the next call raises the same error in words."""
+        if not isinstance(failed.exc_value, OSError):
+            self._before(failed)
+
+    @contextlib.contextmanager
+    def _storage(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise storage_error(self._folder, error) from error
 
     def add(self, line: dict[str, Any]) -> None:
         """Adds the numbers of one measurement."""
         if self._writer is None:
             return
-        for name, value in line.items():
-            if isinstance(value, float):
-                self._writer.add_scalar(f"{line['kind']}/{name}", value, line["update"])
+        with self._storage():
+            for name, value in line.items():
+                if isinstance(value, float):
+                    self._writer.add_scalar(f"{line['kind']}/{name}", value, line["update"])
 
     def close(self) -> None:
-        """Writes out what is left."""
-        if self._writer is not None:
+        """Writes out what is left; what finds no room is in the metrics all the same."""
+        if self._writer is None:
+            return
+        with contextlib.suppress(OSError):
             self._writer.close()
+        threading.excepthook = self._before
 
 
 class NoEvents:

@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from remanence.runs._files import replace_file
 from remanence.runs._plain import plain, restored, types_of
+from remanence.runs._seal import sealed, unsealed
 
 KIND = "kind"
 VERSION = "version"
@@ -271,8 +272,7 @@ def write_result(path: str | Path, result: Result) -> Path:
         ...     read_result(write_result(Path(folder) / "mine.json", Length(float("inf"))))
         Length(steps=inf)
     """
-    text = json.dumps(result.to_dict(), indent=1, allow_nan=False)
-    replace_file(Path(path), (text + "\n").encode())
+    replace_file(Path(path), (sealed(result.to_dict()) + "\n").encode())
     return Path(path)
 
 
@@ -292,8 +292,9 @@ def read_result(path: str | Path) -> Result:
         FileNotFoundError: ...
     """
     try:
-        return result_from(json.loads(Path(path).read_bytes()))
+        found = json.loads(Path(path).read_bytes())
+        return result_from(unsealed(found) if isinstance(found, dict) else found)
     except ResultError as error:
         raise type(error)(f"{path}: {error}") from error
     except (ValueError, RecursionError) as error:
-        raise ResultError(f"{path} holds no JSON: {error}") from error
+        raise ResultError(f"{path} is damaged or holds no JSON: {error}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -68,10 +68,10 @@ class Run:
             folder: Where to look.
 
         Returns:
-            The runs by name.
+            The runs by name, with the folders that may not be listed: a run may be in them.
         """
-        found = {path.parent for kind in cls.kinds for path in Path(folder).rglob(CONFIG_FILES[kind])}
-        return [cls(path) for path in sorted(found)]
+        found, closed = find_folders([CONFIG_FILES[kind] for kind in cls.kinds], folder)
+        return [cls(path) for path in sorted({*found, *closed})]
 
     @property
     def kind(self) -> str | None:
@@ -128,7 +128,7 @@ class Run:
         checkpoints = list_checkpoints(self.checkpoints)
         if not checkpoints:
             return {"status": "new", "update": 0}
-        return {"status": "running", "update": int(checkpoints[-1].name)}
+        return {"status": "running", "update": int(checkpoints[-1].name), "reason": "status.json is missing"}
 
     @property
     def is_done(self) -> bool:
@@ -212,6 +212,30 @@ class Run:
             except ResultError as error:
                 raise type(error)(f"{path}: {error}") from error
         return found
+
+
+def find_folders(names: Sequence[str], folder: str | Path) -> tuple[list[Path], list[Path]]:
+    """Finds folders by a file in them.
+
+    Args:
+        names: Of the file; one of them is enough.
+        folder: Where to look, at any depth.
+
+    Returns:
+        The folders, and those that could not be listed.
+
+    Example:
+        >>> find_folders(["config.toml"], "no such folder")
+        ([], [])
+    """
+    found: list[Path] = []
+    closed: list[Path] = []
+    if not Path(folder).is_dir():
+        return found, closed
+    for place, folders, files in os.walk(folder, onerror=lambda error: closed.append(Path(error.filename))):
+        if not set(names).isdisjoint([*folders, *files]):
+            found.append(Path(place))
+    return found, closed
 
 
 def list_runs(folder: str | Path) -> list[Run]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from remanence._validate import positive_int
-from remanence.runs import Measurement, is_locked, is_trusted
+from remanence.runs import Measurement, is_locked, is_trusted, require_regular
 from remanence.train._building import resolved
 from remanence.train._config import RunConfig
 from remanence.train._run import Run
@@ -150,6 +150,7 @@ def _interrupt_on_terminate() -> Any:
 def _start(run: Run) -> subprocess.Popen[bytes]:
     threads = str(run.config.loop.threads)
     environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
+    require_regular(run.folder / "output.txt")
     with (run.folder / "output.txt").open("ab") as output:
         command = [sys.executable, "-m", "remanence.train._worker", str(run.folder)]
         if all(map(is_trusted, run.config.imports)):  # this process may run the code, so its worker may

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from remanence.experiments._cell import LOG, Cell
 from remanence.experiments._size import memory_of, size_of
+from remanence.runs import require_regular
 
 RETRIES = 3
 """How often a cell is started anew whose process was killed, as for want of memory; it goes on where it was."""
@@ -76,6 +77,7 @@ def _start(cell: Cell) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
     command = [sys.executable, "-m", "remanence.experiments._worker", str(cell.folder)]
     cell.folder.mkdir(parents=True, exist_ok=True)
+    require_regular(cell.folder / LOG)
     with (cell.folder / LOG).open("ab") as output:
         # A session of its own: Ctrl-C reaches the command alone, which then asks every cell to save.
         process = subprocess.Popen(
