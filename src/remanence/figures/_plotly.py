@@ -184,11 +184,11 @@ def _heights(values: Values, axis: Axis) -> list[float | None]:
     return [number if number is not None and number > 0 else None for number in numbers]
 
 
-def _drawn_place(value: Any) -> Any:
+def _drawn_place(value: object) -> Any:
     return inert(value) if isinstance(value, str) else finite(value, whole=True)
 
 
-def finite(value: Any, digits: int = 6, whole: bool = False) -> float | None:
+def finite(value: object, digits: int = 6, whole: bool = False) -> float | None:
     """A number that can be drawn, with a few digits; None leaves a gap.
 
     Args:

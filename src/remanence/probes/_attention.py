@@ -85,7 +85,7 @@ def _stays(weights: np.ndarray, recent: int) -> Curve | None:
     return Curve("in the relevant set", x, y, look=Look("#D55E00"), faint=True) if x else None
 
 
-def attention_map(model: Callable[..., Any], batch: Any, *, training: bool = False) -> AttentionMap:
+def attention_map(model: Callable[..., Any], batch: object, *, training: bool = False) -> AttentionMap:
     """Runs a model once, without gradient, and collects what every attention in it read.
 
     Seen are the memories of this library's layers, torch's ``MultiheadAttention``, every call of torch's
@@ -217,7 +217,7 @@ class _AttentionCalls(TorchFunctionMode):
         super().__init__()
         self.seen = seen
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, func: Any, types: object, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is nn.functional.scaled_dot_product_attention:
             self.seen.add("dot product", _softmax_weights(*args, **kwargs))

@@ -99,7 +99,7 @@ def _tokens(count: int) -> str:
 
 def context_use(
     model: Callable[..., Any],
-    batch: Any,
+    batch: object,
     *,
     contexts: Sequence[int] | None = None,
     targets: int = TARGETS,

@@ -148,7 +148,7 @@ class Cost(ProbeResult):
 def cost(
     model: Callable[..., Any],
     lengths: Sequence[int],
-    batch: Any = None,
+    batch: object = None,
     *,
     batch_first: bool | None = None,
     repeats: int = 5,
@@ -259,7 +259,7 @@ def _forward_cost(subject: Subject, x: Tensor, count: bool) -> tuple[int, int]:
     return sum(held.values()), counter.get_total_flops() if count else 0
 
 
-def tensors_in(value: Any, depth: int = 4) -> Iterator[Tensor]:
+def tensors_in(value: object, depth: int = 4) -> Iterator[Tensor]:
     """All tensors in nested containers, and in the attributes of objects such as a cache of keys and values.
 
     Example:
@@ -285,13 +285,13 @@ def log_slope(lengths: Sequence[int], costs: Sequence[float]) -> float:
     return math.log(costs[-1] / costs[0]) / math.log(lengths[-1] / lengths[0])
 
 
-def _declared_operations(model: Any, lengths: Sequence[int], rows: int) -> tuple[int, ...] | None:
+def _declared_operations(model: object, lengths: Sequence[int], rows: int) -> tuple[int, ...] | None:
     counts = [declared_operations(model, length, rows) for length in lengths]
     known = tuple(count for count in counts if count is not None)
     return known if len(known) == len(counts) else None
 
 
-def _declared_state(model: Any, subject: Subject) -> int | None:
+def _declared_state(model: object, subject: Subject) -> int | None:
     declare = getattr(model, "initial_state", None)
     if not callable(declare):
         return None

@@ -20,7 +20,7 @@ KINDS: dict[str, Any] = {
 }
 
 
-def declared_operations(model: Any, length: int, rows: int) -> int | None:
+def declared_operations(model: object, length: int, rows: int) -> int | None:
     """Floating-point operations of the matrix products of a forward pass, two for each multiplication.
 
     Args:

@@ -76,7 +76,7 @@ class DependencyDepth(ProbeResult):
         return to_plotly([Figure("Gradient and bound", self.verdict, curves, *axes)])
 
 
-def dependency_depth(attention: Any, threshold: float = 1e-3, *, last: int | None = None) -> DependencyDepth:
+def dependency_depth(attention: object, threshold: float = 1e-3, *, last: int | None = None) -> DependencyDepth:
     """Finds, exactly, the fewest Jacobians from each step to the last whose weights multiply to a threshold at least.
 
     A way goes from h_t to the last macro-state. It enters a macro-state over a read (its weight counts) or over
@@ -112,7 +112,7 @@ def _dense(attention: Any) -> list[list[tuple[int, float]]]:
     return [[(int(j), float(row[j])) for j in np.flatnonzero(row) if j <= t] for t, row in enumerate(weights)]
 
 
-def _listed(steps: Any, weights: Any) -> list[list[tuple[int, float]]]:
+def _listed(steps: object, weights: object) -> list[list[tuple[int, float]]]:
     """What each step reads, from lists of steps and weights; a step that stands in two slots counts with both."""
     places = np.asarray(steps)
     shares = np.asarray(weights, dtype=float)

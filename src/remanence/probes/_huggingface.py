@@ -101,7 +101,7 @@ def sample_texts(
 
 
 @torch.no_grad()
-def sample_tokens(model: Any, tokenizer: Any, rows: int, steps: int, *, seed: int = 0) -> torch.Tensor:
+def sample_tokens(model: object, tokenizer: object, rows: int, steps: int, *, seed: int = 0) -> torch.Tensor:
     """Draws tokens from a causal language model, from its start sign on, without ending at an end sign.
 
     Args:
@@ -123,7 +123,7 @@ def sample_tokens(model: Any, tokenizer: Any, rows: int, steps: int, *, seed: in
     return torch.tensor(_draw(model, _start(tokenizer), rows, steps, 1.0, generator))
 
 
-def _start(tokenizer: Any) -> int:
+def _start(tokenizer: object) -> int:
     for name in ("bos_token_id", "eos_token_id"):
         if (found := getattr(tokenizer, name, None)) is not None:
             return int(found)

@@ -174,7 +174,7 @@ class MutualInformation(ProbeResult):
 
 
 def mutual_information(
-    sequence: Any,
+    sequence: object,
     lags: Iterable[int] | torch.Tensor | None = None,
     *,
     estimator: Estimator = "grassberger",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -66,7 +66,7 @@ class Layout(ProbeResult):
         return f"T = {steps}, B = {rows}"
 
 
-def read_layout(model: Any, run: Run, inputs: Tensor, batch_first: bool | None) -> Layout:
+def read_layout(model: object, run: Run, inputs: Tensor, batch_first: bool | None) -> Layout:
     """Finds where time is, by what is said or else by what a changed step and a changed row do to the output.
 
     Args:
@@ -94,7 +94,7 @@ def read_layout(model: Any, run: Run, inputs: Tensor, batch_first: bool | None) 
     return _measured(model, run, inputs)
 
 
-def own_batch_first(model: Any) -> bool | None:
+def own_batch_first(model: object) -> bool | None:
     """What the model itself says, not a layer inside it, which may see its input transposed; ``None`` if nothing.
 
     Causal language models of the Hugging Face library are batch first.
@@ -109,12 +109,12 @@ def own_batch_first(model: Any) -> bool | None:
     return declared if isinstance(declared, bool) else None
 
 
-def is_language_model(model: Any) -> bool:
+def is_language_model(model: object) -> bool:
     """Whether a model has the interface of the Hugging Face library: a configuration and input embeddings."""
     return hasattr(model, "config") and callable(getattr(model, "get_input_embeddings", None))
 
 
-def _is_unbatched(model: Any, inputs: Tensor) -> bool:
+def _is_unbatched(model: object, inputs: Tensor) -> bool:
     """Whether a matrix is ``(T, input_size)`` of a layer that takes one sequence so."""
     layered = own_batch_first(model) is not None and inputs.is_floating_point()
     return layered and inputs.dim() == 2 and inputs.shape[-1] == getattr(model, "input_size", None)
@@ -134,7 +134,7 @@ def _is_time_last(run: Run, inputs: Tensor, base: Tensor) -> bool:
     return _reaches_others(run, inputs, base, dim=2)
 
 
-def _measured(model: Any, run: Run, inputs: Tensor) -> Layout:
+def _measured(model: object, run: Run, inputs: Tensor) -> Layout:
     base = run(inputs)
     first, second = (_reaches_others(run, inputs, base, dim) for dim in (0, 1))
     if first and second and inputs.dim() == 2 and inputs.is_floating_point():
@@ -151,7 +151,7 @@ def _measured(model: Any, run: Run, inputs: Tensor) -> Layout:
     return _batched(run, inputs, False, "single")
 
 
-def inner_batch_first(model: Any) -> bool | None:
+def inner_batch_first(model: object) -> bool | None:
     """What the first layer inside the model says; ``None`` if none says anything."""
     said = (getattr(part, "batch_first", None) for part in modules(model))
     return next((value for value in said if isinstance(value, bool)), None)

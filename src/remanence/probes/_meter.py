@@ -19,7 +19,7 @@ class _Meter(TorchDispatchMode):
         self.now = self.peak = 0
         self.seen: set[int] = set()
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(self, func: Any, types: object, args: Any = (), kwargs: Any = None) -> Any:
         before = {_storage(x) for x in _pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)}
         result = func(*args, **(kwargs or {}))
         for made in _pytree.tree_leaves(result):

@@ -22,7 +22,7 @@ CELLS = {kind.torch_layer: kind for kind in (ops.RNNCell, ops.LSTMCell, ops.GRUC
 """What torch's layers compute, by their class."""
 
 
-def modules(model: Any) -> list[nn.Module]:
+def modules(model: object) -> list[nn.Module]:
     """All modules of a model; none if it is a plain function."""
     return list(model.modules()) if isinstance(model, nn.Module) else []
 
@@ -71,7 +71,7 @@ FAST_PATH = Shared(torch.backends.mha.get_fastpath_enabled, torch.backends.mha.s
 
 
 @contextmanager
-def untouched(model: Any, *, training: bool = False) -> Iterator[None]:
+def untouched(model: object, *, training: bool = False) -> Iterator[None]:
     """Puts back modes, buffers, gradients and random numbers, however the block ends.
 
     Args:
@@ -116,7 +116,7 @@ class Offsets:
     def __init__(self) -> None:
         self.by_owner: dict[Any, list[Tensor]] = {}
 
-    def add(self, owner: Any, shape: torch.Size, like: Tensor) -> Tensor:
+    def add(self, owner: object, shape: torch.Size, like: Tensor) -> Tensor:
         """New zeros of a shape ``(T, B, n)`` that will collect a gradient."""
         offset = torch.zeros(shape, dtype=like.dtype, device=like.device, requires_grad=True)
         self.by_owner.setdefault(owner, []).append(offset)
@@ -128,7 +128,7 @@ class Offsets:
 
 
 @contextmanager
-def watched_states(model: Any) -> Iterator[Offsets]:
+def watched_states(model: object) -> Iterator[Offsets]:
     """Inside, every state h_t that can be seen has a zero added to it: its gradient is the whole dL/dh_t.
 
     Seen are the layers of this library (through the scan under them), torch's ``RNN``, ``LSTM`` and ``GRU`` (run on the
@@ -146,7 +146,7 @@ def watched_states(model: Any) -> Iterator[Offsets]:
 
 
 @contextmanager
-def torch_layers_on_scan(model: Any) -> Iterator[None]:
+def torch_layers_on_scan(model: object) -> Iterator[None]:
     """Inside, torch's recurrent layers run step by step on our scan, where they can be looked at."""
     with ExitStack() as stack:
         for part in modules(model):
@@ -166,7 +166,7 @@ def _scan_with_offset(
 
 
 @contextmanager
-def products_visible(model: Any) -> Iterator[None]:
+def products_visible(model: object) -> Iterator[None]:
     """Inside, no fused kernel hides matrix products: torch's recurrent layers and ours run on the plain scan."""
 
     def plain(scan: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -180,7 +180,7 @@ def products_visible(model: Any) -> Iterator[None]:
 def watched_scans(look: Callable[..., None]) -> Iterator[None]:
     """Inside, ``look(x, weights, state, log, options)`` sees every scan after it ran."""
 
-    def observed(scan: Callable[..., Any], x: Tensor, weights: Weights, state: Any = None, **options: Any) -> Any:
+    def observed(scan: Callable[..., Any], x: Tensor, weights: Weights, state: object = None, **options: Any) -> Any:
         result = scan(x, weights, state, **options)
         look(x, weights, state, result[2], options)
         return result
@@ -217,7 +217,7 @@ def torch_spec(layer: nn.RNNBase) -> ScanSpec:
     return ScanSpec(CELLS[type(layer)](), nonlinearity=getattr(layer, "nonlinearity", None))
 
 
-def _torch_layer_as_scan(layer: nn.RNNBase, original: Callable[..., Any], input: Any, hx: Any = None) -> Any:
+def _torch_layer_as_scan(layer: nn.RNNBase, original: Callable[..., Any], input: object, hx: object = None) -> Any:
     """What the layer computes, step by step on our scan; packed input and projections stay with torch."""
     if not isinstance(input, Tensor) or layer.proj_size:
         return original(input, hx)
@@ -254,7 +254,7 @@ def _start(layer: nn.RNNBase, spec: ScanSpec, hx: Any, batched: bool) -> State:
 
 
 @contextmanager
-def watched_embeddings(model: Any, tokens: Tensor) -> Iterator[Offsets]:
+def watched_embeddings(model: object, tokens: Tensor) -> Iterator[Offsets]:
     """Inside, a zero in the layout of the tokens is added to what every ``nn.Embedding`` gives for them.
 
     Embeddings of anything else, such as positions, are left alone; one that sees the tokens transposed is known.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -62,7 +62,7 @@ class GradientPaths(ProbeResult):
 
 
 def gradient_paths(
-    layer: Any, batch: Any, t: int, k: int, *, row: int = 0, leak: Literal["h", "s"] = "h"
+    layer: object, batch: object, t: int, k: int, *, row: int = 0, leak: Literal["h", "s"] = "h"
 ) -> GradientPaths:
     """Splits ds_{t+k}/dh_t by the number of factors F, in closed form, beside autograd's answer.
 

@@ -94,7 +94,7 @@ class PerturbationReach(ProbeResult):
 
 def perturbation_reach(
     model: Callable[..., Any],
-    batch: Any,
+    batch: object,
     *,
     distances: Sequence[int] | None = None,
     draws: int = DRAWS,

@@ -134,7 +134,7 @@ class GradientReach(ProbeResult):
 
 def gradient_reach(
     model: Callable[..., Any],
-    batch: Any,
+    batch: object,
     loss: Loss | None = None,
     *,
     through: Literal["auto", "states", "inputs"] = "auto",
@@ -184,7 +184,7 @@ def summarise(norms: np.ndarray, source: Literal["states", "inputs"], resolution
     return GradientReach(distance, log_norm, source, horizon, fit_decay(distance[1:], log_norm[1:]), resolution)
 
 
-def _losses(subject: Subject, loss: Loss | None, result: Any) -> list[Tensor]:
+def _losses(subject: Subject, loss: Loss | None, result: object) -> list[Tensor]:
     """The caller's loss; or two sums of the last outputs, plain and with random signs, of which one is felt.
 
     Behind a LayerNorm the plain sum is a constant, whatever the input.

@@ -88,7 +88,7 @@ class Stability(ProbeResult):
 
 def stability(
     model: Callable[..., Any],
-    batch: Any,
+    batch: object,
     *,
     epsilon: float = 1e-3,
     batch_first: bool | None = None,
@@ -182,7 +182,7 @@ class _Recurrence:
     weights: Weights
 
 
-def _recurrence(model: Any) -> _Recurrence | None:
+def _recurrence(model: object) -> _Recurrence | None:
     """The model's only recurrent layer, if it has no memory and runs forward."""
     layers = [p for p in modules(model) if type(p) in CELLS or isinstance(getattr(p, "spec", None), ScanSpec)]
     if len(layers) != 1:
@@ -196,7 +196,7 @@ def _recurrence(model: Any) -> _Recurrence | None:
     return None if spec.has_memory else _Recurrence(layer, spec, weights)
 
 
-def _certified(model: Any, recurrence: _Recurrence | None) -> tuple[float | None, float]:
+def _certified(model: object, recurrence: _Recurrence | None) -> tuple[float | None, float]:
     """A proved factor below 1 and a bound on the states, from the layer's certificate or a spectral norm."""
     certificate = getattr(model, "certificate", None)
     if callable(certificate):

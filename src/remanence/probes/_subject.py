@@ -45,7 +45,7 @@ class Subject:
     """
 
     def __init__(
-        self, model: Callable[..., Any], batch: Any, *, batch_first: bool | None = None, training: bool = False
+        self, model: Callable[..., Any], batch: object, *, batch_first: bool | None = None, training: bool = False
     ) -> None:
         self.model = model
         self.batch = batch
@@ -142,7 +142,7 @@ class Subject:
 
 
 def subject_of(
-    model: Callable[..., Any], batch: Any, *, batch_first: bool | None = None, training: bool = False
+    model: Callable[..., Any], batch: object, *, batch_first: bool | None = None, training: bool = False
 ) -> Subject:
     """The subject that was made before, or a new one, its layout read before anything is measured."""
     if isinstance(batch, Subject):
@@ -152,7 +152,7 @@ def subject_of(
     return subject
 
 
-def output_of(result: Any) -> Tensor:
+def output_of(result: object) -> Tensor:
     """The output: the result itself, ``.logits`` or the like, or the first of a tuple, as recurrent layers return it.
 
     Example:
@@ -170,7 +170,7 @@ def output_of(result: Any) -> Tensor:
     raise TypeError(message("model", expected, type(result).__name__, "Wrap it in a function"))
 
 
-def state_of(result: Any) -> Any:
+def state_of(result: object) -> Any:
     """What a result hands over to the next call: the rest of a tuple, or the state of a language model."""
     if isinstance(result, Tensor):
         return ()
@@ -180,7 +180,7 @@ def state_of(result: Any) -> Any:
     return result[1:]
 
 
-def _named(result: Any, name: str) -> Any:
+def _named(result: object, name: str) -> Any:
     if isinstance(result, Mapping):
         return result.get(name)
     return getattr(result, name, None)

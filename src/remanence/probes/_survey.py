@@ -66,7 +66,7 @@ class NotMeasured(ProbeResult):
 
 def probe_model(
     model: Callable[..., Any],
-    batch: Any,
+    batch: object,
     loss: Loss | None = None,
     *,
     batch_first: bool | None = None,

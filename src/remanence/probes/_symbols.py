@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias, get_args
+from typing import BinaryIO, Literal, TypeAlias, get_args
 
 import numpy as np
 import torch
@@ -46,7 +46,7 @@ class Symbols:
         return int(np.diff(self.starts).max())
 
 
-def as_symbols(sequence: Any, unit: Unit = "characters") -> Symbols:
+def as_symbols(sequence: object, unit: Unit = "characters") -> Symbols:
     """Turns a sequence, or several, into numbers.
 
     Args:
@@ -133,7 +133,7 @@ def _copied(stream: BinaryIO, folder: Path) -> Path:
     return folder / "copy.npy"
 
 
-def _parts(sequence: Any, unit: Unit) -> list[np.ndarray]:
+def _parts(sequence: object, unit: Unit) -> list[np.ndarray]:
     """One array of integers for each sequence; numbers in them may be any."""
     if isinstance(sequence, str):
         return [_text(sequence)] if unit == "characters" else _words([sequence])

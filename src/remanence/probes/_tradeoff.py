@@ -55,7 +55,7 @@ class Tradeoff(ProbeResult):
 def tradeoff(
     models: Mapping[str, Callable[..., Any]],
     lengths: Sequence[int],
-    batch: Any,
+    batch: object,
     loss: Loss | None = None,
     *,
     batch_first: bool | None = None,
@@ -80,7 +80,7 @@ def tradeoff(
 
 
 def _points(
-    model: Callable[..., Any], lengths: Sequence[int], batch: Any, loss: Loss | None, batch_first: bool | None
+    model: Callable[..., Any], lengths: Sequence[int], batch: object, loss: Loss | None, batch_first: bool | None
 ) -> tuple[tuple[float, float], ...]:
     """Peak bytes and mean log norm at each length."""
     longest = batch(max(lengths)) if callable(batch) else batch

@@ -77,7 +77,7 @@ class TruncationGap(ProbeResult):
 
 def truncation_gap(
     model: Callable[..., Any],
-    batch: Any,
+    batch: object,
     ks: Sequence[int],
     loss: StepLoss | None = None,
     *,
@@ -182,7 +182,7 @@ def last_output(subject: Subject, end: int, k: int) -> Tensor:
     return subject.last(subject.output(window))
 
 
-def _parameter_gradients(model: Any, value: Tensor) -> list[Tensor]:
+def _parameter_gradients(model: object, value: Tensor) -> list[Tensor]:
     leaves = [p for part in modules(model) for p in part.parameters(recurse=False) if p.requires_grad]
     if not leaves or not value.requires_grad:
         return []

@@ -70,7 +70,7 @@ class Uniformity(ProbeResult):
 
 
 def uniformity(
-    reference: Any, part: Any, lags: Iterable[int] | torch.Tensor | None = None, *, unit: Unit = "characters"
+    reference: object, part: object, lags: Iterable[int] | torch.Tensor | None = None, *, unit: Unit = "characters"
 ) -> Uniformity:
     """Compares a part of the data, such as a validation set, with stretches of another, such as a training set.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from remanence.figures import Look
 from remanence.report._blocks import Block, Details, Facts, Finding, Section, Text
@@ -42,7 +41,7 @@ def experiment_section(found: StoredExperiment, styles: Mapping[str, Look], numb
     return Section(f"record-{number}", name, blocks, f"Stored: {name}", [Finding(record.what)])
 
 
-def _flattened(value: Any, name: str = "") -> list[tuple[str, str]]:
+def _flattened(value: object, name: str = "") -> list[tuple[str, str]]:
     """Every entry of nested results, under the names that lead to it."""
     if isinstance(value, dict):
         pairs = [(str(key), item) for key, item in value.items()]
@@ -53,7 +52,7 @@ def _flattened(value: Any, name: str = "") -> list[tuple[str, str]]:
     return [found for key, item in pairs for found in _flattened(item, f"{name}, {key}" if name else key)]
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if value is None:
         return ""
     number = as_number(value)

@@ -37,7 +37,7 @@ def _telling(run: RunRecord) -> dict[str, Any]:
     return {"curriculum": run.has_curriculum, **_flat(kept)}
 
 
-def _told(key: str, value: Any) -> str:
+def _told(key: str, value: object) -> str:
     if key == "curriculum":
         return key if value else "no curriculum"
     return f"{key.rpartition('.')[2].replace('_', ' ')} {value}"

@@ -119,7 +119,7 @@ def _chance(task: Task) -> float | None:
         return None
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: object) -> Any:
     """Six digits: more than any picture shows, in half the space."""
     if isinstance(value, float):
         return 0 if value == 0 else float(f"{value:.6g}")

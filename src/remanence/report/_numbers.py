@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 ABSENT = "–"
 SPACE = "\N{NO-BREAK SPACE}"
 """Between a number and its unit."""
 
 
-def as_number(value: Any) -> float | None:
+def as_number(value: object) -> float | None:
     """A number of a result file, None if it is none; booleans are none either.
 
     Example:

@@ -189,7 +189,7 @@ def _add_file(findings: Findings, path: Path) -> None:
                 findings.problems.append(Problem(place, f"its {values['kind']} cannot be read: {error}"))
 
 
-def _entries(contents: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _entries(contents: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The results in a file, which holds one, a list of them, or several by name; each says its kind."""
     if isinstance(contents, list):
         named = [("", entry) for entry in contents]

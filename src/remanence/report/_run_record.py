@@ -182,7 +182,7 @@ def _table(table: Table, name: str) -> Table:
     return found if isinstance(found, Mapping) else {}
 
 
-def _whole(value: Any) -> int | None:
+def _whole(value: object) -> int | None:
     number = as_number(value)
     return None if number is None or not math.isfinite(number) else int(number)
 

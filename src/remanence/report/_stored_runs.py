@@ -34,7 +34,7 @@ def stored_comparisons(found: StoredExperiment) -> list[Comparison]:
     return [replace(comparison, source=found.place) for comparison in made]
 
 
-def _entries(runs: Any) -> Iterator[Entry]:
+def _entries(runs: object) -> Iterator[Entry]:
     """The runs among the results that have settings and a learning curve."""
     for run in runs if isinstance(runs, list) else ():
         if isinstance(run, dict) and isinstance(run.get("settings"), dict) and isinstance(run.get("curve"), dict):

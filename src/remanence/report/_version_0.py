@@ -32,7 +32,7 @@ LATER: dict[str, dict[str, Any]] = {
 """What fields are that a result of version 0 may lack."""
 
 
-def tagged(values: Any, name: str = "") -> Any:
+def tagged(values: object, name: str = "") -> Any:
     """The values with kind and version; those that say them already are left as they are.
 
     Args:
@@ -70,7 +70,7 @@ def _needed_fields(result: type[ProbeResult]) -> set[str]:
     return {field.name for field in fields if field.default is dataclasses.MISSING}
 
 
-def curves_inside(results: Any, name: str = "") -> Iterator[tuple[str, MutualInformation, InformationLaw | None]]:
+def curves_inside(results: object, name: str = "") -> Iterator[tuple[str, MutualInformation, InformationLaw | None]]:
     """Every curve of mutual information inside the results of a record: where it stands, itself, and its law.
 
     Args:
@@ -146,7 +146,7 @@ def _stored_law(values: Mapping[str, Any]) -> InformationLaw | None:
     )
 
 
-def _slopes(interval: Any, exponential: bool) -> tuple[float, float] | None:
+def _slopes(interval: object, exponential: bool) -> tuple[float, float] | None:
     """The interval of a slope, from that of xi or gamma."""
     ends = [as_number(end) for end in interval] if isinstance(interval, list) else []
     if len(ends) != 2 or any(end is None for end in ends):

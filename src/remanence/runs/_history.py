@@ -161,7 +161,7 @@ class History:
         return None
 
 
-def is_line(line: Any) -> bool:
+def is_line(line: object) -> bool:
     """Tells whether a value is a measurement: a dictionary with a kind and an update.
 
     Example:
@@ -176,9 +176,9 @@ def _measurement(line: dict[str, Any]) -> Measurement:
     return Measurement(line["update"], numbers, line.get("best") is True)
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))

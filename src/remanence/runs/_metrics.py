@@ -96,7 +96,7 @@ def _parsed(line: str) -> Any:
     return None
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

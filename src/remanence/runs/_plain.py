@@ -68,7 +68,7 @@ def types_of(kind: type) -> dict[str, Any]:
         return dict.fromkeys(names, Any)
 
 
-def restored(value: Any, hint: Any) -> Any:
+def restored(value: object, hint: object) -> Any:
     """Brings a value out of JSON back to its annotation.
 
     Args:
@@ -97,7 +97,7 @@ def restored(value: Any, hint: Any) -> Any:
     return _restored_single(value, hint)
 
 
-def _restored_union(value: Any, choices: tuple[Any, ...]) -> Any:
+def _restored_union(value: object, choices: tuple[Any, ...]) -> Any:
     if value is None and type(None) in choices:
         return None
     errors = []
@@ -111,13 +111,13 @@ def _restored_union(value: Any, choices: tuple[Any, ...]) -> Any:
     raise TypeError("; ".join(errors))
 
 
-def _one_of(value: Any, choices: tuple[Any, ...]) -> Any:
+def _one_of(value: object, choices: tuple[Any, ...]) -> Any:
     if value not in choices:
         raise TypeError(f"expected one of {', '.join(map(repr, choices))}")
     return value
 
 
-def _restored_collection(value: Any, origin: Any, inner: tuple[Any, ...]) -> Any:
+def _restored_collection(value: object, origin: Any, inner: tuple[Any, ...]) -> Any:
     if issubclass(origin, Mapping):
         key, item = inner or (Any, Any)
         return {_restored_key(name, key): restored(one, item) for name, one in _expect(value, dict).items()}
@@ -130,12 +130,12 @@ def _restored_collection(value: Any, origin: Any, inner: tuple[Any, ...]) -> Any
     return origin(made) if origin in (tuple, set, frozenset) else made
 
 
-def _restored_key(name: str, hint: Any) -> Any:
+def _restored_key(name: str, hint: object) -> Any:
     """Keys of JSON objects are strings; whole numbers become numbers again."""
     return int(name) if hint is int else name
 
 
-def _restored_single(value: Any, hint: Any) -> Any:
+def _restored_single(value: object, hint: object) -> Any:
     if hint is float:
         return _float(value)
     if hint is int and isinstance(value, float) and value.is_integer():
@@ -170,7 +170,7 @@ def _dataclass(values: dict[str, Any], hint: Any) -> Any:
     return hint(**{name: restored(value, kinds[name]) for name, value in values.items() if name in names})
 
 
-def _float(value: Any) -> float:
+def _float(value: object) -> float:
     if value is None:
         return math.nan
     if value in ("inf", "-inf"):
@@ -180,7 +180,7 @@ def _float(value: Any) -> float:
     return float(value)
 
 
-def _array(value: Any) -> np.ndarray:
+def _array(value: object) -> np.ndarray:
     """Numbers of any shape; null is NaN, and infinities are words, so such an array is one of floats."""
     items = _expect(value, list)
     array = np.array(items)

@@ -163,7 +163,7 @@ def dataclass_from(kind: type[Made], values: Mapping[str, Any], name: str) -> Ma
     return kind(**given)
 
 
-def _field(kind: str, name: str, value: Any, hint: Any) -> Any:
+def _field(kind: str, name: str, value: object, hint: object) -> Any:
     try:
         return restored(value, hint)
     except (TypeError, ValueError, KeyError) as error:
@@ -215,7 +215,7 @@ def check_version(values: Mapping[str, Any], kind: str, version: int) -> int:
     return found
 
 
-def result_from(values: Any) -> Result:
+def result_from(values: object) -> Result:
     """Makes a result of any kind that is known.
 
     Args:

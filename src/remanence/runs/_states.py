@@ -34,7 +34,7 @@ def register_state(*kinds: type) -> None:
             raise ValueError(f"another class is registered as {kind.__name__!r}; give the state a name of its own")
 
 
-def pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
+def pack(value: object, name: str, tensors: dict[str, Tensor]) -> Any:
     """Takes the tensors out of a nested value.
 
     Args:
@@ -71,7 +71,7 @@ def pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
     raise TypeError(f"a checkpoint cannot hold a {type(value).__name__}; found one in {name}")
 
 
-def _key(key: Any) -> Any:
+def _key(key: object) -> Any:
     if not isinstance(key, str | int):
         raise TypeError(f"a checkpoint cannot hold a dictionary with the key {key!r}")
     return key

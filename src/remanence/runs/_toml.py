@@ -71,17 +71,17 @@ def with_table(config: Config, table: Mapping[str, Any], prefix: str = "") -> Co
     return dataclasses.replace(config, **changes)  # type: ignore[type-var]
 
 
-def _table(name: str, value: Any) -> Mapping[str, Any]:
+def _table(name: str, value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError(message(name, "be a table", repr(value), f"Set one of its keys, as in {name}.key=value"))
     return value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return None if value == NONE else value
 
 
-def _convert(name: str, value: Any, hint: Any) -> Any:
+def _convert(name: str, value: object, hint: object) -> Any:
     """Brings a TOML value to the type of its field; whole numbers may stand for floats."""
     if typing.get_origin(hint) is tuple:
         return _convert_list(name, value, hint)
@@ -99,7 +99,7 @@ def _convert(name: str, value: Any, hint: Any) -> Any:
     return value
 
 
-def _convert_list(name: str, value: Any, hint: Any) -> tuple[Any, ...]:
+def _convert_list(name: str, value: object, hint: object) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         way = f"Write {name}=[{_value(value)}]"
         raise ValueError(message(name, "be a list", repr(value), way))
@@ -171,7 +171,7 @@ def _string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     if value is None:
         return json.dumps(NONE)
     if isinstance(value, float):

@@ -43,7 +43,7 @@ class Processes:
         dist.all_reduce(total)
         return total.tolist()
 
-    def shared(self, value: Any) -> Any:
+    def shared(self, value: object) -> Any:
         """Gives everyone what rank 0 has; the others' value is ignored."""
         if self.size == 1:
             return value
@@ -51,7 +51,7 @@ class Processes:
         dist.broadcast_object_list(holder, src=0)
         return holder[0]
 
-    def gathered(self, value: Any) -> list[Any]:
+    def gathered(self, value: object) -> list[Any]:
         """Collects one value of every process, in order of rank."""
         if self.size == 1:
             return [value]

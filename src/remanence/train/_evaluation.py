@@ -120,7 +120,7 @@ def fitted(batch: Batch, model: nn.Module) -> Batch:
     return moved._replace(inputs=cast[0], targets=cast[1])
 
 
-def start(task: Task, batch: Batch, state: Any) -> dict[str, Any]:
+def start(task: Task, batch: Batch, state: object) -> dict[str, Any]:
     """The arguments that say from where a model goes on: nothing, the carried state, or that with some rows reset.
 
     Example:
