@@ -242,6 +242,7 @@ def _compact_part(part: Part, points: int, cells: int) -> Part:
         return part.pooled(cells)
     if isinstance(part, Curve) and len(part.x) > points and None not in plain(part.x):
         kept = [round(place * (len(part.x) - 1) / (points - 1)) for place in range(points)]
-        x, y = plain(part.x), plain(part.y)
+        x = plain(part.x)
+        y = plain(part.y)
         return replace(part, x=[x[place] for place in kept], y=[y[place] for place in kept])
     return part

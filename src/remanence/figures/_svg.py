@@ -126,7 +126,8 @@ def _ruler(axis: Axis, values: Sequence[Any], first: float, last: float) -> _Rul
 
 def _padded(numbers: Sequence[float], scale: str) -> tuple[float, float]:
     """A range with a little room around the values."""
-    low, high = min(numbers), max(numbers)
+    low = min(numbers)
+    high = max(numbers)
     if scale == "log":
         room = max((high / low) ** 0.03, 1.05)
         return low / room, high * room
@@ -137,7 +138,10 @@ def _padded(numbers: Sequence[float], scale: str) -> tuple[float, float]:
 def _places(parts: Sequence[Part]) -> list[Any]:
     found: list[Any] = []
     for part in parts:
-        found += list(part.names) if isinstance(part, Bars) else plain(part.x) if isinstance(part, Curve | Band) else []
+        if isinstance(part, Bars):
+            found += part.names
+        elif isinstance(part, Curve | Band):
+            found += plain(part.x)
     return found
 
 
@@ -154,7 +158,8 @@ def _heights(parts: Sequence[Part]) -> list[Any]:
 
 
 def _frame(across: _Ruler, up: _Ruler) -> Iterator[str]:
-    bottom, right = up.first, across.last
+    bottom = up.first
+    right = across.last
     for tick, label in zip(across.ticks, across.labels, strict=True):
         x = across.at(tick)
         yield f'<line x1="{x}" y1="{bottom}" x2="{x}" y2="{up.last}" stroke="#eee"/>'
@@ -180,7 +185,8 @@ def _part(part: Part, across: _Ruler, up: _Ruler) -> Iterator[str]:
         yield f'<polygon points="{_joined(edge)}" fill="{look.colour}" fill-opacity="0.18"/>'
     elif isinstance(part, Bars):
         for place, value in enumerate(part.values):
-            x, y = across.at(place - 0.25), up.at(value)
+            x = across.at(place - 0.25)
+            y = up.at(value)
             size = f'width="{across.at(place + 0.25) - x:.1f}" height="{up.first - y:.1f}"'
             yield f'<rect x="{x}" y="{y}" {size} fill="{COLOURS[0]}"/>'
 
@@ -219,7 +225,8 @@ def _map(part: HeatMap, figure: Figure) -> _Panel:
     values = np.asarray(part.values, dtype=float)
     rows, columns = values.shape
     shades = np.rint(SHADES * np.sqrt(np.clip(values, 0, None) / (values.max() or 1.0))).astype(int)
-    left, top = 16, 28
+    left = 16
+    top = 28
     pieces = [_text(left, top - 9, figure.title, "start")]
     for number, row in enumerate(shades):
         for start, length in _stretches(row):

@@ -51,7 +51,8 @@ def log_ticks(values: Sequence[Any]) -> list[float]:
     positive = [value for value in finite_numbers(values) if value > 0]
     if not positive:
         return []
-    low, high = min(positive), max(positive)
+    low = min(positive)
+    high = max(positive)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     if high / low >= DECADES:
         decades = _within([10.0**power for power in powers], low, high)

@@ -13,6 +13,7 @@ from remanence._validate import message, positive_int
 from remanence.figures import Band, Curve, Figure, length_axis, log_axis
 
 from ._result import ProbeResult
+from ._steps import number_of
 from ._subject import Subject, subject_of
 from ._truncation import require_any_length
 
@@ -70,7 +71,8 @@ class ContextUse(ProbeResult):
         """How many tokens of context are used, and what they are worth."""
         first = self.contexts[0]
         last = self.contexts[-1]
-        worth = f"{self.nats[0]:.3f} nats a token with {_tokens(first)} of context, {self.nats[-1]:.3f} with {last:,}"
+        least = number_of(first, "token")
+        worth = f"{self.nats[0]:.3f} nats a token with {least} of context, {self.nats[-1]:.3f} with {last:,}"
         if self.tokens < FEWEST or abs(self.gain) <= NORMAL * self.error[0]:
             return f"Too few tokens to say whether context is used: {worth}, measured on {self.tokens:,} tokens"
         if self.gain < 0:
@@ -78,7 +80,8 @@ class ContextUse(ProbeResult):
         enough = self.enough()
         if enough == last:
             return f"Uses all {last:,} tokens of context that were tried: {worth}"
-        return f"Uses about {_tokens(enough)} of context: {worth}; beyond {enough:,} less than {LITTLE} nats are won"
+        used = number_of(enough, "token")
+        return f"Uses about {used} of context: {worth}; beyond {enough:,} less than {LITTLE} nats are won"
 
     def figures(self) -> list[Figure]:
         """Nats per token against context."""
@@ -91,10 +94,6 @@ class ContextUse(ProbeResult):
         caption = f"{self.verdict}. Band: 95 % of the difference from the longest context"
         x = length_axis("tokens of context", self.contexts)
         return [Figure("Context use", caption, parts, x, log_axis("nats per token", self.nats), wide=True)]
-
-
-def _tokens(count: int) -> str:
-    return "1 token" if count == 1 else f"{count:,} tokens"
 
 
 def context_use(

@@ -60,10 +60,14 @@ def _multiplications(part: nn.Module, length: int) -> int | None:
 
 def _attention(layer: Any, length: int) -> int:
     """Four projections, and the heads side by side, each of its share of the width."""
-    foreign = isinstance(layer, nn.MultiheadAttention)
-    width, heads = (layer.embed_dim, layer.num_heads) if foreign else (layer.width, layer.heads)
-    kind = "softmax" if foreign else KINDS[layer.kind]
+    if isinstance(layer, nn.MultiheadAttention):
+        return _heads("softmax", length, layer.embed_dim, layer.num_heads)
+    kind = KINDS[layer.kind]
     features = layer.features if kind == "random-features" else None
+    return _heads(kind, length, layer.width, layer.heads, features)
+
+
+def _heads(kind: Any, length: int, width: int, heads: int, features: int | None = None) -> int:
     one = attention_cost(kind, length, width // heads, features=features)
     return 4 * length * width**2 + heads * one.time
 

@@ -227,7 +227,8 @@ def mutual_information(
     symbols = as_symbols(sequence, unit)
     distances = checked_lags(lags, symbols)
     how = _How(estimator, groups, intervals, draws, seed)
-    rows = list((_by_tables if symbols.alphabet <= LARGEST_TABLE else _by_sorting)(symbols, distances, how))
+    count = _by_tables if symbols.alphabet <= LARGEST_TABLE else _by_sorting
+    rows = list(count(symbols, distances, how))
     value, low, high, error, bias, floor = (np.array([getattr(row, name) for row in rows]) for name in _Row._fields[:6])
     pairs = np.array([row.pairs for row in rows], np.int64)
     remarks = _remarks(distances, value, floor, any(row.pairs < _THIN * row.different for row in rows))

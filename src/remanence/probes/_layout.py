@@ -14,6 +14,7 @@ from remanence.figures import Figure
 
 from ._observe import modules
 from ._result import ProbeResult
+from ._steps import number_of
 
 Source = Literal["given", "declared", "measured", "unbatched", "single"]
 REASONS: dict[Source, str] = {
@@ -61,9 +62,7 @@ class Layout(ProbeResult):
     @property
     def sizes(self) -> str:
         """Steps and rows in words."""
-        rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
-        steps = "1 step" if self.steps == 1 else f"{self.steps:,} steps"
-        return f"T = {steps}, B = {rows}"
+        return f"T = {number_of(self.steps, 'step')}, B = {number_of(self.rows, 'row')}"
 
 
 def read_layout(model: object, run: Run, inputs: Tensor, batch_first: bool | None) -> Layout:

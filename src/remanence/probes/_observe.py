@@ -199,17 +199,19 @@ def _forward_replaced(part: nn.Module, forward: Callable[..., Any]) -> Iterator[
 
 
 def _shift_cell(offsets: Offsets, cell: nn.Module, inputs: Any, output: Any) -> Any:
-    h = output[0] if isinstance(output, tuple) else output
-    offset = offsets.add(id(cell), torch.Size((1, *h.shape)) if h.dim() == 2 else torch.Size((1, 1, *h.shape)), h)
+    h, *rest = output if isinstance(output, tuple) else (output,)
+    rows = h.reshape(-1, h.shape[-1])  # a cell takes one sequence without a batch dimension too
+    offset = offsets.add(id(cell), torch.Size((1, *rows.shape)), h)
     h = h + offset.reshape(h.shape)
-    return (h, *output[1:]) if isinstance(output, tuple) else h
+    return (h, *rest) if rest else h
 
 
 def torch_weights(layer: nn.RNNBase, number: int = 0, reverse: bool = False) -> Weights:
     """The parameters of one layer and direction of torch's recurrent layers."""
     suffix = f"_l{number}" + ("_reverse" if reverse else "")
-    bias = (getattr(layer, f"bias_ih{suffix}"), getattr(layer, f"bias_hh{suffix}")) if layer.bias else (None, None)
-    return Weights(getattr(layer, f"weight_ih{suffix}"), getattr(layer, f"weight_hh{suffix}"), *bias)
+    weights = (getattr(layer, name + suffix) for name in ("weight_ih", "weight_hh"))
+    biases = (getattr(layer, name + suffix, None) for name in ("bias_ih", "bias_hh"))  # there may be none
+    return Weights(*weights, *biases)
 
 
 def torch_spec(layer: nn.RNNBase) -> ScanSpec:

@@ -98,8 +98,12 @@ def text_quality(
     valid = sum(word in known for part in words for word in part)
     titles = [balanced(line) for part in texts for line in _TITLE.finditer(part)]
     topic = _topic(words, known, window, np.random.default_rng(seed))
-    shares = [float(np.mean(found)) if found else math.nan for found in ([valid / count] if count else [], titles)]
-    return TextQuality(count, shares[0], len(titles), shares[1], _DISTANCES, topic, window)
+    share = _share(valid, count)
+    return TextQuality(count, share, len(titles), _share(sum(titles), len(titles)), _DISTANCES, topic, window)
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else math.nan
 
 
 def balanced(line: re.Match[str]) -> bool:

@@ -36,14 +36,24 @@ def _reference(log_size: np.ndarray) -> float:
     return float(log_size[0] if np.isfinite(log_size[0]) else finite.max())
 
 
-def number_of_steps(count: int) -> str:
+def number_of(count: int, noun: str) -> str:
     """A count with its noun.
+
+    Example:
+        >>> number_of(1, "token"), number_of(2000, "token")
+        ('1 token', '2,000 tokens')
+    """
+    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def number_of_steps(count: int) -> str:
+    """A count of steps.
 
     Example:
         >>> number_of_steps(1), number_of_steps(2)
         ('1 step', '2 steps')
     """
-    return "1 step" if count == 1 else f"{count:,} steps"
+    return number_of(count, "step")
 
 
 def seen_words(log_size: np.ndarray, what: str, left: str, distance: np.ndarray | None = None) -> str:

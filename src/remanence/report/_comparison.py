@@ -13,7 +13,7 @@ from remanence import train
 from remanence.experiments import Printed, printed_accuracy
 from remanence.report._labels import model_labels
 from remanence.report._measured_weights import MeasuredWeights
-from remanence.report._numbers import as_number, number_of, shortened
+from remanence.report._numbers import as_number, bracketed, number_of, shortened, the_only
 from remanence.report._run_record import RunRecord
 
 LONGEST = 60
@@ -121,7 +121,7 @@ class Cell:
     def unit(self) -> str | None:
         """The unit of the task beside loss and accuracy, if all of its runs have the same."""
         units = {run.unit for run in self.runs if run.best is not None}
-        return units.pop() if len(units) == 1 else None
+        return the_only(units)
 
     @property
     def in_unit(self) -> Spread:
@@ -174,7 +174,7 @@ class Cell:
             for run in self.runs
             if run.updates_per_second and run.batch_size and steps and not run.has_curriculum
         ]
-        return statistics.fmean(rates) if rates else None
+        return Spread(tuple(rates)).mean
 
     def printed(self, measured_at: int | None = None) -> Printed | None:
         """What a document prints for this cell, or for its transfer to another length."""
@@ -215,7 +215,7 @@ class Comparison:
         """The task in words."""
         chosen = shortened(", ".join(_option(key, value) for key, value in self.options.items()), LONGEST)
         name = shortened(self.task[:1].upper() + self.task[1:], LONGEST)
-        return f"{name} ({chosen})" if chosen else name
+        return bracketed(name, chosen)
 
     @property
     def runs(self) -> list[RunRecord]:
@@ -236,7 +236,7 @@ class Comparison:
     def chance(self) -> float | None:
         """Accuracy of a predictor that sees nothing, where every measured model says the same."""
         found = {cell.weights.chance for cell in self.cells if cell.probed is not None}
-        return found.pop() if len(found) == 1 else None
+        return the_only(found)
 
     @property
     def mixed(self) -> dict[str, list[str]]:

@@ -158,9 +158,11 @@ def folded(told: Mapping[str, str]) -> str:
 def _attention(found: Comparison) -> Iterator[Figure]:
     """What each measured model attends to in one test sequence."""
     for cell in found.cells:
-        for figure in cell.weights.attention_map.figures() if cell.weights.attention_map is not None else ():
-            several = len(cell.weights.attention_map.maps) > 1 if cell.weights.attention_map is not None else False
-            words = f"{figure.title}. {figure.caption}" if several else figure.caption
+        measured = cell.weights.attention_map
+        if measured is None:
+            continue
+        for figure in measured.figures():
+            words = f"{figure.title}. {figure.caption}" if len(measured.maps) > 1 else figure.caption
             yield replace(figure, title=cell.name, caption=words)
 
 

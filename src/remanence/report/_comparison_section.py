@@ -23,7 +23,7 @@ from remanence.report._blocks import (
 )
 from remanence.report._comparison import Cell, Comparison, seeds_of
 from remanence.report._comparison_figures import comparison_figures
-from remanence.report._numbers import ABSENT, count, duration, number_of, percent, plain, points
+from remanence.report._numbers import ABSENT, count, duration, if_known, number_of, percent, plain, points
 from remanence.report._page import link_from
 from remanence.report._run_record import RunRecord
 from remanence.report._sentences import findings, headline, in_unit, state_words, with_range
@@ -104,7 +104,7 @@ class _View:
             Entry(with_range(cell), cell.accuracy.mean),
             Entry(f"{in_unit(cell)} {cell.unit.replace('_', ' ')}" if cell.unit else ABSENT, cell.in_unit.mean),
             Entry(missed if middle is None else count(middle) + reached, middle),
-            Entry(ABSENT if took is None else duration(took), took),
+            Entry(duration(took), took),
             Entry(count(weights.parameters), weights.parameters, link),
             Entry(state_words(cell), weights.state_bytes, link),
             Entry(plain(cell.steps_per_second), cell.steps_per_second),
@@ -135,7 +135,7 @@ class _View:
                 Entry(count(length), length),
                 Entry(percent(here), here, link),
                 Entry(told, printed.accuracy),
-                Entry(ABSENT if difference is None else points(difference), difference),
+                Entry(if_known(difference, points), difference),
                 Entry(printed.place),
             ]
         ]
@@ -150,7 +150,7 @@ class _View:
             Entry(run.folder.name, link=self._link(run.folder)),
             self._named(cell),
             Entry(count(run.length), run.length),
-            Entry(ABSENT if run.seed is None else str(run.seed), run.seed),
+            Entry(if_known(run.seed), run.seed),
             Entry(ended, kind=f"status-{run.status}" if run.status.isalpha() else ""),
             Entry(count(run.update), run.update),
             Entry(percent(run.accuracy), run.accuracy),
@@ -257,7 +257,7 @@ def how_it_was_made(found: Comparison) -> Iterator[Block]:
 
 
 def _settings_of(cell: Cell) -> str:
-    seeds = [ABSENT if run.seed is None else str(run.seed) for run in cell.runs]
+    seeds = [if_known(run.seed) for run in cell.runs]
     if len(seeds) == 1:
         return f"{cell.name}, seed {seeds[0]}"
     return f"{cell.name}, seeds {', '.join(seeds)}; shown is the first"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from remanence.report._numbers import bracketed
 from remanence.report._run_record import RunRecord
 
 
@@ -27,7 +28,7 @@ def model_labels(runs: Sequence[RunRecord]) -> dict[Path, str]:
         keys = sorted({key for table in same for key in table})
         differing = [key for key in keys if len({str(table.get(key)) for table in same}) > 1]
         parts = [_told(key, settings[run.folder].get(key, "default")) for key in differing]
-        labels[run.folder] = f"{run.model} ({', '.join(parts)})" if parts else run.model
+        labels[run.folder] = bracketed(run.model, ", ".join(parts))
     return labels
 
 
@@ -46,5 +47,8 @@ def _told(key: str, value: object) -> str:
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in table.items():
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
     return found

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
+
+Value = TypeVar("Value")
 
 ABSENT = "–"
 SPACE = "\N{NO-BREAK SPACE}"
@@ -18,6 +21,36 @@ def as_number(value: object) -> float | None:
         (2.0, None, None)
     """
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def if_known(value: Value | None, words: Callable[[Value], str] = str) -> str:
+    """A value in words; a dash for one that is not known.
+
+    Example:
+        >>> if_known(3), if_known(None), if_known(0.5, percent).replace(SPACE, " ")
+        ('3', '–', '50.0 %')
+    """
+    return ABSENT if value is None else words(value)
+
+
+def bracketed(name: str, note: str) -> str:
+    """A name with a note behind it, if there is one.
+
+    Example:
+        >>> bracketed("RelRNN", "recent 5"), bracketed("LSTM", "")
+        ('RelRNN (recent 5)', 'LSTM')
+    """
+    return f"{name} ({note})" if note else name
+
+
+def the_only(values: Collection[Value]) -> Value | None:
+    """What all have in common: the value, where there is one only.
+
+    Example:
+        >>> the_only({"bits"}), the_only({"bits", "nats"})
+        ('bits', None)
+    """
+    return next(iter(values)) if len(values) == 1 else None
 
 
 def sortable(value: float | str) -> str:
@@ -46,8 +79,10 @@ def plain(value: float | None, digits: int = 3) -> str:
     """
     if value is None:
         return ABSENT
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
     if 1000 <= abs(value) < 1e6:
         return f"{value:,.0f}".replace("-", "−")
     return f"{value:.{digits}g}".replace("-", "−")
@@ -123,7 +158,9 @@ def enumerated(parts: Sequence[str]) -> str:
         >>> enumerated(["a", "b", "c"])
         'a, b and c'
     """
-    return " and ".join([*([", ".join(parts[:-1])] if len(parts) > 1 else []), *parts[-1:]])
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def at_length(length: int | None) -> str:

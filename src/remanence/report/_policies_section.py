@@ -24,7 +24,7 @@ from remanence.report._blocks import (
     Text,
 )
 from remanence.report._comparison_section import machines
-from remanence.report._numbers import ABSENT, count, number_of, plain
+from remanence.report._numbers import count, if_known, number_of, plain
 from remanence.report._page import link_from
 from remanence.report._policy_record import PolicyRecord
 from remanence.rl import PolicyComparison
@@ -119,7 +119,7 @@ def _row(run: PolicyRecord, styles: Mapping[str, Look], folder: Path) -> list[En
     return [
         Entry(run.name, link=link_from(folder, run.folder)),
         Entry(run.model, colour=styles[run.model].colour),
-        Entry(ABSENT if run.seed is None else str(run.seed), run.seed),
+        Entry(if_known(run.seed), run.seed),
         Entry(run.status),
         Entry(count(run.frames), run.frames),
         Entry(plain(run.mean_return), run.mean_return),

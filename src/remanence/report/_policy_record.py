@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from remanence.report._numbers import as_number
+from remanence.report._numbers import as_number, bracketed
 from remanence.report._page import Problem
 from remanence.report._run_record import RunFiles, read_files
 
@@ -25,7 +25,7 @@ class PolicyRecord(RunFiles):
         """Where it plays, with the options of the environment."""
         name = str(self.config.get("environment", "unknown environment"))
         options = ", ".join(f"{key} {value}" for key, value in self.table("environment_options").items())
-        return f"{name} ({options})" if options else name
+        return bracketed(name, options)
 
     @property
     def model(self) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from remanence.report._comparison import Cell, Comparison, Spread, Transfer
-from remanence.report._numbers import SPACE, at_length, count, enumerated, number_of, percent, plain, size
+from remanence.report._numbers import SPACE, at_length, count, enumerated, number_of, percent, plain, size, the_only
 from remanence.report._run_record import SOLVED
 
 ALIKE = 3
@@ -106,9 +106,13 @@ def headline(found: Comparison) -> str:
     so_far = " yet" if any(cell.unfinished for cell in cells) else ""
     if not solved and not partly:
         return f"{_none_of(others)} {task}{so_far}"
-    clauses = [f"{_verb(solved, 'solves')} {task}"] if solved else []
-    clauses += [f"{_verb(partly, 'solves')} {'it' if solved else task} in some runs"] if partly else []
-    clauses += [f"{_verb(others, 'does')} not{so_far}"] if others else []
+    clauses = []
+    if solved:
+        clauses.append(f"{_verb(solved, 'solves')} {task}")
+    if partly:
+        clauses.append(f"{_verb(partly, 'solves')} {'it' if solved else task} in some runs")
+    if others:
+        clauses.append(f"{_verb(others, 'does')} not{so_far}")
     return "; ".join(clauses)
 
 
@@ -196,7 +200,7 @@ def _kept(cell: Cell) -> str:
     if lost:
         parts.append(f"falls to {percent(lost[0].accuracy)}{at_length(lost[0].length)}")
     asked = {point.sequences for point in known}
-    amount = asked.pop() if len(asked) == 1 else None
+    amount = the_only(asked)
     sequences = f" ({number_of(amount, 'sequence')} each)" if amount else ""
     which = "Without more training it" if len(cell.runs) == 1 else "Without more training its best run"
     return f" {which} {' and '.join(parts)}{sequences}."

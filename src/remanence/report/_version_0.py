@@ -128,7 +128,8 @@ def _stored_law(values: Mapping[str, Any]) -> InformationLaw | None:
     fit = fits.get(name) if isinstance(fits, Mapping) else None
     if not isinstance(fit, Mapping):
         return None
-    gamma, length = as_number(fit.get("gamma")), as_number(fit.get("xi"))
+    gamma = as_number(fit.get("gamma"))
+    length = as_number(fit.get("xi"))
     amplitude = as_number(fit.get("amplitude"))
     if amplitude is None or (gamma is None and not length):
         return None

@@ -89,7 +89,8 @@ def isolated(threads: int) -> Iterator[None]:
         >>> torch.equal(before, torch.get_rng_state())
         True
     """
-    states, before = random_states(), torch.get_num_threads()
+    states = random_states()
+    before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
         yield

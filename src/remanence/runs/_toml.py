@@ -60,8 +60,9 @@ def with_table(config: Config, table: Mapping[str, Any], prefix: str = "") -> Co
     hints = typing.get_type_hints(type(config))
     changes = {}
     for key, value in table.items():
+        name = f"{prefix}.{key}" if prefix else key
         one_of(f"key of [{prefix}]" if prefix else "key", key, hints)
-        name, now = f"{prefix}.{key}" if prefix else key, getattr(config, key)
+        now = getattr(config, key)
         if dataclasses.is_dataclass(now):
             changes[key] = with_table(now, _table(name, value), name)
         elif isinstance(now, dict):

@@ -109,10 +109,10 @@ def code_digest(name: str) -> str:
         (64, False)
     """
     source = _source(name)
-    try:
-        contents = b"name:" + name.encode() if source is None or not source.is_file() else source.read_bytes()
-    except OSError:
-        contents = b"name:" + name.encode()
+    contents = b"name:" + name.encode()
+    with contextlib.suppress(OSError):
+        if source is not None and source.is_file():
+            contents = source.read_bytes()
     return hashlib.sha256(contents).hexdigest()
 
 

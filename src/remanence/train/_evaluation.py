@@ -41,7 +41,8 @@ def evaluate(
         >>> sorted(evaluate(model, Copy(length=3), EvaluationConfig(batches=1, batch_size=5)))
         ['accuracy', 'asked_loss', 'loss']
     """
-    score, state = Score(), None
+    score = Score()
+    state = None
     count = config.batches or task.batches_per_epoch(config.batch_size, split)
     if count is None:
         raise ValueError(f"`evaluation.batches` must be >= 1 for task {task.name!r}, which never ends; got 0")

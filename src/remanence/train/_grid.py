@@ -48,7 +48,8 @@ class Cell:
     @property
     def label(self) -> str:
         """Model, length and seed in words."""
-        return f"{self.model}{'' if self.length is None else f' T={self.length}'} seed {self.seed}"
+        length = "" if self.length is None else f" T={self.length}"
+        return f"{self.model}{length} seed {self.seed}"
 
 
 def plan_grid(

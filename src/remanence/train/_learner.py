@@ -30,6 +30,19 @@ class Learnt(NamedTuple):
     norm: float
 
 
+class Sums(NamedTuple):
+    """What the parts of a batch add up to: loss over the steps that count, their number, right answers, questions."""
+
+    loss: float = 0.0
+    counted: float = 0.0
+    right: float = 0.0
+    asked: float = 0.0
+
+    def plus(self, other: Sums) -> Sums:
+        """Both together."""
+        return Sums(*(mine + others for mine, others in zip(self, other, strict=True)))
+
+
 class BadNumberError(ArithmeticError):
     """The loss or the gradient is not finite; no parameter has been moved by it.
 
@@ -60,7 +73,8 @@ class Learner:
     """
 
     def __init__(self, config: RunConfig, model: SequenceModel, processes: Processes) -> None:
-        self.config, self.processes = config, processes
+        self.config = config
+        self.processes = processes
         self.device = torch.device(config.loop.device)
         check_precision(config.loop.precision, self.device)
         self.model = model.to(self.device)
@@ -86,15 +100,17 @@ class Learner:
         batch = self.batch(task, update)
         self.model.train()
         states = list(self.carried)
-        sums, norm, stepped = [0.0, 0.0, 0.0, 0.0], 0.0, False
+        sums = Sums()
+        norm = 0.0
+        stepped = False
         for number, piece in enumerate(_pieces(batch, self.config.loop.truncate or batch.steps)):
             found = self._backward(task, piece, states, (update, number))
-            sums = [old + new for old, new in zip(sums, found, strict=True)]
-            if found[1]:
-                norm = max(norm, self._step(found[0], stepped))
+            sums = sums.plus(found)
+            if found.counted:
+                norm = max(norm, self._step(found.loss, stepped))
                 stepped = True
         self.carried = states if task.stateful else [None] * len(states)
-        return Learnt(sums[0] / max(sums[1], 1.0), sums[2] / max(sums[3], 1.0), norm)
+        return Learnt(sums.loss / max(sums.counted, 1.0), sums.right / max(sums.asked, 1.0), norm)
 
     def batch(self, task: Task, update: int) -> Batch:
         """Batch number `update`, all rows of it: every process draws the whole and takes its share."""
@@ -111,31 +127,34 @@ class Learner:
         for group, rate in zip(self.optimiser.param_groups, self.base_rates, strict=True):
             group["lr"] = rate * factor
 
-    def _backward(self, task: Task, piece: Batch, states: list[Any], when: tuple[int, int]) -> list[float]:
-        """Gradient of the whole piece, part by part; sums of loss, counted steps, right answers and questions."""
+    def _backward(self, task: Task, piece: Batch, states: list[Any], when: tuple[int, int]) -> Sums:
+        """Gradient of the whole piece, part by part, and what it shows, over all processes."""
         self.optimiser.zero_grad(set_to_none=True)
-        total, sums = _counted(task, piece), [0.0, 0.0, 0.0, 0.0]
+        total = _counted(task, piece)
+        model = self.shared_model if total else self.model
+        sums = Sums()
         for place, (first, stop) in enumerate(self.rows):
             part = piece.rows(first, stop)
             origin = {"state": states[place]} if when[1] > 0 else start(task, part, states[place])
             self._seed(*when, place)
             with self._synchronised(place, total):
-                output, state = (self.shared_model if total else self.model)(part.inputs, **origin)
+                output, state = model(part.inputs, **origin)
                 states[place] = detach(state)
-                found = self._part_backward(task, part, output, total) if total else [0.0] * 4
-            sums = [old + new for old, new in zip(sums, found, strict=True)]
-        return self.processes.sums(sums)
+                if total:
+                    sums = sums.plus(self._part_backward(task, part, output, total))
+        return Sums(*self.processes.sums(list(sums)))
 
-    def _part_backward(self, task: Task, part: Batch, output: Tensor, total: int) -> list[float]:
+    def _part_backward(self, task: Task, part: Batch, output: Tensor, total: int) -> Sums:
         """Gradient of a part, weighted by its share of what counts in the whole piece, over all processes."""
-        share, answers = _counted(task, part), int(part.mask.sum())
+        share = _counted(task, part)
+        answers = int(part.mask.sum())
         if not share:
             (output.sum() * 0.0).backward()
-            return [0.0] * 4
+            return Sums()
         loss = task.loss(output.float() if output.dtype == torch.bfloat16 else output, part)
         (loss * (share * self.processes.size / total)).backward()
         right = task.accuracy(output, part).item() * answers if answers else 0.0
-        return [loss.item() * share, float(share), right, float(answers)]
+        return Sums(loss.item() * share, float(share), right, float(answers))
 
     @contextlib.contextmanager
     def _synchronised(self, place: int, total: int) -> Any:
@@ -183,7 +202,9 @@ def _bad(parameter: Tensor, part: str) -> bool:
     values = parameter if part == "value" else parameter.grad
     if values is None:
         return False
-    return not bool((values.square().sum() if part == "squared gradient" else values).isfinite().all())
+    if part == "squared gradient":
+        values = values.square().sum()
+    return not bool(values.isfinite().all())
 
 
 def _counted(task: Task, batch: Batch) -> int:

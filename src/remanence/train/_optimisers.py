@@ -105,7 +105,8 @@ def make_optimiser(model: nn.Module, config: OptimiserConfig) -> torch.optim.Opt
         >>> type(make_optimiser(nn.Linear(2, 2), OptimiserConfig("rmsprop"))).__name__
         'RMSprop'
     """
-    groups, lr = parameter_groups(model, config), config.learning_rate
+    groups = parameter_groups(model, config)
+    lr = config.learning_rate
     if config.name == "rmsprop":
         return torch.optim.RMSprop(groups, lr=lr, alpha=config.smoothing, eps=config.epsilon)
     if config.name in ("adam", "adamw"):

@@ -81,7 +81,10 @@ class Progress:
         sign = 1 if config.evaluation.metric == "accuracy" else -1
         gain = self.best is None or sign * value > sign * self.best
         if gain:
-            self.best, self.best_update, self.without_gain, self.waiting = value, self.update, 0, 0
+            self.best = value
+            self.best_update = self.update
+            self.without_gain = 0
+            self.waiting = 0
         else:
             self.without_gain += 1
             self.waiting += 1
