@@ -178,6 +178,25 @@ def test_hostile_names_are_text(write, make_run, name):
     assert whole.count("<script") == 3
 
 
+def test_verdicts_of_before_are_put_with_their_papers(write, tmp_path):
+    old = {"verdict": "holds", "agrees": True}
+    claims = [{"id": "004.1", "document": "004", **old}, {"id": "000/lemma1", "document": "000", **old}]
+    (tmp_path / "verify.json").write_text(json.dumps(claims), encoding="utf-8")
+    page = text_of(write(tmp_path / "verify.json"))
+    assert 'data-paper="notes"' in page
+    assert 'data-paper="kerg2020"' in page
+    assert "2 claims were measured: 2 hold. Every verdict is the expected one." in page
+
+
+def test_a_verdict_that_is_not_known_is_named(write, make_comparison, claims_file):
+    claims = json.loads(claims_file.read_text())
+    claims[0] |= {"kind": "verdict", "version": 9, "tolerance": "", "seconds": 1.0}
+    claims_file.write_text(json.dumps(claims), encoding="utf-8")
+    page = text_of(write(make_comparison(), claims_file))
+    assert "its verdict cannot be read: the verdict is of version 9, and this package reads up to 1" in page
+    assert "statement of miller2018" in page
+
+
 def test_every_kind_of_result_has_its_section(write, make_comparison, claims_file, curves_file, tmp_path):
     reach = {"distance": [0, 1], "log_norm": [0.0, -1.0], "source": "states", "horizon": 1, "decay": None}
     probes = {"gradient_reach": {**reach, "verdict": "vanishing"}}

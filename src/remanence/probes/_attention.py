@@ -18,7 +18,7 @@ from remanence.ops import Screened, Trace
 from remanence.ops.reference import scan as reference_scan
 
 from ._layout import is_language_model
-from ._observe import FAST_PATH, modules, watched_scans
+from ._observe import FAST_PATH, forward_replaced, modules, watched_scans
 from ._result import ProbeResult
 from ._subject import Subject
 
@@ -203,11 +203,8 @@ def _weights_asked(part: nn.MultiheadAttention, seen: _Seen) -> Any:
         given = weights.mean(dim=-3) if averaged else weights
         return output, (given if wanted else None)
 
-    part.forward = forward
-    try:
+    with forward_replaced(part, forward):
         yield
-    finally:
-        del part.forward
 
 
 class _AttentionCalls(TorchFunctionMode):

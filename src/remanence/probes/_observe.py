@@ -152,7 +152,7 @@ def torch_layers_on_scan(model: object) -> Iterator[None]:
         for part in modules(model):
             if isinstance(part, nn.RNNBase) and type(part) in CELLS:
                 on_scan = functools.partial(_torch_layer_as_scan, part, part.forward)
-                stack.enter_context(_forward_replaced(part, on_scan))
+                stack.enter_context(forward_replaced(part, on_scan))
         yield
 
 
@@ -190,7 +190,8 @@ def watched_scans(look: Callable[..., None]) -> Iterator[None]:
 
 
 @contextmanager
-def _forward_replaced(part: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+def forward_replaced(part: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+    """Inside, a module runs another function."""
     part.forward = forward
     try:
         yield

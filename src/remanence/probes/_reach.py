@@ -18,7 +18,7 @@ from ._fit import Decay, fit_decay
 from ._layout import Layout
 from ._observe import Offsets, modules, watched_embeddings, watched_states
 from ._result import ProbeResult
-from ._steps import farthest, number_of_steps, seen_words
+from ._steps import farthest, number_of, seen_words
 from ._subject import Subject, output_of, subject_of
 
 Loss = Callable[[Any, Any], Tensor]
@@ -117,7 +117,7 @@ class GradientReach(ProbeResult):
     def _law(self) -> str:
         what = "dL/dh" if self.source == "states" else "dL/dx"
         if self.decay is None:
-            return f"{what} is {self.trend}: it reaches {number_of_steps(self.horizon)} back"
+            return f"{what} is {self.trend}: it reaches {number_of(self.horizon, 'step')} back"
         low, high = self.decay.interval
         unit = "a step" if self.decay.law == "exponential" else "as power of the distance"
         rate = f"{self.decay.rate:+.4g} {unit} (95 %: {low:+.4g} to {high:+.4g})"

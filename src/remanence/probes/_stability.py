@@ -18,7 +18,7 @@ from remanence.ops.states import map_tensors
 from ._observe import CELLS, modules, torch_spec, torch_weights
 from ._reach import gradient_reach
 from ._result import ProbeResult
-from ._steps import number_of_steps
+from ._steps import number_of
 from ._subject import Subject, subject_of
 from ._truncation import last_output, output_gap
 
@@ -68,7 +68,7 @@ class Stability(ProbeResult):
     def _window_words(self) -> str:
         if self.window_measured is None:
             return f"no shorter window keeps outputs within {self.epsilon:g}"
-        return f"the last {number_of_steps(self.window_measured)} alone keep outputs within {self.epsilon:g}"
+        return f"the last {number_of(self.window_measured, 'step')} alone keep outputs within {self.epsilon:g}"
 
     def _proof(self) -> str:
         if self.contraction is None:

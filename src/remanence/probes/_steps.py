@@ -46,16 +46,6 @@ def number_of(count: int, noun: str) -> str:
     return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def number_of_steps(count: int) -> str:
-    """A count of steps.
-
-    Example:
-        >>> number_of_steps(1), number_of_steps(2)
-        ('1 step', '2 steps')
-    """
-    return number_of(count, "step")
-
-
 def seen_words(log_size: np.ndarray, what: str, left: str, distance: np.ndarray | None = None) -> str:
     """How many steps are seen, and where half and a hundredth is left.
 
@@ -74,26 +64,26 @@ def seen_words(log_size: np.ndarray, what: str, left: str, distance: np.ndarray 
     hardly = farthest(log_size, HARDLY, places)
     if not np.isfinite(log_size[0]):
         first = int(places[np.isfinite(log_size)][0])
-        return f"{number_of_steps(hardly)} back; nothing nearer than {number_of_steps(first)}"
+        return f"{number_of(hardly, 'step')} back; nothing nearer than {number_of(first, 'step')}"
     before = farthest(log_size[:-1], HARDLY, places)
     if before < last / 2:  # the first step alone, to which many Transformers attend whatever it is, is not a long reach
         hardly = before
     share = math.exp(min(float(log_size[-1] - log_size[0]), 700.0))
     half = farthest(log_size, HALF, places)
     if half == last:
-        return f"all {number_of_steps(last + 1)}: of {what}, {_amount(share)} {left} {number_of_steps(last)} back"
+        return f"all {number_of(last + 1, 'step')}: of {what}, {_amount(share)} {left} {number_of(last, 'step')} back"
     halves = _halves(half, left)
     if hardly == last:
-        return f"all {number_of_steps(last + 1)}: of {what}, {halves}, {_amount(share)} {last} back"
+        return f"all {number_of(last + 1, 'step')}: of {what}, {halves}, {_amount(share)} {last} back"
     # What stays on without falling is said, lest a hundredth seem the end.
     rest = f", {_amount(share)} {last} back" if share > HARDLY / 10 else ""
     if hardly == 0:
         return f"hardly more than the present step: of {what}, less than 1 % {left} 1 step back{rest}"
-    return f"about {number_of_steps(hardly)}: of {what}, {halves}, 1 % {hardly} back{rest}"
+    return f"about {number_of(hardly, 'step')}: of {what}, {halves}, 1 % {hardly} back{rest}"
 
 
 def _halves(half: int, left: str) -> str:
-    return f"50 % {left} {number_of_steps(half)} back" if half else f"less than 50 % {left} 1 step back"
+    return f"50 % {left} {number_of(half, 'step')} back" if half else f"less than 50 % {left} 1 step back"
 
 
 def _amount(share: float) -> str:

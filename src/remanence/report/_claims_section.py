@@ -36,11 +36,12 @@ def claims_section(results: Sequence[claims.Result]) -> Section:
 
 
 def paper_of(result: claims.Result) -> str:
-    """The key of the paper that a claim is from; verdicts of before have its number."""
+    """The key of the paper that a claim is from; ids of before begin with its number, as in ``004.1``."""
+    named = result.claim.paper.partition(".")[0]
     try:
-        return paper_key(result.claim.paper)
+        return paper_key(named)
     except ValueError:
-        return result.claim.paper
+        return named
 
 
 def _row(result: claims.Result) -> list[Entry]:

@@ -110,12 +110,12 @@ class Cell:
     @property
     def accuracy(self) -> Spread:
         """Validation accuracy of the best weights."""
-        return Spread(tuple(run.accuracy for run in self.runs if run.accuracy is not None))
+        return self._reached("accuracy")
 
     @property
     def loss(self) -> Spread:
         """Validation loss of the best weights."""
-        return Spread(tuple(run.loss for run in self.runs if run.loss is not None))
+        return self._reached("loss")
 
     @property
     def unit(self) -> str | None:
@@ -126,7 +126,10 @@ class Cell:
     @property
     def in_unit(self) -> Spread:
         """What the best weights reach in that unit."""
-        found = [run.reached(self.unit) for run in self.runs] if self.unit else []
+        return self._reached(self.unit or "")
+
+    def _reached(self, name: str) -> Spread:
+        found = (run.reached(name) for run in self.runs)
         return Spread(tuple(value for value in found if value is not None))
 
     @property

@@ -11,11 +11,10 @@ import torch
 
 from remanence import probes
 from remanence.report._comparison import best_of, compare
-from remanence.report._files import write_plainly
 from remanence.report._measured_weights import MeasuredWeights
 from remanence.report._reading import folders_with
 from remanence.report._run_record import PROBES, RunRecord, read_run
-from remanence.runs import sealed, tag
+from remanence.runs import replace_file, sealed, tag
 from remanence.tasks import Task
 from remanence.train import Run
 
@@ -55,7 +54,7 @@ def measure_missing(paths: Sequence[str | Path], say: Callable[[str], None] = la
         say(f"measuring {cell.name} in {best.folder}")
         try:
             table = measure_run(best)
-            write_plainly(best.folder / PROBES, sealed(table))
+            replace_file(best.folder / PROBES, sealed(table).encode())
         except Exception as error:  # whatever is wrong with one run, the page shows the others
             say(f"{best.folder} could not be measured: {error}")
             continue

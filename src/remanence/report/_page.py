@@ -18,8 +18,8 @@ from markupsafe import Markup
 import remanence
 from remanence.figures import Figure, compact, plotly_dict
 from remanence.report._blocks import Section
-from remanence.report._files import write_plainly
 from remanence.report._numbers import enumerated, number_of
+from remanence.runs import StorageError, replace_file
 
 FIRST_SCREEN = 6
 """Sentences of a section that the first screen shows."""
@@ -78,11 +78,15 @@ class Page:
 
         Raises:
             ImportError: If plotly, whose script the page carries, is missing.
+            OSError: If it cannot be written.
         """
         path = Path(path)
         text = self.render()
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_plainly(path, text)
+        try:
+            replace_file(path, text.encode())
+        except StorageError as error:
+            raise OSError(f"{path} cannot be written: {error.__cause__}") from error
         return path
 
     def render(self) -> str:

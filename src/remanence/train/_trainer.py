@@ -134,7 +134,8 @@ class _Training:
 
     def carry_out(self) -> Outcome:
         """Does all that is left to do."""
-        with self._owned(), stop_requests() as request:
+        lock = locked(self.run.folder) if self.processes.writes else contextlib.nullcontext()
+        with lock, stop_requests() as request:
             # Read under the lock: another process may have changed the settings until now.
             stored = self.run.config
             self.config = resolved(self.wanted or stored)
@@ -151,14 +152,6 @@ class _Training:
                 raise
             finally:
                 self.journal.close()
-
-    @contextlib.contextmanager
-    def _owned(self) -> Iterator[None]:
-        if not self.processes.writes:
-            yield
-            return
-        with locked(self.run.folder):
-            yield
 
     # ---- start ------------------------------------------------------------------------------------------------------
 
