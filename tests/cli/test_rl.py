@@ -128,6 +128,12 @@ def test_policies_are_compared_resumed_and_reported(here):
     assert "MinGRU, greatest seed" in page
     assert "no memory, greatest seed" in page
     assert "holds no results that are known here" not in page
+    one = next(Path("runs/compare-remanence-TMaze-v0").glob("*/run"))
+    filmed = run("play", str(one), "--episodes", "1", "--film")
+    assert filmed.exit_code == 0, filmed.output
+    assert (one / "film.gif").read_bytes().startswith(b"GIF8")
+    runner.invoke(app, ["report", str(one), "-o", "page.html"])
+    assert "data:image/gif;base64," in Path("page.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

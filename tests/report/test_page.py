@@ -389,6 +389,21 @@ def test_runs_of_policies_have_a_section_with_their_learning_curve(write, tmp_pa
     assert "could not be read" not in page
 
 
+def test_the_film_of_a_policy_stands_in_the_page(write, tmp_path):
+    folder = write_policy(tmp_path / "policy")
+    (folder / "film.gif").write_bytes(b"GIF89a of a maze")
+    page = write(folder).read_text(encoding="utf-8")
+    assert '<img src="data:image/gif;base64,R0lGODlhIG9mIGEgbWF6ZQ==" alt="GRU, seed 1">' in page
+
+
+def test_what_is_no_film_is_a_problem(write, tmp_path):
+    folder = write_policy(tmp_path / "policy")
+    (folder / "film.gif").write_bytes(b"<script>")
+    page = write(folder)
+    assert "is no GIF of at most 20 MB" in text_of(page)
+    assert "data:image/gif" not in page.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_policies_are_text(write, tmp_path, name):
     whole = write(write_policy(tmp_path / "policy", model=name)).read_text(encoding="utf-8")

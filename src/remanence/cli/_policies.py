@@ -22,6 +22,7 @@ from remanence.rl import (
     PolicyRun,
     evaluate_policy,
     film_policy,
+    keep_film,
     load_policy,
     resume_policy,
     train_policy,
@@ -79,6 +80,7 @@ def play_episodes(
     likeliest: bool,
     video: Path | None,
     as_json: bool,
+    film: bool = False,
     trust: bool = False,
 ) -> None:
     """Does what ``remanence rl play`` says."""
@@ -93,7 +95,11 @@ def play_episodes(
         score = evaluate_policy(policy, where, episodes, seed=seed, likeliest=likeliest, options=there, tell=tell)
         if video is not None:
             film_policy(policy, where, video, options=there, seed=seed, likeliest=likeliest)
+        if film:
+            keep_film(run, seed=seed, likeliest=likeliest)
     row = {"environment": where, "episodes": episodes, "mean_return": score.mean, "standard_error": score.error}
     show_rows([{**tag("play"), **row, "mean_length": fmean(score.lengths)}], as_json)
     if video is not None and not as_json:
         typer.echo(f"film of one episode: {video}")
+    if film and not as_json:
+        typer.echo(f"film kept in the run folder; it is shown by: remanence report {run}")

@@ -46,6 +46,9 @@ def play(
         bool, typer.Option("--likeliest", help="Take the most likely action instead of sampling.")
     ] = False,
     video: Annotated[Path | None, typer.Option(help="Write a GIF of one episode and its memory.")] = None,
+    film: Annotated[
+        bool, typer.Option("--film", help="Keep such a GIF in the run folder, for `remanence report`.")
+    ] = False,
     trust: Trust = False,
     json: Json = False,
 ) -> None:
@@ -53,7 +56,16 @@ def play(
     from remanence.cli._policies import play_episodes
 
     play_episodes(
-        run, environment, option or [], episodes, seed, likeliest=likeliest, video=video, trust=trust, as_json=json
+        run,
+        environment,
+        option or [],
+        episodes,
+        seed,
+        likeliest=likeliest,
+        video=video,
+        film=film,
+        trust=trust,
+        as_json=json,
     )
 
 

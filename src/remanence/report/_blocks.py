@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
@@ -219,6 +220,29 @@ class Code:
 
 
 @dataclass(frozen=True)
+class Film:
+    """An animated picture.
+
+    Args:
+        gif: the file.
+        words: below it.
+
+    Example:
+        >>> Film(b"GIF89a", "one episode").source
+        'data:image/gif;base64,R0lGODlh'
+    """
+
+    gif: bytes
+    words: str
+    macro: ClassVar[str] = "film"
+
+    @property
+    def source(self) -> str:
+        """The picture inside of its own address, so that the page needs no other file."""
+        return "data:image/gif;base64," + base64.b64encode(self.gif).decode()
+
+
+@dataclass(frozen=True)
 class Details:
     """Blocks that are shown when asked for.
 
@@ -232,7 +256,7 @@ class Details:
     macro: ClassVar[str] = "details"
 
 
-Block: TypeAlias = Text | Heading | Table | Figures | Switches | Facts | Code | Details
+Block: TypeAlias = Text | Heading | Table | Figures | Switches | Facts | Code | Film | Details
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from remanence.report._blocks import (
     Entry,
     Facts,
     Figures,
+    Film,
     Finding,
     Heading,
     Section,
@@ -29,6 +30,10 @@ from remanence.report._page import link_from
 from remanence.report._policy_record import PolicyRecord
 from remanence.rl import PolicyComparison
 
+FILMS = (
+    "One new episode of each. Beside the environment stands the memory: a bar at every step that it holds, as high as "
+    "the attention that it gets now; recent states are blue, relevant ones red."
+)
 COLUMNS = (
     Column("run", numeric=False),
     Column("model", numeric=False),
@@ -83,6 +88,11 @@ def _blocks(runs: Sequence[PolicyRecord], styles: Mapping[str, Look], folder: Pa
     figure = _figure(runs, styles)
     if not figure.is_empty:
         yield Figures([figure])
+    filmed = [run for run in runs if run.film]
+    if filmed:
+        yield Heading("What they remember as they play")
+        yield Text(FILMS)
+        yield from (Film(run.film, f"{run.model}, seed {run.seed}") for run in filmed)
     yield Heading("How they were trained")
     yield Facts(machines([run.manifest for run in runs]))
     yield from (Details(f"{run.model}, seed {run.seed}", [Code(run.settings)]) for run in runs if run.settings)

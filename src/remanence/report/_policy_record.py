@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from remanence.report._numbers import as_number, bracketed
 from remanence.report._page import Problem
-from remanence.report._run_record import RunFiles, read_files
+from remanence.report._run_record import RunFiles, attempt, read_files
+from remanence.rl import FILM
+from remanence.runs import read_file
+
+LARGEST_FILM = 20_000_000
+"""Bytes of a film that a page still shows."""
 
 
 @dataclass(frozen=True)
 class PolicyRecord(RunFiles):
     """What the files of a policy's run say; its history has one line for each update.
 
+    Args:
+        film: of one episode, a GIF; empty if there is none.
+
     Example:
         >>> run = PolicyRecord(Path("mine"), {"environment": "CartPole-v1", "model": {"name": "GRU"}})
         >>> run.environment, run.model, run.frames
         ('CartPole-v1', 'GRU', 0)
     """
+
+    film: bytes = b""
 
     @property
     def environment(self) -> str:
@@ -73,4 +84,15 @@ def read_policy(folder: Path, problems: list[Problem]) -> PolicyRecord:
         >>> read_policy(Path("no such folder"), []).frames
         0
     """
-    return read_files(PolicyRecord, folder, problems)
+    film = _read_film(folder / FILM, problems)
+    return replace(read_files(PolicyRecord, folder, problems), film=film)
+
+
+def _read_film(path: Path, problems: list[Problem]) -> bytes:
+    if not os.path.lexists(path):
+        return b""
+    film = attempt(lambda: read_file(path), b"", path, problems)
+    if film and (not film.startswith(b"GIF8") or len(film) > LARGEST_FILM):
+        problems.append(Problem(str(path), f"is no GIF of at most {LARGEST_FILM / 1e6:.0f} MB"))
+        return b""
+    return film

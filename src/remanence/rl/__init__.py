@@ -6,7 +6,7 @@ from remanence.rl._comparison import NO_MEMORY, PolicyComparison
 from remanence.rl._config import PolicyConfig, PPOConfig
 from remanence.rl._copies import EpisodeCopies, Happened, VectorCopies
 from remanence.rl._environment import register_tmaze
-from remanence.rl._film import film_policy
+from remanence.rl._film import FILM, film_policy, keep_film
 from remanence.rl._folder import PolicyRun
 from remanence.rl._learning import PolicyOutcome
 from remanence.rl._observations import Field, fields_of
@@ -32,6 +32,8 @@ __all__ = [
     "evaluate_policy",
     "Score",
     "film_policy",
+    "keep_film",
+    "FILM",
     "Player",
     "Rollout",
     "advantages",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,12 @@ from remanence.rl._environment import Episode, make_environment, observed
 from remanence.rl._observations import each_field
 from remanence.rl._policy import MemoryPolicy
 from remanence.rl._rollout import acting
+from remanence.rl._run import load_policy
+from remanence.runs import replace_file
 from remanence.tasks import stream
 
+FILM = "film.gif"
+"""Name of the film that lies in a run's folder, for its report."""
 WIDTH = 360
 HEIGHT = 240
 MARGIN = 24
@@ -91,6 +96,37 @@ def film_policy(
     return len(frames)
 
 
+def keep_film(folder: str | Path, *, seed: int = 0, likeliest: bool = False) -> Path:
+    """Films one episode of a policy's run and keeps it in the run's folder, where ``remanence report`` finds it.
+
+    Args:
+        folder: of the run.
+        seed: of the episode and the actions.
+        likeliest: take the likeliest action instead of drawing.
+
+    Returns:
+        The film.
+
+    Raises:
+        ImportError: Pillow is missing.
+        ValueError: there is no run.
+
+    Example:
+        >>> keep_film("no such folder")
+        Traceback (most recent call last):
+        ValueError: `folder` must be the folder of a policy's run, with a policy.toml; got 'no such folder'
+    """
+    policy, config = load_policy(folder)
+    film = Path(folder) / FILM
+    with tempfile.TemporaryDirectory() as place:
+        made = Path(place) / FILM
+        film_policy(
+            policy, config.environment, made, options=config.environment_options, seed=seed, likeliest=likeliest
+        )
+        replace_file(film, made.read_bytes())
+    return film
+
+
 def _pillow() -> Any:
     try:
         from PIL import Image
@@ -148,7 +184,8 @@ def _memory_panel(image: Any, trace: Trace | None, step: int) -> Any:
         top = bottom - 2 - round((bottom - 2 * MARGIN) * max(0.0, min(1.0, weight)))
         colour = RECENT if _is_recent(place, present) else RELEVANT
         draw.rectangle((left, top, left + bar - 1, bottom - 1), fill=colour)
-    draw.text((MARGIN, 6), f"step {step}: memory holds {len(present)} of the past", fill=INK)
+    oldest = f", the oldest {step - min(present)} steps old" if present else ""
+    draw.text((MARGIN, 6), f"step {step}: memory holds {len(present)} states{oldest}", fill=INK)
     draw.text((MARGIN, bottom + 4), "0", fill=INK)
     draw.text((WIDTH - 2 * MARGIN, bottom + 4), str(last), fill=INK)
     return panel
