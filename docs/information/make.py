@@ -20,7 +20,8 @@ HEAD = "{what} Made on {machine} by a script of an earlier version; now `remanen
 
 def said(record):
     """What was run, how, and what is smaller than in the document."""
-    smaller = f"\n\n*Scaled down.* {record['scaled_down']}" if record["scaled_down"] else ""
+    scaled_down = (record["scaled_down"] or "").replace("the document", "the paper")
+    smaller = f"\n\n*Scaled down.* {scaled_down}" if scaled_down else ""
     return HEAD.format(**record, today=SUCCESSORS[record["command"].split()[3]]) + smaller + "\n"
 
 

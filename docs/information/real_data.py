@@ -17,16 +17,17 @@ from remanence.probes._laws import fit_one
 
 HERE = Path(__file__).parent
 LONGEST, COUNT = 10_000, 40
-FAR = (50, 1000)  # the document's long range, in characters
+FAR = (50, 1000)  # the paper's long range, in characters
 
 INTRODUCTION = """# Mutual information in real data
 
-Figure 6 of Shen 2019 measured again, with DNA, a novel and music beside its texts. Each curve has {count} lags up to
-10,000, or as far as the sequences allow; `curves.json` holds all points with intervals, bias and floor. Texts are taken
-as bytes (0.25 % of WikiText-2's are not ASCII), DNA as its four letters, music as the soprano of Bach's chorales in
-sixteenths. text8 is the first 74 MB of the set, cut 90 : 5 : 5. WikiText-103 is not among them: it was not at hand.
+Figure 6 of Shen 2019 measured again, with DNA, a novel and music in addition to its texts. Each curve has {count}
+lags up to 10,000, or as far as the sequences allow; `curves.json` holds all points with intervals, bias and floor.
+Texts are taken as bytes (0.25 % of WikiText-2's are not ASCII), DNA as its four letters, music as the soprano of
+Bach's chorales in sixteenths. text8 is the first 74 MB of the set, cut 90 : 5 : 5. WikiText-103 is not included: it
+was not available.
 
-Estimates are the document's, by digamma, in nats. *Bias* is what the estimator reads at lag 1000 (or the longest) for
+Estimates are the paper's, by digamma, in nats. *Bias* is what the estimator reads at lag 1000 (or the longest) for
 pairs with the same marginals and no dependence. *Exponent* is that of a power law fitted to the estimates less their
 bias at lags {low} to {high}, where they are above the noise floor, with the fit's 95 % interval, whatever law is best
 there; *best* is what Akaike's criterion prefers.
@@ -36,14 +37,14 @@ there; *best* is what Akaike's criterion prefers.
 """
 
 ENDING = """
-## What is found
+## Findings
 
 - In every text three ranges are found, not assumed (`regimes` in `curves.json`; the two small parts of Penn Treebank
   show two): an exponential up to lag 5 or 8 with a correlation length of 1.2 to 1.9, a steep fall to lag 20 or 50, and
-  a slow power law beyond. This is what the document describes.
-- On WikiText-2's training set the estimates themselves fall as lag^-0.37 between 50 and 1000; the document has 0.3.
+  a slow power law beyond. This is what the paper describes.
+- On WikiText-2's training set the estimates themselves fall as lag^-0.37 between 50 and 1000; the paper has 0.3.
   More than half of the estimate at lag 1000 is bias. Less that, the exponent is 0.59, and its interval is wide.
-- The document finds far more information in validation and test sets than in training sets, without a power law. At
+- The paper finds far more information in validation and test sets than in training sets, without a power law. At
   lag 1000 WikiText-2's validation set indeed reads 0.0012 nats against 0.00037. But the estimator reads 0.0010 there
   for pairs that share nothing: the set is ten times smaller, and many of its pairs of symbols are rare. Less their bias
   both have 0.00016, and the training set cut to that size reads even more than the validation set. At long lags the

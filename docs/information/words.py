@@ -4,11 +4,11 @@ BINARY = """# Models that learnt a power law
 
 {said}
 Every model learnt to predict bits whose mutual information falls as 0.1 lag^-0.4 (figures 1, 3a, 7 and 9 of
-Shen 2019; models with a memory are new). Then bits were drawn from it, and their information measured at every lag
-from 1 to 200. *Best law* is Akaike's choice among exponential, power law and constant; *xi* and *gamma* are fitted even
-if their law is not the best, to estimates above 0.001 nats as in the document. Of several runs the mean is given, and
-the range. The document's xi are longer because its sequences, and so the lags that are fitted, are twice as long: its
-data have 420, ours 167.
+Shen 2019; models with a memory are new). Then bits were sampled from it, and their mutual information was measured at
+every lag from 1 to 200. *Best law* is Akaike's choice among exponential, power law and constant; *xi* and *gamma* are
+fitted even if their law is not the best, to estimates above 0.001 nats as in the paper. For several runs the mean and
+the range are given. The paper's xi are longer because its sequences, and so the lags that are fitted, are twice as
+long: its data have 420, ours 167.
 
 {table}
 
@@ -20,20 +20,20 @@ RNN and LSTM of several widths and depths, on a linear axis of lags, where an ex
 
 ![Information against lag for RNN and LSTM](binary_widths.svg)
 
-Transformers; one of them looks back on 32 steps only:
+Transformers; one of them has a context of 32 steps:
 
 ![Information against lag for Transformers](binary_transformers.svg)
 
-## What is found
+## Findings
 
 - **RNN**: exponential in every run, and width helps little: xi goes from {xi[RNN 8]:.0f} at 114 parameters to
   {xi[RNN 66]:.0f} at 4,754. A second layer brings as much as four times the width, a third and fourth little more.
-  This is what the document says.
-- **LSTM**: at width 4, with 138 parameters, xi is longer than that of an RNN of width 32, as the document says, and as
+  This is what the paper says.
+- **LSTM**: at width 4, with 138 parameters, xi is longer than that of an RNN of width 32, as the paper says, and as
   long as that of width 66. Up to width 8 the best law is an exponential; at width 32, and in some runs of more layers,
   a power law fits better up to lag 200, but see below.
 - **Transformer**: a power law in every run at width 16; at width 4 in two runs of three, while the third falls
-  exponentially. One that looks back on 32 steps follows the power law up to lag 32 and falls exponentially from there
+  exponentially. One with a context of 32 steps follows the power law up to lag 32 and falls exponentially from there
   on.
 - **Memories**: `MemLSTM`, which keeps all states, and `RelLSTM`, which keeps 20, follow the data's law over the whole
   range, about as closely as the Transformer of the same size after the same number of updates. `SABLSTM` is like
@@ -46,8 +46,7 @@ Transformers; one of them looks back on 32 steps only:
 FAR = """## Longer than in training
 
 {said}
-Up to lag 256 a model has seen in training what it must do. Drawing sequences of 2,048 asks whether it has the law or
-only its beginning.
+Lags up to 256 occur in training. Sequences of 2,048 show whether a model has learnt the law or only its beginning.
 
 ![Information against lag in sequences of 2,048](binary_far.svg)
 
@@ -55,13 +54,13 @@ only its beginning.
 |---|---|---|---|---|---|---|---|---|---|
 {rows}
 
-- RNN and LSTM fall exponentially once there is room to see it, the LSTM's power law included: Shen 2019 is right
-  about them.
-- `RelLSTM` does not fall exponentially, but it no longer follows the law either: between lags 20 and 300 it holds less
-  than the data, and then less falls away than should. The steps that its relevant set holds say why: eight of the ten
-  are the first eight of the sequence, whatever its length. A place in that set goes to states that collected much
-  attention in their first ten steps, and in those the first states had few others beside them. What it carries over
-  long distances is how the sequence began.
+- In long sequences RNN and LSTM both fall exponentially, also the LSTM that seemed to follow a power law: Shen 2019
+  is right about them.
+- `RelLSTM` does not fall exponentially, but it no longer follows the law either: between lags 20 and 300 it holds
+  less information than the data, and beyond that it falls too slowly. The steps in its relevant set explain this:
+  eight of the ten are the first eight of the sequence, whatever its length. A place in that set goes to states that
+  collected much attention in their first ten steps, and the first states had few competitors there. Over long
+  distances it only carries how the sequence began.
 - `SABLSTM` lies between them. Its ten states are those with the highest scores, which do not depend on the present
   state: one with a high score stays until ten better ones have come.
 
@@ -70,9 +69,9 @@ only its beginning.
 As far as it was trained: yes. With 20 stored states and 4,552 parameters `RelLSTM` has the data's law up to lag 200,
 where {left[RelLSTM 26]:.0%} of the data's information is found in what it says; of `MemLSTM`, which keeps all states,
 {left[MemLSTM 26]:.0%}, of a Transformer {left[Transformer 16]:.0%}, of an LSTM {left[LSTM 32]:.0%} and of an RNN
-{left[RNN 66]:.0%}. Beyond that: not a power law. Its information outlasts any exponential, because a few states of the
-beginning are never forgotten, but it is not scale-free: a bounded memory must choose what it keeps, and this screening
-rule keeps the beginning.
+{left[RNN 66]:.0%}. Beyond that: not a power law. Its information outlasts any exponential, because a few states of
+the beginning are never forgotten, but it is not scale-free: a bounded memory must choose what it keeps, and this
+screening rule keeps the beginning.
 """
 
 ESTIMATOR = """# How well the estimator finds a law
@@ -98,8 +97,8 @@ HELD_OUT = """# Are held-out sets like training sets?
 
 {said}
 Shen 2019 finds far more information in validation and test sets than in training sets (figure 6), and no power law.
-Estimates depend on the size of a sample, and these sets are ten times smaller. Here each is compared with stretches of
-the training set of the same size, at {lags} lags from 1 to 1000. *Outside* counts the lags at which it is above or
+Estimates depend on the size of a sample, and these sets are ten times smaller. Here each is compared with stretches
+of the training set of the same size, at {lags} lags from 1 to 1000. *Outside* counts the lags at which it is above or
 below all stretches; *by chance* is what one more stretch of the same kind would give. The last four columns are the
 estimates divided by the mean over the stretches.
 
@@ -109,22 +108,23 @@ estimates divided by the mean over the stretches.
 
 ![WikiText-2: validation set beside stretches of the training set](held_out.svg)
 
-- WikiText-2's validation and test sets are indeed unlike its training set, but not as the document has it: within words
+- WikiText-2's validation and test sets are indeed unlike its training set, but not as the paper says: within words
   and short phrases they hold more information, over a hundred characters and more they hold **less**.
 - Penn Treebank's validation set is like any stretch of its training set; its test set differs at short lags.
-- text8, cut by position, is uniform, as the document says.
+- text8, cut by position, is uniform, as the paper says.
 - `probes.uniformity(training, validation)` does this for any data, and `remanence mi RUN` shows it for a run's.
 """
 
 WIKITEXT = """# WikiText-2, character by character
 
 {said}
-Figures 2a, 3b, 8 and 10 of Shen 2019 at a small scale, with `RelLSTM` beside them. Both parts of the text were cut
-into as many pieces as were drawn from the models, so that all estimates have the same bias; it is taken off in the
-table. *bits* are those per character of the validation set, in chunks that start from an empty state. *xi* is that of
-an exponential at lags 1 to 10. The last columns are `probes.text_quality`: share of words that occur in the training
-text, titles closed by as many `=` as they began with, and how much more alike two stretches of 50 words are than any
-two, next to each other (*topic*) and eight stretches apart (*far*; drawn pieces are too short for that).
+Figures 2a, 3b, 8 and 10 of Shen 2019 at a small scale, with `RelLSTM` added. Both parts of the text were cut into as
+many pieces as were drawn from the models, so that all estimates have the same bias. The table gives estimates minus
+this bias. *bits* is the validation cross-entropy in bits per character, in chunks that start from an empty state.
+*xi* is the correlation length of an exponential at lags 1 to 10. The last columns are `probes.text_quality`: share of
+words that occur in the training text, titles closed by as many `=` as they began with, and how much more alike two
+stretches of 50 words are than any two, next to each other (*topic*) and eight stretches apart (*far*; drawn pieces
+are too short for that).
 
 | source | parameters | bits | I(1) | I(10) | I(20) | I(100) | I(1000) | xi | words | titles | topic | far |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|
@@ -132,34 +132,34 @@ two, next to each other (*topic*) and eight stretches apart (*far*; drawn pieces
 
 ![Information against lag, less the bias](wikitext2.svg)
 
-- The text itself has the three ranges of the document; a power law follows from about lag 50 on.
-- All three hold the letters within a word: all of the text's information at lags 1 to 5, and two thirds or more at lag
-  10. The document finds the same of small character-level models.
+- The text itself shows the three ranges of the paper, with a power law from about lag 50 on.
+- All three models learn the letters within a word: all of the text's information at lags 1 to 5, and two thirds or
+  more at lag 10. The paper finds the same of small character-level models.
 - **The memory helps.** With as many parameters as the LSTM, the cross-entropy of `RelLSTM` is 0.13 bits per character
-  lower. It spells more words right and closes twice as many titles. At lags 15 to 30, the beginning of the document's
+  lower. It spells more words right and closes twice as many titles. At lags 15 to 30, the beginning of the paper's
   middle range, its text has a third of the information of the text that it learnt from, that of the LSTM a seventh.
   Beyond lag 60 little is left above the noise in any of the three: the power law of the long range is in none of them.
 - The Transformer's cross-entropy is a little lower still. It has three quarters of the information at lags 15 to 30,
-  half at lags 30 to 60: the middle range, which the document too finds in Transformers and not in LSTMs of characters.
+  half at lags 30 to 60: the middle range, which the paper too finds in Transformers and not in LSTMs of characters.
   `RelLSTM`, which reads 20 states where the Transformer reads up to 256, comes closer to it than to the LSTM in
   cross-entropy, and stays below it in the information of its samples.
-- A state that is never emptied in training does not know where a text begins: of a `RelLSTM` whose state was carried
-  from the first chunk to the last, rows that were drawn differed in kind from their beginning to their end, and so had
-  0.017 nats at every lag from 20 on that are no memory of what was said. Here the state of LSTM and `RelLSTM` is
-  dropped before one chunk in ten, drawn at random (`drop_state`), and nothing of that is left.
+- A model whose state is never emptied in training does not learn how a text begins. When the state of a `RelLSTM` was
+  carried from the first chunk to the last, the sampled rows differed in kind from beginning to end, which gave 0.017
+  nats at every lag from 20 on that are not memory. Here the state of LSTM and `RelLSTM` is dropped before one chunk
+  in ten, drawn at random (`drop_state`), and the effect is gone.
 
-What they say, from an empty state:
+Samples, drawn from an empty state:
 
 {samples}"""
 
 WIKITEXT_WORDS = """# WikiText-2, word by word
 
 {said}
-Figures 2b, 3c, 8 and 10 of Shen 2019 at a small scale, with `RelLSTM` beside them. Words were drawn from each model
-and written out; what is measured is the information between characters, as in the document, and between words. Both
-parts of the text were cut into as many pieces of as many words, so that all estimates have about the same bias; it is
-taken off in the table. *perplexity* is that of the validation set with the same words, in chunks that start from an
-empty state. Other columns are as on the page about [characters](wikitext2.md).
+Figures 2b, 3c, 8 and 10 of Shen 2019 at a small scale, with `RelLSTM` added. Words were sampled from each model and
+written out. The information is measured between characters, as in the paper, and between words. Both parts of the
+text were cut into as many pieces of as many words, so that all estimates have about the same bias; it is taken off in
+the table. *perplexity* is that of the validation set with the same words, in chunks that start from an empty state.
+Other columns are as on the page about [characters](wikitext2.md).
 
 | source | parameters | perplexity | I(1) | I(10) | I(20) | I(100) | I(1000) | xi | words | titles | topic | far |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|
@@ -171,29 +171,29 @@ Between words, less the bias, which is large for so many different words:
 
 ![Information between words against lag in words](wikitext2_words_words.svg)
 
-- Between words the text's information falls from lag 1 to lag 160 as slowly as a power law does, with no short range of
-  its own: that range is the spelling.
-- Spelling comes with the words. All three have more than nine tenths of the text's information at lags 1 to 5, and at
-  lags 15 to 30 half of it, where the LSTM of [characters](wikitext2.md) has a seventh and `RelLSTM` a third: the middle
-  range, as the document has it. Beyond lag 50 little is left, and no power law. The document finds more, with larger
-  models and more training.
+- Between words the text's information falls from lag 1 to lag 160 as slowly as a power law does, with no short range
+of   its own: that range is the spelling.
+- Word models need not learn spelling. All three have more than nine tenths of the text's information at lags 1 to 5,
+  and at lags 15 to 30 half of it, where the LSTM of [characters](wikitext2.md) has a seventh and `RelLSTM` a third:
+  the middle range, as the paper says. Beyond lag 50 little is left, and no power law. The paper finds more, with
+  larger models and more training.
 - The Transformer's cross-entropy is the highest; its text has the most of the next word's information and closes
   the fewest titles.
 - `RelLSTM` has a higher cross-entropy than the LSTM here, and its curve is that of the LSTM. Most of what helped it
   with characters is within a few words, and two layers of an LSTM hold that by themselves. As with
   [characters](wikitext2.md), the state is dropped before one chunk in ten.
 
-What they say:
+Samples:
 
 {samples}"""
 
 LANGUAGE_MODEL = """# A language model that others have trained
 
 {said}
-Figure 3d of Shen 2019, with another model. Texts start from the model's own sign for a start, and tokens are drawn
-from all that it holds possible. WikiText-2 is cut into as many pieces, each as long as one of the texts, so that both
-estimates have about the same bias; it is taken off in the table. *gamma* is that of a power law at lags 50 to 1000,
-*best* what Akaike's criterion prefers there.
+Figure 3d of Shen 2019, with another model. Texts start from the model's own start token, and tokens are sampled from
+its full distribution. WikiText-2 is cut into as many pieces, each as long as one of the texts, so that both estimates
+have about the same bias; it is taken off in the table. *gamma* is that of a power law at lags 50 to 1000, *best* what
+Akaike's criterion prefers there.
 
 | source | texts | characters | I(1) | I(10) | I(20) | I(100) | I(1000) | gamma | best |
 |---|---|---|---|---|---|---|---|---|---|
@@ -201,11 +201,11 @@ estimates have about the same bias; it is taken off in the table. *gamma* is tha
 
 ![Information against lag](language_model.svg)
 
-- From lag 10 on the model's texts have several times the information of WikiText-2. The document says so of GPT-2, and
+- From lag 10 on the model's texts have several times the information of WikiText-2. The paper says so of GPT-2, and
   takes it for the quality of its data.
-- Beyond lag 50 nearly all of it is found too in texts that were shuffled, each within itself: code, prose and lists use
-  different characters, and two places of one text share its kind at any distance. That does not fall with the lag and
-  is no memory. A curve of pooled texts, such as the document's, has this in it; WikiText-2, of one kind, has little.
+- Beyond lag 50 nearly all of it is found too in texts that were shuffled, each within itself: code, prose and lists
+use   different characters, and two places of one text share its kind at any distance. That does not fall with the lag
+and   is no memory. A curve of pooled texts, such as the paper's, has this in it; WikiText-2, of one kind, has little.
 
 The beginning of the first text:
 

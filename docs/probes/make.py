@@ -20,20 +20,20 @@ model = torch.nn.LSTM(4, 32)
 result = probes.gradient_reach(model, torch.randn(300, 8, 4))
 """,
         """
-One run and one backward pass give the norm of dL/dh_t for every step. States are seen in the layers of this library
-(the fused kernel too), in torch's `RNN`, `LSTM` and `GRU`, in torch's cells, wherever they sit inside the model; in
-any other model the gradient with respect to the input is taken, or to the embedding for tokens (`through="inputs"`
-asks for it). The default loss is the sum of the last step's outputs (with random signs where that is constant, as
-behind a LayerNorm); give your own as `loss(output, batch)`.
+One forward and one backward pass give the norm of dL/dh_t for every step. Hidden states are found in the layers of
+this library (also in the fused kernel), in torch's `RNN`, `LSTM` and `GRU`, and in torch's cells, wherever they sit
+inside the model. In any other model the gradient is taken with respect to the input, or to the embedding of tokens;
+`through="inputs"` asks for this explicitly. The default loss is the sum of the last step's outputs, with random signs
+where that sum is constant, as after a LayerNorm. Give your own as `loss(output, batch)`.
 
-The verdict begins with steps: the farthest step at which half, and a hundredth, of the gradient at the last step is
-left. What is below the rounding of the model's numbers (1e-7 of the gradient at the last step in float32) changes
-no sum that it enters: noise. `result.steps_left(0.1)` gives any other share.
+The verdict starts with distances in steps: the farthest step at which half, and a hundredth, of the gradient at the
+last step is left. A gradient below the rounding error of the model (1e-7 of the gradient at the last step in float32)
+changes no sum that it enters and counts as noise. `result.steps_left(0.1)` gives the distance for any other share.
 
-Two laws are fitted to the log norms, exponential and power, and Akaike's criterion chooses. The interval comes from
-a block bootstrap, since neighbouring norms are not independent. The gradient counts as *stable* while its fitted
-change over the run is below a factor of 1,000; a gradient that is exactly zero beyond a distance is *cut off*, as
-by truncated backpropagation. Memory is that of an ordinary backward pass.
+An exponential and a power law are fitted to the log norms, and Akaike's criterion chooses between them. The interval
+comes from a block bootstrap, because neighbouring norms are not independent. The gradient counts as *stable* while
+its fitted change over the run is below a factor of 1,000. A gradient that is exactly zero beyond a distance is *cut
+off*, as with truncated backpropagation. The probe needs the memory of an ordinary backward pass.
 """,
     ),
     "perturbation_reach": (
@@ -43,14 +43,14 @@ model = torch.nn.LSTM(4, 32)
 result = probes.perturbation_reach(model, torch.randn(300, 8, 4))
 """,
         """
-One step is changed at a time, and the last output compared with what it was: no gradient is needed, so that
-sampled, rounded or compiled models can be measured too. A token is replaced by another one of the batch; a step of
-numbers moves by the difference of two steps of the batch, the same at all distances. Where the inputs are tokens
-and the output has a class for each, the change is the total variation between the two distributions (0: the same,
-1: nothing in common); otherwise it is the norm of the difference. `floor` is what rounding alone changes.
+The probe changes one step at a time and compares the last output with the original. It needs no gradient, so it also
+works on sampled, rounded or compiled models. A token is replaced by another token of the batch. A step of numbers is
+moved by the difference of two steps of the batch, the same at all distances. Where the inputs are tokens and the
+output has a class for each token, the change is measured as the total variation between the two distributions (0:
+equal, 1: disjoint); otherwise as the norm of the difference. `floor` is the change that rounding alone causes.
 
-A gradient tells of small changes, this of real ones. They differ where a model saturates, or attends to a token for
-what it is.
+A gradient describes small changes, this probe real ones. The two differ where a model saturates, or where it attends
+to a token because of its identity.
 """,
     ),
     "context_use": (
@@ -63,10 +63,10 @@ model = MarkovModel(chain, order=4)
 result = probes.context_use(model, model.sample(64, 200))
 """,
         """
-The same tokens are predicted with 1, 2, 4, ... tokens before them, and the cross-entropy is given in nats per
-token: what more context is worth. `result.enough(0.01)` is the context from which on no more than that is won. The
-intervals are those of the difference from the longest context, token by token, so they are narrower than those of
-the losses. Give real sequences: random tokens hold nothing to be used.
+The same tokens are predicted with 1, 2, 4, ... tokens of context, and the cross-entropy is given in nats per token.
+This shows what more context is worth. `result.enough(0.01)` is the context length beyond which the gain is at most
+0.01 nats. The intervals are those of the difference from the longest context, token by token, so they are narrower
+than those of the losses. Give real sequences: random tokens contain no structure to use.
 """,
     ),
     "attention_map": (
@@ -80,10 +80,11 @@ with torch.no_grad():
 result = probes.attention_map(model, torch.randn(60, 1, 4))
 """,
         """
-Rows are readers, columns the steps they read; several rows of a batch and several heads are averaged. Seen are the
-memories of this library, torch's `MultiheadAttention`, and every call of `scaled_dot_product_attention`.
-`occupancy` says how full the relevant set was at every step, `replacements` how often a state displaced another,
-`kappa` how many states one step read at most. With `relevant=0` the map is a band.
+Rows are readers, columns are the steps that they read. Several rows of a batch and several heads are averaged. The
+probe sees the memories of this library, torch's `MultiheadAttention`, and every call of
+`scaled_dot_product_attention`. `occupancy` is how full the relevant set was at every step, `replacements` how often a
+state displaced another, and `kappa` the largest number of states that one step read. With `relevant=0` the map is a
+band.
 """,
     ),
     "dependency_depth": (
@@ -95,13 +96,13 @@ attention = probes.attention_map(RelRNN(4, 16, recent=5, relevant=5), torch.rand
 result = probes.dependency_depth(attention, threshold=1e-3)
 """,
         """
-The fewest Jacobians on any way from h_t to the last macro-state whose attention weights multiply to the threshold
-at least; recurrent edges weigh 1. The search is exact and settles steps in the order of their depth, so sparse
-attention takes near-linear time. `result.bound(eigenvalue)` gives `lambda^d kappa^-(d+1)`, the lower bound of
-Theorem 2 of Kerg et al. 2020 with its constants, and `result.plot_beside(reach, eigenvalue)` shows it beside a measured
-gradient. It is proved for linear cells with even attention: for trained networks it proves nothing, and a lower bound
-never proves stability. For long sequences give the trace of a layer instead of a matrix,
-`dependency_depth((trace.steps[:, 0], trace.weights[:, 0]))`.
+The depth of a step is the smallest number of Jacobians on any path from h_t to the last macro-state whose attention
+weights multiply to at least the threshold; recurrent edges have weight 1. The search is exact and visits steps in the
+order of their depth, so sparse attention takes near-linear time. `result.bound(eigenvalue)` gives `lambda^d
+kappa^-(d+1)`, the lower bound of Theorem 2 of Kerg et al. 2020 with its constants, and `result.plot_beside(reach,
+eigenvalue)` plots it together with a measured gradient. The bound is proved for linear cells with uniform attention.
+It proves nothing about trained networks, and a lower bound never proves stability. For long sequences, pass the trace
+of a layer instead of a matrix: `dependency_depth((trace.steps[:, 0], trace.weights[:, 0]))`.
 """,
     ),
     "gradient_paths": (
@@ -112,10 +113,11 @@ from remanence.nn import MemRNN
 result = probes.gradient_paths(MemRNN(4, 16), torch.randn(20, 1, 4), t=3, k=12)
 """,
         """
-Proposition 1 of Kerg et al. 2020 on a real layer: ds_{t+k}/dh_t is split by the number of Jacobians on the way, from
-closed forms of the partial derivatives, and the parts sum to what autograd gives, to rounding. RNN and GRU cells
-without a memory, or with a full or screened one and the additive score. A GRU with a memory leaks h beside s, so its
-macro-state is the pair; `leak="s"` splits the paths of one whose leak carries s, for which s alone is.
+This is Proposition 1 of Kerg et al. 2020 on a real layer. ds_{t+k}/dh_t is split by the number of Jacobians on the
+path, using closed forms of the partial derivatives; the parts sum to autograd's result up to rounding. The probe
+supports RNN and GRU cells without a memory, or with a full or screened memory and the additive score. A GRU with a
+memory carries h as well as s, so its macro-state is the pair; `leak="s"` is for a GRU whose leak carries s, where s
+alone is the macro-state.
 """,
     ),
     "cost": (
@@ -126,13 +128,13 @@ from remanence.nn import MemRNN
 result = probes.cost(MemRNN(4, 8, backend="reference"), [32, 64, 128, 256])
 """,
         """
-Seconds of a forward and a backward pass, the most bytes of tensors alive at once, bytes of the state handed over,
-and floating-point operations of the matrix products, with `a + b T + c T^2` fitted to each (no term negative,
-relative errors). A log-log slope alone would take a small quadratic term for a linear one. `as_declared` compares
-what was measured with what is declared: the state with the layer's `initial_state`, operations (within a factor of
-two) with the formulas of `remanence.theory` for its layers, and time, which no formula gives in seconds, by whether
-it grows no faster than those operations. A full memory's state grows and is declared empty: it says so. Operations
-are counted on the plain path, where no fused kernel hides them.
+The probe measures seconds of a forward and a backward pass, the peak bytes of live tensors, the bytes of the carried
+state, and the floating-point operations of the matrix products. It fits `a + b T + c T^2` to each, without negative
+terms and with relative errors; a log-log slope alone would take a small quadratic term for a linear one.
+`as_declared` compares the measurements with what is declared: the state with the layer's `initial_state`, operations
+(within a factor of two) with the formulas of `remanence.theory` for its layers, and time, for which there is no
+formula, by whether it grows no faster than those operations. The state of a full memory grows although it is declared
+empty, and the verdict says so. Operations are counted on the reference path, because a fused kernel would hide them.
 """,
     ),
     "tradeoff": (
@@ -144,10 +146,10 @@ models = {"LSTM": LSTM(4, 16), "MemLSTM": MemLSTM(4, 16), "RelLSTM": RelLSTM(4, 
 result = probes.tradeoff(models, [50, 100, 150], torch.randn(50, 2, 4))
 """,
         """
-Mean log gradient norm against peak memory for several models and lengths, as figure 2 (right) of Kerg et al. 2020.
-Norms that are exactly zero are left out of the mean, not counted as one. A task whose sequences may not be cut gives a
-batch of every length: `tradeoff(models, lengths, lambda length: task.with_length(length).batch(0, 8), loss)`. What
-trained models come to is in [](../tables/index.md).
+Mean log gradient norm against peak memory for several models and lengths, as in figure 2 (right) of Kerg et al. 2020.
+Norms that are exactly zero are left out of the mean, not counted as one. If the sequences of a task must not be cut,
+pass a batch for every length: `tradeoff(models, lengths, lambda length: task.with_length(length).batch(0, 8), loss)`.
+Results of trained models are in [](../tables/index.md).
 """,
     ),
     "stability": (
@@ -160,10 +162,10 @@ result = probes.stability(StableRNN(4, 16, contraction=0.9), torch.randn(200, 2,
         """
 A contraction factor is *proved* where the weights allow it: by the layer's own `certificate()`, or by the spectral
 norm of a tanh recurrence. The largest Lyapunov exponent is *estimated* along the given run, by power iteration with
-the recurrence's Jacobians, or from the decay of the gradient where they cannot be had (memories, stacks, foreign
-models). `window_by_lemma` is the truncation that keeps outputs within epsilon by Lemma 1 of Miller and Hardt 2018,
-`window_measured` the one that does on the run, if any that is shorter than the run does; the second is never longer
-than the first.
+the Jacobians of the recurrence, or from the decay of the gradient where Jacobians are not available (memories,
+stacks, foreign models). `window_by_lemma` is the truncation length that keeps outputs within epsilon by Lemma 1 of
+Miller and Hardt 2018. `window_measured` is the one that does so on the given run, if any shorter than the run does;
+it is never longer than `window_by_lemma`.
 """,
     ),
     "truncation_gap": (
@@ -173,9 +175,9 @@ windows = [1, 2, 4, 8, 16, 32, 64]
 result = probes.truncation_gap(torch.nn.LSTM(4, 16), torch.randn(200, 4, 4), windows, ends=4)
 """,
         """
-The model runs on whole sequences and on windows from its empty state; outputs, losses and the parameters' gradients
-at the last step of every window are compared. With targets and a cross entropy as `loss(output_t, target_t)`,
-`loss` is loss against context length.
+The model runs on whole sequences, and on windows that start from its empty state. The probe compares outputs, losses
+and parameter gradients at the last step of every window. With targets and a cross-entropy as `loss(output_t,
+target_t)`, `loss` is the loss against context length.
 """,
     ),
     "memory_demand": (
@@ -186,9 +188,9 @@ from remanence.tasks import Copy
 result = probes.memory_demand(Copy(20))
 """,
         """
-The best predictor that sees the present input alone, beside chance and a model's accuracy. Where inputs and targets
-are classes it is counted on the task's own data (for every token its most frequent answer); otherwise what the task
-states.
+The accuracy of the best predictor that sees only the present input, compared with chance and with a model's accuracy.
+Where inputs and targets are classes, it is counted on the task's own data (the most frequent answer for every token);
+otherwise it is what the task states.
 """,
     ),
     "mutual_information": (
@@ -201,28 +203,28 @@ bits = task.draw(2000, task.stream("train", seed=0)).T  # one sequence in each r
 result = probes.mutual_information(bits, probes.logarithmic_lags(500))
 """,
         """
-The pairs of symbols at each lag are counted over all places and sequences, and their mutual information follows from
-three entropies. The estimator of Shen 2019 puts psi(n) for ln n; `estimator` offers Grassberger's better G(n), the
-plug-in estimate and Miller's and Madow's correction of it. For two symbols psi is exactly as biased as plug-in, by
-1 / 2N; for 27 symbols and 5,000 pairs plug-in reads 0.07 nats where there are none, psi 0.0001.
+Pairs of symbols are counted at each lag over all positions and sequences; their mutual information follows from three
+entropies. The estimator of Shen 2019 replaces ln n by psi(n). `estimator` also offers Grassberger's better G(n), the
+plug-in estimate, and its Miller-Madow correction. For two symbols psi is exactly as biased as plug-in, by 1 / 2N; for
+27 symbols and 5,000 pairs plug-in reads 0.07 nats where there are none, psi 0.0001.
 
 `sequence` may be bytes, a text (`unit="characters"` or `"words"`), integers `(L,)` or `(S, L)`, a list of any of
-these, a path, or what `read_symbols` makes of a file (`.npy`, FASTA, UTF-8 text, bytes). Up to 256 symbols are counted
-in the compiled kernel, straight from the file if it holds bytes; tens of thousands of words are sorted and need no
-table of all pairs.
+these, a path, or the result of `read_symbols` on a file (`.npy`, FASTA, UTF-8 text, bytes). Up to 256 symbols are
+counted in the compiled kernel, directly from the file if it holds bytes. Tens of thousands of words are sorted and
+need no table of all pairs.
 
-The kernel counts 3.0e9 pairs of 64 symbols a second with two threads, 13 times as many as `numpy.bincount` in the same
-run, on two cores of an EPYC with AVX2; 3.9e9, 19 times as many, on a Xeon. Of a text of 74 MB, 54 lags up to 10,000
-with floor and intervals take 2 s as bytes, 3 s as characters and 38 s as 213,000 different words
-(`python -m benchmarks.information`). Beside the mapped file, bytes need 130 MB for the tables, whatever the size of the
-file, and characters one byte each.
+The kernel counts 3.0e9 pairs of 64 symbols a second with two threads, 13 times as many as `numpy.bincount` in the
+same run, on two cores of an EPYC with AVX2; 3.9e9, 19 times as many, on a Xeon. On a text of 74 MB, 54 lags up to
+10,000 with floor and intervals take 2 s as bytes, 3 s as characters and 38 s as 213,000 different words (`python -m
+benchmarks.information`). In addition to the mapped file, bytes need 130 MB for the tables at any file size, and
+characters one byte each.
 
-`floor` is what pairs with the same marginals and no dependence reach, `low` and `high` are a 95 % interval: the
-estimate and Student's t times its standard error, from leaving out one group after the other (jackknife), groups being
-whole sequences or stretches of a single long one. `result.fit()` chooses an exponential
-(`correlation_length`), a power law (`exponent`) or a constant by Akaike's criterion, from the lags above the floor,
-weighted by their errors and the scatter about the law; `result.regimes()` finds ranges that follow different laws.
-What the curve does not tell: two symbols far apart may depend on each other through others and not in pairs.
+`floor` is the estimate for pairs with the same marginals and no dependence. `low` and `high` are a 95 % interval: the
+estimate and Student's t times its standard error, from a jackknife over groups, which are whole sequences or
+stretches of a single long one. `result.fit()` chooses an exponential (`correlation_length`), a power law (`exponent`)
+or a constant by Akaike's criterion, from the lags above the floor, weighted by their errors and the scatter about the
+law. `result.regimes()` finds ranges that follow different laws. The curve covers pairs only: two distant symbols may
+depend on each other only together with others.
 """,
     ),
 }

@@ -137,7 +137,7 @@ def test_a_run_of_words_is_measured_as_characters_with_its_quality(trained, tmp_
     assert "stretch 1" in page
     shown = " ".join(run(trained / "words", *options).output.split())
     assert "words are in the reference" in shown
-    assert "beside the training data: outside the range" in shown
+    assert "compared with the training data: outside the range" in shown
 
 
 def test_a_folder_that_is_no_run_and_no_source_at_all(tmp_path):

@@ -220,7 +220,7 @@ def _transferred(cells: list[Cell], lengths: list[int]) -> list[dict[str, Any]]:
 
 
 def keep_comparison(place: Path, report: dict[str, list[dict[str, Any]]]) -> Path:
-    """Leaves what was found, and the command, beside the runs, for ``remanence report``.
+    """Stores the results and the command next to the runs, for ``remanence report``.
 
     Args:
         place: the folder of the runs.

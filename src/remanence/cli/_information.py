@@ -135,7 +135,7 @@ def _show(source: Source, curve: MutualInformation, threshold: float | None) -> 
     for regime in regimes if len(regimes) > 1 else ():
         console.print(f"lags {regime.shortest} to {regime.longest}: {regime.law.verdict}")
     if source.uniformity is not None:
-        console.print(f"beside the training data: {source.uniformity.verdict}")
+        console.print(f"compared with the training data: {source.uniformity.verdict}")
     if source.quality is not None:
         console.print(f"text: {source.quality.verdict}")
     for remark in curve.warnings:

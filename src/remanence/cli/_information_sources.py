@@ -30,7 +30,7 @@ _TRAINING_ROWS = 8
 
 @dataclass(frozen=True)
 class Sampling:
-    """How much is drawn from a model; None for the document's amounts.
+    """How much is drawn from a model; None for the paper's amounts.
 
     Example:
         >>> Sampling(rows=5).seed

@@ -14,6 +14,7 @@ from remanence import nn
 from remanence._documents import DOCUMENTS
 
 COLUMNS = ("name", "cell", "memory", "document", "summary")
+HEADINGS = {"document": "paper"}
 
 
 def show_models(as_json: bool) -> None:
@@ -29,7 +30,9 @@ def show_models(as_json: bool) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table(*COLUMNS, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = Table(
+        *(HEADINGS.get(name, name) for name in COLUMNS), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False
+    )
     for row in rows:
         table.add_row(*(Text(_plain(value)) for value in row.values()))
     console = Console()

@@ -90,7 +90,7 @@ def _bar(console: Console, folder: Path) -> Iterator[Observer]:
 
 
 def _brief(line: dict[str, Any]) -> str:
-    """What stands beside the bar: of a model that learns a task, or of a policy that plays."""
+    """The text next to the bar: of a model that learns a task, or of a policy that plays."""
     if "frames" in line:
         mean = "-" if line["mean_return"] is None else f"{line['mean_return']:.3f}"
         return f"return {mean}  {line['frames_per_second']:.0f} frames/s"

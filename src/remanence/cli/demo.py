@@ -75,7 +75,7 @@ def run_demo(
         console: where to print; None is the standard output.
 
     Returns:
-        What came out, one entry a contender, with its run folder.
+        The results, one per contender, with its run folder.
 
     Example:
         >>> import tempfile

@@ -227,7 +227,7 @@ def load_model(target: str) -> Callable[..., Any]:
 
 
 def _import(place: str) -> Any:
-    """A module by its name, or from its file; modules beside it, and beside the command, can be imported too."""
+    """A module by its name, or from its file; modules in its folder, and in the current one, can be imported too."""
     path = Path(place)
     folder = str(path.parent.resolve()) if path.suffix == ".py" else ""
     if folder not in sys.path:

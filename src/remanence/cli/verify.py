@@ -1,4 +1,4 @@
-"""``remanence verify``: the claims of the papers measured, with the verdict beside the expected one."""
+"""``remanence verify``: the claims of the papers measured, with the verdict and the expected one."""
 
 from __future__ import annotations
 

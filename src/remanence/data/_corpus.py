@@ -223,7 +223,7 @@ def load_corpus(name: CorpusName) -> Corpus:
 
     Args:
         name: "ptb-char", "ptb-word", "wikitext2-char", "wikitext2-word", "text8", or "text8-prefix": the first
-            74,081,952 characters of text8, whose results are not to be set beside those on the whole.
+            74,081,952 characters of text8, whose results must not be compared with those on the whole.
 
     Returns:
         The corpus, kept in memory for the next call.

@@ -139,7 +139,7 @@ class Kept(Result):
         measure: its name.
         settings: that it was made with.
         facts: about the code and the machine that made it.
-        values: what came out.
+        values: the results.
 
     Example:
         >>> Kept("answers", {}, {}, {"100": 0.5}).to_dict()["kind"]

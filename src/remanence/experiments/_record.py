@@ -1,4 +1,4 @@
-"""Stored results: a reduction of cells, with settings, code, machine and what came out.
+"""Stored results: a reduction of cells, with settings, code, machine and results.
 
 A record lies where the user says. Version 1 has the keys of :func:`load_stored` and, under ``results``, the ``cells``:
 place, work (all settings), state, facts of the run and of each measurement, what was measured, and the learning curve.

@@ -151,7 +151,7 @@ def _entry(experiment: Experiment, reading: Reading, group: Sequence[Filled]) ->
 
 
 def read(cell: Filled, reading: Reading) -> float | None:
-    """A number of a cell in its unit; None before it was measured, or where nothing finite came out.
+    """A number of a cell in its unit; None before it was measured, or where the result is not finite.
 
     Args:
         cell: of the table.

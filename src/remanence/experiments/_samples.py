@@ -76,7 +76,7 @@ def draw_sequences(model: SequenceModel, task: Task, amount: Amount, seed: int =
         Tokens ``(rows, length)``.
 
     Raises:
-        ValueError: the task is not made of tokens that foretell each other.
+        ValueError: the task is not made of tokens that predict each other.
 
     Example:
         >>> from remanence.tasks import BinaryPowerLaw

@@ -45,7 +45,7 @@ class CacheState(NamedTuple):
 
     @staticmethod
     def cat(states: Sequence[CacheState]) -> CacheState:
-        """Rows of several states beside each other; shorter caches are filled up with empty slots."""
+        """The rows of several states in one batch; shorter caches are padded with empty slots."""
         return cat(states, {"key": 0, "value": 0, "position": EMPTY})
 
 

@@ -18,7 +18,7 @@ Bias: TypeAlias = bool | Literal["single"]
 
 
 class ShapeOptions(TypedDict, total=False):
-    """Torch's options of every recurrent layer beside its sizes, which may be given by position too."""
+    """Torch's options of every recurrent layer apart from its sizes, which may be given by position too."""
 
     bias: Bias
     batch_first: bool

@@ -53,7 +53,7 @@ class RNN(RecurrentLayer):
 
 
 class LSTM(RecurrentLayer):
-    """Long short-term memory with any memory beside its cell; torch's ``nn.LSTM`` without one.
+    """LSTM with an optional memory of past states; without one it is torch's ``nn.LSTM``.
 
     Args:
         memory: which past states may be attended: ``None``, :class:`Full`, :class:`Screened` or :class:`Strided`.

@@ -50,7 +50,7 @@ class TruncatedRNN(nn.Module):
     there, cut from the graph: outputs are those of the layer itself, and gradients reach ``window`` steps back from
     *every* output (sliding-window truncated backpropagation).
 
-    Windows run beside each other as rows of one batch: ``T * B`` rows of ``window`` steps, in time and in memory.
+    Windows run in parallel as rows of one batch: ``T * B`` rows of ``window`` steps, in time and in memory.
 
     Args:
         layer: a recurrent layer of this package, or ``nn.RNN``, ``nn.LSTM``, ``nn.GRU``; one direction. It keeps its
@@ -252,7 +252,7 @@ def _each(change: Any, state: Any, *args: int) -> Any:
 
 
 def _join_rows(states: Sequence[Any]) -> Any:
-    """Rows of several states beside each other, be they ours or torch's."""
+    """The rows of several states in one batch, ours or torch's."""
     if isinstance(states[0], State):
         return State.cat(states)
     if isinstance(states[0], tuple):

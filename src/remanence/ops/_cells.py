@@ -47,7 +47,7 @@ class Cell(ABC):
     gates: ClassVar[tuple[str, ...]] = ("n",)
     """Names of the blocks of rows in ``Weights.ih`` and ``Weights.hh``, in their order."""
     has_c: ClassVar[bool] = False
-    """Whether it carries a state ``c`` of its own beside ``h``, as an LSTM does."""
+    """Whether it carries a state ``c`` of its own in addition to ``h``, as an LSTM does."""
     leaks: ClassVar[bool] = False
     """Whether the last ``h`` leaks into the new one beside what the gates see; with a memory ``h`` is then kept."""
     bounded: bool = True
@@ -86,7 +86,7 @@ class Cell(ABC):
         return F.linear(x, weights.ih, bias)
 
     def own_parameters(self, hidden_size: int) -> dict[str, OwnParameter]:
-        """Parameters beside the matrices and their biases, by name; :meth:`step` finds them as ``weights.own(name)``.
+        """Parameters apart from matrices and biases, by name; :meth:`step` finds them as ``weights.own(name)``.
 
         The layer holds each as ``name_l0``, ``name_l1``, ...
 

@@ -51,7 +51,7 @@ class MemoryRule(ABC):
         return True
 
     def own_parameters(self, hidden_size: int) -> dict[str, OwnParameter]:
-        """The parameters that it needs beside those of its read, by name."""
+        """The parameters that it needs apart from those of its read, by name."""
         return {}
 
     @abstractmethod

@@ -86,11 +86,11 @@ class ScanSpec:
 
     @property
     def keeps_leak(self) -> bool:
-        """Whether the state must carry ``h`` beside ``s``: the leak of a gated cell goes through ``h``."""
+        """Whether the state must carry ``h`` in addition to ``s``: the leak of a gated cell goes through ``h``."""
         return self.has_memory and self.cell.leaks
 
     def own_parameters(self, hidden_size: int) -> dict[str, OwnParameter]:
-        """What cell, read and memory need beside the matrices and their biases, by name.
+        """What cell, read and memory need apart from the matrices and their biases, by name.
 
         Args:
             hidden_size: n.

@@ -99,7 +99,7 @@ class State(NamedTuple):
 
     @staticmethod
     def cat(states: Sequence[State]) -> State:
-        """Rows of several states beside each other; growing memories are filled up with empty slots."""
+        """The rows of several states in one batch; growing memories are padded with empty slots."""
         return cat(states, EMPTY_SLOT)
 
 

@@ -1,6 +1,6 @@
 """The scan in plain torch: the specification of every recurrent layer.
 
-It is written to be read beside the papers. The fused kernel must agree with it; nothing else defines the layers.
+It is written to be read together with the papers. The fused kernel must agree with it; nothing else defines the layers.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def nbytes(state: Any) -> int:
 
 
 def cat(states: Sequence[Fields], empty: Mapping[str, int] | None = None) -> Fields:
-    """Rows of several states of one class beside each other.
+    """The rows of several states of one class in one batch.
 
     Args:
         states: NamedTuples of fields ``(depth, B, ...)``.

@@ -55,7 +55,8 @@ class AttentionMap(ProbeResult):
             return "no attention found"
         steps = self.maps[0].shape[0]
         moved = f", {sum(self.replacements)} replacements in relevant sets" if any(map(len, self.occupancy)) else ""
-        return f"{len(self.maps)} attention(s) over {steps} steps, at most {self.kappa} states read at once{moved}"
+        found = "1 attention" if len(self.maps) == 1 else f"{len(self.maps)} attentions"
+        return f"{found} over {steps} steps, at most {self.kappa} states read at once{moved}"
 
     def figures(self) -> list[Figure]:
         """Heat maps, as figures 1, 7 and 9 to 11 of Kerg et al. 2020 and figure 3 of Ke et al. 2017."""

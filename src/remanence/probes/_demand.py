@@ -55,7 +55,7 @@ class MemoryDemand(ProbeResult):
         return f"the task {needs}: without it at most {self.memory_free:.3f} (chance {self.chance:.3f}){model}"
 
     def figures(self) -> list[Figure]:
-        """The accuracies beside each other."""
+        """The accuracies in one figure."""
         shown = {"chance": self.chance, "present input alone": self.memory_free}
         if self.model is not None:
             shown["model"] = self.model

@@ -48,7 +48,7 @@ class DependencyDepth(ProbeResult):
         return f"depth at most {greatest}, median {middle:g}, over {share}; kappa {self.kappa}"
 
     def bound(self, eigenvalue: float) -> np.ndarray:
-        """``lambda^d kappa^-(d+1)`` for every step, to show beside gradients; it proves nothing of trained ones."""
+        """``lambda^d kappa^-(d+1)`` for every step, to plot with gradients; it proves nothing about trained ones."""
         real("eigenvalue", eigenvalue, above=0)
         depth = self.depth.astype(float)
         return np.where(self.depth >= 0, eigenvalue**depth * max(self.kappa, 1) ** -(depth + 1), 0.0)
@@ -61,7 +61,7 @@ class DependencyDepth(ProbeResult):
         return [Figure("Dependency depth", self.verdict, (curve,), *axes)]
 
     def plot_beside(self, reach: GradientReach, eigenvalue: float) -> Any:
-        """The bound beside a measured gradient, both in natural logarithms.
+        """The bound and a measured gradient, both in natural logarithms.
 
         Args:
             reach: of a run as long as the attention.

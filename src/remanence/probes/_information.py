@@ -197,7 +197,7 @@ def mutual_information(
             the naive one, ``"miller-madow"`` corrects it to first order.
         unit: whether a text is characters or words.
         groups: groups of whole sequences, or of stretches of a long one, from which the standard errors follow. Each
-            should be long beside the memory of the sequence: errors take groups for independent.
+            should be long compared with the memory of the sequence: groups are taken to be independent.
         intervals: whether standard errors and intervals are wanted. Intervals covered the truth in 93 to 99 % of 250
             three-state chains of 40,000 symbols, at lags of 1 to 64.
         draws: draws without dependence, for the floor. They are independent pairs: in a sequence with a long memory

@@ -64,7 +64,7 @@ class GradientPaths(ProbeResult):
 def gradient_paths(
     layer: object, batch: object, t: int, k: int, *, row: int = 0, leak: Literal["h", "s"] = "h"
 ) -> GradientPaths:
-    """Splits ds_{t+k}/dh_t by the number of factors F, in closed form, beside autograd's answer.
+    """Splits ds_{t+k}/dh_t by the number of factors F, in closed form, and compares it with autograd's result.
 
     The leak of a GRU with a memory carries h here, so what goes from step to step is the pair (s, h), and that is the
     macro-state of the proposition. With a leak that carries s, as the document's ``h_{t+1} = phi(s_t, x_t)`` has it, s

@@ -25,7 +25,7 @@ _PAIRS = 2000
 
 @dataclasses.dataclass(frozen=True)
 class TextQuality(ProbeResult):
-    """Spelling, titles and topic of a text, beside a reference.
+    """Spelling, titles and topic of a text, compared with a reference.
 
     Example:
         >>> text_quality("the cta sat", "the cat sat").valid_words.__round__(2)

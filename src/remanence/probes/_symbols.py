@@ -75,7 +75,7 @@ def read_symbols(path: Path | str, kind: SymbolKind = "auto") -> Symbols:
             FASTA records, sequences broken at any other letter; ``"npy"``, an array of integers. ``"auto"`` goes by
             the name: ``.npy``, ``.fa``, ``.fasta``, ``.fna``, and bytes for all else. A file of bytes, or an array of
             uint8, is mapped; all else goes block by block into a temporary file of numbers. So any of them may be
-            larger than the memory: different words are held, and some 100 MB beside them.
+            larger than the memory: different words are kept in memory, plus some 100 MB.
 
     Example:
         >>> import tempfile

@@ -1,4 +1,4 @@
-"""Whether one part of the data is like another: a curve beside those of equally long stretches."""
+"""Whether one part of the data is like another: a curve compared with those of equally long stretches."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class Cell:
 
     @property
     def unit(self) -> str | None:
-        """The unit of the task beside loss and accuracy, if all of its runs have the same."""
+        """The unit of the task apart from loss and accuracy, if all of its runs have the same."""
         units = {run.unit for run in self.runs if run.best is not None}
         return the_only(units)
 

@@ -29,7 +29,7 @@ COST_LENGTHS = (200, 400, 800, 1600)
 
 
 def measure_missing(paths: Sequence[str | Path], say: Callable[[str], None] = lambda text: None) -> list[Path]:
-    """Measures the best run of every model and length, unless that was done, and writes ``probes.json`` beside it.
+    """Measures the best run of every model and length, unless that was done, and writes ``probes.json`` to its folder.
 
     Args:
         paths: as for :func:`remanence.report.write_report`.

@@ -130,7 +130,7 @@ class RunRecord(RunFiles):
 
     @property
     def unit(self) -> str | None:
-        """The unit in which the task is usually reported beside loss and accuracy, as ``"bits_per_character"``."""
+        """The unit in which the task is usually reported apart from loss and accuracy, as ``"bits_per_character"``."""
         measured = {} if self.best is None else self.best.values
         known = ("loss", "asked_loss", "accuracy")
         return next((name for name, value in measured.items() if name not in known and value), None)

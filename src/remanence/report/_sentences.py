@@ -1,4 +1,4 @@
-"""What came out, in sentences made from the numbers and never stronger than these."""
+"""The findings in sentences, made from the numbers and never stronger than these."""
 
 from __future__ import annotations
 

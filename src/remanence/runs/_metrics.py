@@ -1,4 +1,4 @@
-"""One line of JSON per measurement, and TensorBoard events beside them if it is installed."""
+"""One line of JSON per measurement, and TensorBoard events if it is installed."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _finite(value: object) -> Any:
 
 
 class TensorBoard:
-    """TensorBoard events beside the metrics; without the package it says so once and does nothing.
+    """TensorBoard events next to the metrics; without the package it says so once and does nothing.
 
     Args:
         folder: Where events go.

@@ -23,7 +23,7 @@ Rows = Sequence[Sequence[float]]
 @register_task("hidden-markov")
 @dataclass(frozen=True)
 class HiddenMarkov(SymbolSequences):
-    """Foretell the symbols that a hidden chain of states gives off.
+    """Predict the symbols that a hidden Markov chain emits.
 
     Description:
         A chain moves from state to state by the rows of `transition`, and in every state gives off a symbol by the
@@ -121,7 +121,7 @@ class HiddenMarkov(SymbolSequences):
 
     @property
     def memory_free(self) -> Baseline:
-        """Foretells a symbol from the one before, by their joint law."""
+        """Predicts a symbol from the one before, by their joint law."""
         information = self.mutual_information([1]).item()
         return Baseline(self.chance.loss - information, self.joint(1).max(dim=1).values.sum().item())
 

@@ -22,7 +22,7 @@ _ROWS_TO_ESTIMATE = 1000
 @register_task("ising")
 @dataclass(frozen=True)
 class Ising(BinarySequences):
-    """Foretell the spins of an Ising chain, from left to right.
+    """Predict the spins of an Ising chain, from left to right.
 
     Description:
         Spins s = -1 or +1 on an open chain have probability exp(-sum_{i<j} K(j - i) s_i s_j) / Z. With neighbours alone
@@ -112,7 +112,7 @@ class Ising(BinarySequences):
 
     @property
     def memory_free(self) -> Baseline:
-        """Foretells a spin from the one before; for many coupled spins estimated from 1,000 drawn chains."""
+        """Predicts a spin from the one before; for many coupled spins estimated from 1,000 drawn chains."""
         if self.decay is None:
             return super().memory_free
         neighbours = _enumerate(self).correlations.diagonal(1) if self.enumerable else _estimated_neighbours(self)

@@ -1,4 +1,4 @@
-"""Texts to be foretold symbol by symbol."""
+"""Texts to be predicted symbol by symbol."""
 
 from __future__ import annotations
 

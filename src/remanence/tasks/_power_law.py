@@ -23,7 +23,7 @@ _CHOLESKY_LIMIT = 1024
 @register_task("binary-power-law")
 @dataclass(frozen=True)
 class BinaryPowerLaw(BinarySequences):
-    """Foretell bits whose mutual information falls as A d^-gamma with their distance d.
+    """Predict bits whose mutual information falls as A d^-gamma with their distance d.
 
     Description:
         The bits are the signs of Gaussian numbers X with unit variance. Two signs share the information I of two bits

@@ -15,7 +15,7 @@ from remanence.tasks._symbols import BinarySequences
 @register_task("repetitive")
 @dataclass(frozen=True)
 class Repetitive(BinarySequences):
-    """Foretell a string of the pairs 01 and 10, one of them more frequent.
+    """Predict a string of the pairs 01 and 10, one of them more frequent.
 
     Description:
         The pair 01 comes with probability p, the pair 10 with 1 - p, independently of all others; half of the sequences

@@ -20,7 +20,7 @@ from remanence.tasks._task import Task
 
 @dataclass(frozen=True)
 class SymbolSequences(Task):
-    """Sequences of symbols drawn from a known law, each symbol to be foretold from those before it.
+    """Sequences of symbols drawn from a known law, each symbol to be predicted from those before it.
 
     Args:
         length: Symbols of a sequence; a batch has one step less, since the target is the next symbol.
@@ -81,7 +81,7 @@ class SymbolSequences(Task):
         Returns:
             The batch.
         """
-        return _foretell(self.draw(_validate.positive_int("batch_size", batch_size), generator))
+        return _next_symbol(self.draw(_validate.positive_int("batch_size", batch_size), generator))
 
     def batch(self, position: int, batch_size: int, *, split: Split = "train", seed: int = 0) -> Batch:
         """Gives batch number `position`: fresh sequences, or the next ones of the fixed training set.
@@ -101,7 +101,7 @@ class SymbolSequences(Task):
         epoch, number = divmod(position, per_epoch)
         sequences = _training_set(self, seed)
         order = torch.randperm(sequences.shape[1], generator=stream("train", seed, epoch, salt="shuffle"))
-        return _foretell(sequences[:, order[number * batch_size : (number + 1) * batch_size]].long())
+        return _next_symbol(sequences[:, order[number * batch_size : (number + 1) * batch_size]].long())
 
     def batches_per_epoch(self, batch_size: int, split: Split = "train") -> int | None:
         """Number of batches in one pass over the fixed training set, None if sequences are always fresh.
@@ -161,7 +161,7 @@ class BinarySequences(SymbolSequences):
 
     @property
     def memory_free(self) -> Baseline:
-        """Foretells a symbol from the one before: loss ln 2 - I(1), accuracy (1 + |correlation|) / 2."""
+        """Predicts a symbol from the one before: loss ln 2 - I(1), accuracy (1 + |correlation|) / 2."""
         neighbours = self.correlation(torch.tensor([1]))
         loss = math.log(2) - pair_information(neighbours)
         return Baseline(loss.item(), (0.5 + 0.5 * neighbours.abs()).item())
@@ -173,6 +173,6 @@ def _training_set(task: SymbolSequences, seed: int) -> Tensor:
     return task.draw(task.train_sequences, stream("train", seed, salt="training set")).to(torch.uint8)
 
 
-def _foretell(symbols: Tensor) -> Batch:
+def _next_symbol(symbols: Tensor) -> Batch:
     inputs, targets = symbols[:-1], symbols[1:]
     return Batch(inputs, targets, torch.ones(inputs.shape, dtype=torch.bool, device=inputs.device))

@@ -16,7 +16,7 @@ from remanence.tasks._registry import register_task
 @register_task("ptb-char")
 @dataclass(frozen=True)
 class PtbChar(Language):
-    """Foretell the Penn Treebank, character by character.
+    """Predict the Penn Treebank, character by character.
 
     Description:
         Newspaper text of 50 characters in Mikolov's preparation: small letters, `_` for the blank, rare words
@@ -63,7 +63,7 @@ class PtbChar(Language):
 @register_task("text8")
 @dataclass(frozen=True)
 class Text8(Language):
-    """Foretell an old copy of the English Wikipedia, letter by letter.
+    """Predict an old copy of the English Wikipedia, letter by letter.
 
     Description:
         The first 100 million characters of Wikipedia, cleaned to the small letters and the blank: 27 symbols, 90, 5 and
@@ -73,7 +73,7 @@ class Text8(Language):
             target   a n a r c h i s
 
         `source="prefix"` takes the first 74,081,952 characters instead (64,081,952, 5 and 5 million). What is measured
-        there is not to be set beside published figures.
+        there must not be compared with published figures.
 
     Input:
         Tokens `(length, B)` below 27.
@@ -135,7 +135,7 @@ class Text8(Language):
 @register_task("wikitext2-char")
 @dataclass(frozen=True)
 class WikiText2Char(Language):
-    """Foretell WikiText-2, character by character.
+    """Predict WikiText-2, character by character.
 
     Description:
         Wikipedia articles of 283 different characters, rare words replaced by `<unk>`. 10,780,437 characters for
@@ -184,7 +184,7 @@ class WikiText2Char(Language):
 @register_task("wikitext2-word")
 @dataclass(frozen=True)
 class WikiText2Word(Language):
-    """Foretell WikiText-2, word by word.
+    """Predict WikiText-2, word by word.
 
     Description:
         Wikipedia articles of 33,278 different words, `<eos>` after every line. 2,088,628 words for training, 217,646
@@ -194,7 +194,7 @@ class WikiText2Word(Language):
             target   game began development in
 
         With `words=10_000` only the words that are most frequent in training are kept, `<unk>` among them, and stands
-        for all others: 7 % more of the text, and perplexities that are not to be set beside published ones.
+        for all others: 7 % more of the text, and perplexities that must not be compared with published ones.
 
     Input:
         Tokens `(length, B)` below 33,278, or below `words`.
@@ -239,7 +239,7 @@ class WikiText2Word(Language):
 @register_task("ptb-word")
 @dataclass(frozen=True)
 class PtbWord(Language):
-    """Foretell the Penn Treebank, word by word.
+    """Predict the Penn Treebank, word by word.
 
     Description:
         Newspaper text of 10,000 different words in Mikolov's preparation, `<eos>` after every sentence. 929,589 words

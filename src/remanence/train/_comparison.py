@@ -12,7 +12,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Comparison(Result):
-    """Several models, lengths and seeds side by side; it lies as ``comparison.json`` beside the runs.
+    """Several models, lengths and seeds side by side; it is stored as ``comparison.json`` next to the runs.
 
     Args:
         runs: one row a run, as :func:`summarise` gives them.

@@ -1,4 +1,4 @@
-"""What a run is: typed, frozen, and complete. The resolved configuration lies beside every run."""
+"""What a run is: typed, frozen, and complete. The resolved configuration is stored with every run."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def training_bytes(layer: nn.RecurrentLayer, length: int) -> int:
 
 
 def _growth(make: type[nn.RecurrentLayer], lengths: tuple[int, int], **options: Any) -> float:
-    """Exponent of the training memory between two lengths, on plain autograd unless told."""
+    """Exponent of the training memory between two lengths, on plain autograd by default."""
     layer = make(3, 16, **{"backend": "reference", **options})
     small, large = (training_bytes(layer, length) for length in lengths)
     return math.log(large / small) / math.log(lengths[1] / lengths[0])
