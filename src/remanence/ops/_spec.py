@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Literal, TypeAlias
 
 from remanence._validate import message, one_of
@@ -41,7 +41,7 @@ class ScanSpec:
 
     cell: Cell
     memory: Memory
-    read: Read | None
+    read: Read | None = field(hash=False)  # the memory says nearly all of it, and a hash is taken in every call
     output: Output
     cut_reads: bool
     max_steps: int | None
