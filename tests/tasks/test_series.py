@@ -88,7 +88,7 @@ def test_units_come_from_training_alone(tmp_path):
 
 
 def test_splits_follow_one_another_and_share_no_row(wave):
-    task = SeriesFile(path=wave, columns=["count"], validation=0.2, test=0.1)
+    task = SeriesFile(path=wave, columns=("count",), validation=0.2, test=0.1)
     steps = [task.forecast(torch.zeros(1), task.pairs(split)[0]).squeeze(1) / 2 for split in ("train", "validation")]
     assert [(part[0].round().item(), part[-1].round().item()) for part in steps] == [(0, 138), (140, 178)]
 
