@@ -22,12 +22,15 @@ NN_GROUPS = {
 
 
 def write_reference(folder: Path) -> None:
-    """Writes all pages; a page that is up to date is left alone, so that a second build is quick."""
+    """Writes all pages; one that is up to date is left alone, so that a second build is quick, and old ones go."""
     folder.mkdir(exist_ok=True)
     pages: dict[str, str] = {}
     homes: dict[int, str] = {}
     for package in PACKAGES:
         pages |= package_pages(package, homes)
+    for path in folder.glob("*.rst"):
+        if path.stem not in pages:
+            path.unlink()  # of a name that is no longer public
     for name, text in pages.items():
         path = folder / f"{name}.rst"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
