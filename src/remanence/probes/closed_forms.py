@@ -38,6 +38,7 @@ class LeakThroughMacroState(ScanSpec):
     """A gated cell with memory whose leak carries s, which grows, where the layers here carry h.
 
     Example:
+        >>> from remanence.ops import Full
         >>> LeakThroughMacroState("gru", memory=Full()).keeps_leak, ScanSpec("gru", memory=Full()).keeps_leak
         (False, True)
     """
@@ -101,6 +102,7 @@ def leaking_macro_state(spec: ScanSpec) -> ScanSpec:
     """The same kind of layer with a leak that carries s.
 
     Example:
+        >>> from remanence.ops import Full
         >>> leaking_macro_state(ScanSpec("gru", memory=Full())).keeps_leak
         False
     """
