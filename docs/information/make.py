@@ -8,21 +8,51 @@ from pathlib import Path
 from statistics import mean
 
 from picture import draw
-from remanence.experiments.__main__ import SUCCESSORS
 from words import BINARY, ESTIMATOR, FAR, HELD_OUT, LANGUAGE_MODEL, WIKITEXT, WIKITEXT_WORDS
 
-from remanence.experiments import load_stored, stored_names
+from remanence.experiments import stored_cells
 
 HERE = Path(__file__).parent
 EQUAL = ("RNN 66", "LSTM 32", "SABLSTM 32", "RelLSTM 26", "MemLSTM 26", "Transformer 16")
-HEAD = "{what} Made on {machine} by a script of an earlier version; now `remanence reproduce` has {today}."
+HEAD = "{what}. Made on {machine}, by an earlier version. `{command}` runs it with the paper's settings."
+WHAT = {
+    "binary": "Bits with I(lag) = 0.1 lag^-0.4 learnt by models of several sizes, and the information in samples",
+    "far": "Bits drawn from models that were trained on sequences of 256, eight times as long as those",
+    "estimator": "Exponent fitted to sequences of bits with I(lag) = 0.1 lag^-gamma, for gamma from 0.1 to 1",
+    "held-out": "Information in validation and test sets beside that in stretches of the training set that are as long",
+    "characters": "WikiText-2 learnt character by character, and the information in a million characters of each model",
+    "words": "WikiText-2 learnt word by word, and the information in 200,000 words drawn from each model",
+    "language-model": "Texts drawn from SmolLM2-135M, 135 million parameters that others have trained, and WikiText-2",
+}
+LONG = {"RNN": "RNN 66", "LSTM": "LSTM 32", "SABLSTM": "SABLSTM 32", "RelLSTM": "RelLSTM 26"}
+TEXTS = {"ptb": "Penn Treebank", "wikitext-2": "WikiText-2", "text8": "text8"}
 
 
-def said(record):
+def said(id, what):
     """What was run, how, and what is smaller than in the document."""
-    scaled_down = (record["scaled_down"] or "").replace("the document", "the paper")
-    smaller = f"\n\n*Scaled down.* {scaled_down}" if scaled_down else ""
-    return HEAD.format(**record, today=SUCCESSORS[record["command"].split()[3]]) + smaller + "\n"
+    record = stored_cells(id)[0].record
+    scaled_down = record.scaled_down.replace("the document", "the paper")
+    smaller = f"\n\n*Scaled down.* {scaled_down}." if scaled_down else ""
+    return HEAD.format(what=WHAT[what], machine=record.machine, command=record.command) + smaller + "\n"
+
+
+def label(cell):
+    """How tables name a model: kind, width, depth, and what is special about it."""
+    place = cell.place
+    kind = (cell.values["work"]["config"] or {"model": {"name": "data"}})["model"]["name"]
+    depth = "" if place.get("depth", 1) == 1 else f"x{place['depth']}"
+    special = "".join(f" {name} {place[name]}" for name in ("context", "memory") if name in place)
+    return f"{kind} {place['width']}{depth}{special}"
+
+
+def found(cell, fits):
+    """What was measured of a cell: its curve with the laws of one range, and the facts beside it."""
+    values = cell.result("sampled_information") or cell.result("data_information")
+    score = cell.result("fresh_score") or cell.state.validation
+    loss = {"validation": score["loss"]} if "loss" in score else {}
+    laws = values["fits"]
+    curve = {**values["curve"], "fits": laws[fits], "best": laws[fits].get("best")}
+    return {**values, **laws, **loss, "curve": curve}
 
 
 def points(curve):
@@ -68,11 +98,11 @@ TABLE = """| model | parameters | runs | validation loss | best law | xi | gamma
 
 
 def binary():
-    record = load_stored("information_binary")
-    results = record["results"]
-    models = results["models"]
+    cells = [*stored_cells("shen2019/figure-1"), *stored_cells("shen2019/figure-9")]
+    trained = [cell for cell in cells if cell.values["work"]["config"] is not None]
+    models = [{**found(cell, "all"), "label": label(cell)} for cell in trained]
     labels = list(dict.fromkeys(model["label"] for model in models))
-    data = results["data"]["training set"]
+    (data,) = [found(cell, "all") for cell in cells if "rows" in cell.place]
     rows = [row("*data*", [data]), *(row(label, runs_of(models, label)) for label in labels)]
     first = {label: runs_of(models, label)[0]["curve"] for label in labels}
     law = [0.1 * lag**-0.4 for lag in data["curve"]["lags"]]
@@ -86,16 +116,14 @@ def binary():
     xi = {label: mean(run["curve"]["fits"]["exponential"]["xi"] for run in runs_of(models, label)) for label in labels}
     left = {label: mean(near(run["curve"], 200) for run in runs_of(models, label)) for label in labels}
     left = {label: value / near(data["curve"], 200) for label, value in left.items()}
-    text = BINARY.format(said=said(record), table=TABLE + "\n".join(rows), far=far(left), xi=xi)
+    text = BINARY.format(said=said("shen2019/figure-1", "binary"), table=TABLE + "\n".join(rows), far=far(left), xi=xi)
     (HERE / "binary.md").write_text(text, encoding="utf-8")
 
 
 def far(left):
-    if "information_binary-far" not in stored_names():
-        return ""
-    record = load_stored("information_binary-far")
-    models = record["results"]["models"]
-    curves = {"data": models["data"], **models}
+    cells = stored_cells("beyond/long-bits")
+    curves = {LONG.get(cell.place["model"], "data"): found(cell, "all")["curve"] for cell in cells}
+    curves = {"data": curves["data"], **curves}
     shown = {name: points(curve) for name, curve in curves.items()}
     draw(HERE / "binary_far.svg", shown, "lag", "nats", dashed=("data",))
     lines = []
@@ -105,42 +133,42 @@ def far(left):
         lines.append(
             f"| {name} | {curve['best']} | {fits['exponential']['xi']:.0f} | {fits['power']['gamma']:.2f} | {values} |"
         )
-    return FAR.format(said=said(record), rows="\n".join(lines), left=left)
+    return FAR.format(said=said("beyond/long-bits", "far"), rows="\n".join(lines), left=left)
 
 
 def estimator():
-    record = load_stored("information_estimator")
-    found = record["results"]["exponents"].values()
-    exponents = [entry["exponent"] for entry in found]
-    gammas = [entry["curve"]["fits"]["power"]["gamma"] for entry in found]
+    fitted = [cell.result("estimator") for cell in stored_cells("shen2019/figure-5")]
+    exponents = [entry["exponent"] for entry in fitted]
+    gammas = [entry["fitted"] for entry in fitted]
     curves = {
-        f"gamma {entry['exponent']:g}": points(entry["curve"]) for entry in found if entry["exponent"] * 10 % 3 == 1
+        f"gamma {entry['exponent']:g}": points(entry["curve"]) for entry in fitted if entry["exponent"] * 10 % 3 == 1
     }
     draw(HERE / "estimator.svg", curves, "lag", "nats")
-    fitted = {"fitted": (exponents, gammas), "true": (exponents, exponents)}
-    draw(HERE / "estimator_fits.svg", fitted, "true gamma", "fitted", log_x=False, log_y=False, dashed=("true",))
+    both = {"fitted": (exponents, gammas), "true": (exponents, exponents)}
+    draw(HERE / "estimator_fits.svg", both, "true gamma", "fitted", log_x=False, log_y=False, dashed=("true",))
     worst = max(abs(gamma - exponent) for gamma, exponent in zip(gammas, exponents, strict=True))
     rows = "\n".join(f"| {a:g} | {b:.4f} | {b - a:+.4f} |" for a, b in zip(exponents, gammas, strict=True))
-    text = ESTIMATOR.format(said=said(record), rows=rows, worst=worst)
+    text = ESTIMATOR.format(said=said("shen2019/figure-5", "estimator"), rows=rows, worst=worst)
     (HERE / "estimator.md").write_text(text, encoding="utf-8")
 
 
 def held_out():
-    record = load_stored("information_held-out")
-    lags, texts = record["results"]["lags"], record["results"]["texts"]
+    cells = stored_cells("shen2019/figure-6")
+    texts = {f"{TEXTS[c.place['text']]}, {c.place['part']}": c.result("held_out_information") for c in cells}
+    lags = next(iter(texts.values()))["lags"]
     rows = []
     for name, part in sorted(texts.items()):
         ratios = [
             part["values"][at] / part["mean"][at] for at in (0, nearest(lags, 10), nearest(lags, 100), len(lags) - 1)
         ]
         shown = " | ".join(f"{ratio:.2f}" for ratio in ratios)
-        counts = f"{part['stretches']} | {part['symbols']:,} | {part['outside']} | {part['outside by chance']:.1f}"
+        counts = f"{part['stretches']} | {part['symbols']:,} | {part['outside']} | {part['outside_by_chance']:.1f}"
         rows.append(f"| {name} | {counts} | {shown} |")
     part = texts["WikiText-2, validation"]
     curves = {"validation": (lags, part["values"]), "training, mean": (lags, part["mean"])}
     curves |= {"training, least": (lags, part["least"]), "training, greatest": (lags, part["greatest"])}
     draw(HERE / "held_out.svg", curves, "lag", "nats", dashed=("training, least", "training, greatest"))
-    text = HELD_OUT.format(said=said(record), rows="\n".join(rows), lags=len(lags))
+    text = HELD_OUT.format(said=said("shen2019/figure-6", "held-out"), rows="\n".join(rows), lags=len(lags))
     (HERE / "held_out.md").write_text(text, encoding="utf-8")
 
 
@@ -149,26 +177,28 @@ def nearest(lags, lag):
 
 
 def wikitext2():
-    text_page("wikitext2", "wikitext2", WIKITEXT, lambda loss: f"{loss / math.log(2):.2f}")
+    text_page("characters", "wikitext2", WIKITEXT, lambda loss: f"{loss / math.log(2):.2f}")
 
 
 def wikitext2_words():
-    parts = text_page("wikitext2-words", "wikitext2_words", WIKITEXT_WORDS, lambda loss: f"{math.exp(loss):.0f}")
+    parts = text_page("words", "wikitext2_words", WIKITEXT_WORDS, lambda loss: f"{math.exp(loss):.0f}")
     curves = {name: excess(part["words"]) for name, part in parts.items()}
     draw(HERE / "wikitext2_words_words.svg", curves, "lag in words", "nats", dashed=("training", "validation"))
 
 
-def text_page(name, stem, words, shown):
+def text_page(kind, stem, words, shown):
     """A page about models of a text; ``shown`` words their validation loss."""
-    record = load_stored(f"information_{name}")
-    results = record["results"]
-    parts = {"training": results["data"]["train"], "validation": results["data"]["validation"]}
-    parts |= {model["label"]: model for model in results["models"]}
+    cells = [*stored_cells("shen2019/figure-2"), *stored_cells("shen2019/figure-3")]
+    parts = {}
+    for cell in [cell for cell in cells if cell.place["data"] == kind]:
+        is_data = cell.place["width"] == "data"
+        parts[cell.place.get("split", "training") if is_data else label(cell)] = found(cell, "far")
+    models = {name: part for name, part in parts.items() if "sample" in part}
     curves = {name: excess(part["curve"]) for name, part in parts.items()}
     draw(HERE / f"{stem}.svg", curves, "lag", "nats", dashed=("training", "validation"))
     rows = "\n".join(text_row(name, part, shown) for name, part in parts.items())
-    samples = "\n".join(f"*{m['label']}*\n\n```text\n{m['sample'].strip()}\n```\n" for m in results["models"])
-    text = words.format(said=said(record), rows=rows, samples=samples)
+    samples = "\n".join(f"*{name}*\n\n```text\n{one['sample'].strip()}\n```\n" for name, one in models.items())
+    text = words.format(said=said("shen2019/figure-2", kind), rows=rows, samples=samples)
     (HERE / f"{stem}.md").write_text(text, encoding="utf-8")
     return parts
 
@@ -200,13 +230,15 @@ def less_bias(curve):
 
 
 def language_model():
-    record = load_stored("information_language-model")
-    sources = record["results"]["sources"]
+    (cell,) = stored_cells("shen2019/figure-3d")
+    values = dict(cell.result("language_model"))
+    sample = values.pop("sample").strip()
+    names = {"model": cell.place["model"], "data": "WikiText-2, training"}
+    sources = {name.replace(name.split(",")[0], names[name.split(",")[0]]): one for name, one in values.items()}
     curves = {name: excess(source["curve"]) for name, source in sources.items()}
     draw(HERE / "language_model.svg", curves, "lag", "nats", dashed=[name for name in curves if "shuffled" in name])
     rows = "\n".join(language_row(name, source) for name, source in sources.items())
-    sample = record["results"]["sample"].strip()
-    text = LANGUAGE_MODEL.format(said=said(record), rows=rows, sample=sample)
+    text = LANGUAGE_MODEL.format(said=said("shen2019/figure-3d", "language-model"), rows=rows, sample=sample)
     (HERE / "language_model.md").write_text(text, encoding="utf-8")
 
 
@@ -223,11 +255,8 @@ def bias_near(curve, lag):
 
 
 def main():
-    pages = {"binary": binary, "estimator": estimator, "held-out": held_out, "wikitext2": wikitext2}
-    pages |= {"wikitext2-words": wikitext2_words, "language-model": language_model}
-    for name, write in pages.items():
-        if f"information_{name}" in stored_names():
-            write()
+    for write in (binary, estimator, held_out, wikitext2, wikitext2_words, language_model):
+        write()
 
 
 if __name__ == "__main__":

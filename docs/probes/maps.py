@@ -1,4 +1,4 @@
-"""Draws the heat maps of the papers' figures from the stored result ``attention``, as small SVGs.
+"""Draws the heat maps of the papers' figures from the stored records, as small SVGs.
 
 ``python docs/probes/make.py`` calls it and puts the pictures on the page of ``attention_map``.
 """
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from remanence.experiments import load_stored
+from remanence.experiments import stored_cells
 from remanence.figures import Axis, Figure, HeatMap, to_svg
 
 HERE = Path(__file__).parent
@@ -15,58 +15,58 @@ READ = Axis("step read")
 READER = Axis("reader", downwards=True)
 
 FIGURES = {
-    "figure_1": ("Figure 1 of Kerg et al. 2020: full attention on Copy and Denoise", ("copy-MemRNN", "denoise-MemRNN")),
+    "figure_1": ("Figure 1 of Kerg et al. 2020: full attention on Copy and Denoise", ("kerg2020/figure-1",)),
     "figure_7_9": (
         "Figures 7 and 9 of Kerg et al. 2020: full attention on PTB and MNIST",
-        ("ptb-char-MemRNN", "pixel-mnist-MemRNN"),
+        ("kerg2020/figure-7", "kerg2020/figure-9"),
     ),
     "figure_10_11": (
         "Figures 10 and 11 of Kerg et al. 2020: the short-term buffer alone",
-        ("copy-RelRNN", "denoise-RelRNN"),
+        ("kerg2020/figure-10", "kerg2020/figure-11"),
     ),
-    "figure_3_sab": (
-        "Figure 3 of Ke et al. 2017: SAB on Copy after 1,000, 6,000 and 24,000 updates",
-        ("copy-SABLSTM-1000", "copy-SABLSTM-6000", "copy-SABLSTM-24000"),
-    ),
+    "figure_3_sab": ("Figure 3 of Ke et al. 2017: SAB on Copy at three stages of training", ("ke2017/figure-3",)),
 }
 
 
-def picture(runs, names):
+def maps_of(id):
+    """The cells of a figure with a whole map, by a name for the picture."""
+    cells = [cell for cell in stored_cells(id) if "effective" in cell.result("attention")]
+    return {f"{id.partition('/')[2]}, {' '.join(str(v) for k, v in c.place.items() if k != 'seed')}": c for c in cells}
+
+
+def picture(cells):
     """Several maps side by side."""
-    figures = [Figure(name, "", (HeatMap(np.array(runs[name]["map"])),), READ, READER) for name in names]
-    return to_svg(*figures)
+    maps = {name: np.array(cell.result("attention")["map"]) for name, cell in cells.items()}
+    return to_svg(*(Figure(name, "", (HeatMap(found),), READ, READER) for name, found in maps.items()))
 
 
-def table(results):
-    """What every map says in numbers, with the command that trains its model."""
-    rows = ["| figure | run | accuracy | states read (untrained), of those there | on symbols, evenly |"]
-    rows.append("|---|---|---|---|---|")
-    for run in results["runs"]:
-        arm = results["arms"][run["arm"]]
+def table(cells):
+    """What every map says in numbers."""
+    rows = ["| figure | accuracy | states read (untrained), of those there | on symbols, evenly |", "|---|---|---|---|"]
+    for name, cell in cells.items():
+        run = cell.result("attention")
         symbols = f"{run['on_symbols']:.2f}, {run['even']:.2f}" if "on_symbols" in run else ""
         read = f"{run['effective']:.1f} ({run['untrained']:.1f}) of {run['available']:.0f}"
-        rows.append(f"| {arm['figure']} | {run['arm']} | {100 * run['accuracy']:.0f} % | {read} | {symbols} |")
+        rows.append(f"| {name} | {100 * cell.state.validation['accuracy']:.0f} % | {read} | {symbols} |")
     return "\n".join(rows)
 
 
 def section():
     """Writes the pictures and gives the words around them."""
-    record = load_stored("attention")
-    results = record["results"]
-    runs = {run["arm"]: run for run in results["runs"]}
-    parts = []
-    for name, (title, arms) in FIGURES.items():
-        (HERE / f"{name}.svg").write_text(picture(runs, arms), encoding="utf-8")
-        commands = "\n".join(f"$ {results['arms'][arm]['command']}" for arm in arms)
+    parts, whole = [], {}
+    for name, (title, ids) in FIGURES.items():
+        cells = {label: cell for id in ids for label, cell in maps_of(id).items()}
+        whole |= cells
+        (HERE / f"{name}.svg").write_text(picture(cells), encoding="utf-8")
+        commands = "\n".join(f"$ remanence reproduce {id} --scale paper" for id in ids)
         parts.append(f"### {title}\n\n![{title}]({name}.svg)\n\n```console\n{commands}\n```")
     words = f"""## Figures of the papers
 
-Readers go down, the steps they read to the right, in blocks. Each command trains one model and prints the folder of its
-run; `remanence probe FOLDER --output page.html` then draws its map with all other probes. All of them at once:
-`{record["command"]}`. Scaled down: {record["scaled_down"]}.
-Figure 3 of Ke et al. 2017 shows the rows that answer alone; here are all.
+Readers go down, the steps they read to the right, in blocks. Each command runs a figure with the paper's settings; the
+maps here are of smaller models, whose settings [](../tables/index.md) lists. Figure 3 of Ke et al. 2017 shows the rows
+that answer alone; here are all.
 
-{table(results)}
+{table(whole)}
 
 A step *reads* the exponential of the entropy of its weights. What the papers say about these maps is measured by the
 claims `kerg2020/figure1`, `kerg2020/figure1-denoise`, `kerg2020/figure7-9`, `kerg2020/figure10-11` and

@@ -132,7 +132,7 @@ def show_plan(asked: Asked, as_json: bool) -> None:
     Console().print(_plan_table(asked.experiment, rows))
     total = sum(row["hours"] or 0.0 for row in rows)
     unknown = sum(row["hours"] is None for row in rows)
-    more = f", and {unknown} cells of unknown length" if unknown else ""
+    more = f"; {unknown} cells, policies or measurements, are not estimated" if unknown else ""
     typer.echo(f"{len(rows)} cells, at most {total:.2f} hours of one core{more}. Runs end earlier once they are solved")
     _say_departures(asked)
 
@@ -141,7 +141,7 @@ def _plan_table(experiment: Experiment, rows: Rows) -> Table:
     names = [*experiment.axes, "seed"]
     table = Table(*names, "status", "budget", "hours", box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for row in rows:
-        hours = "?" if row["hours"] is None else f"{row['hours']:.2f}"
+        hours = "not estimated" if row["hours"] is None else f"{row['hours']:.2f}"
         table.add_row(*(str(row[name]) for name in names), row["status"], str(row["budget"] or "-"), hours)
     return table
 

@@ -1,4 +1,4 @@
-"""Copy at any length in constant memory: the blanks between question and answer are streamed, never built."""
+"""Recall at any length in constant memory: sequences are streamed, never built."""
 
 from __future__ import annotations
 
@@ -7,48 +7,33 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from remanence.train import Run
-
-SHORT = 2
-"""T of the sequences whose gap is filled up with blanks."""
+from remanence.train import EvaluationConfig, Run, evaluate
 
 
 def streamed(run: Path, lengths: Sequence[int], rows: int, chunk: int = 1000, weights: str = "last") -> dict[str, Any]:
-    """Accuracy of a trained model on Copy at lengths of which no sequence would fit into memory.
+    """Accuracy of a trained model at lengths of which no sequence would fit into memory.
 
     Args:
-        run: folder of a run on Copy.
+        run: folder of a run on Copy, or another task that can be streamed.
         lengths: T to ask at.
         rows: sequences.
-        chunk: blank steps at a time.
+        chunk: steps at a time.
         weights: ``"best"`` by validation, or ``"last"``.
 
     Returns:
         By length, as text: ``accuracy``, ``state_bytes`` of what is carried from step to step, and ``cpu_seconds``.
     """
     model, task = Run.open(run).load(weights)
-    return {str(length): _answered(model, task.with_length(SHORT), length, rows, chunk) for length in lengths}
+    return {str(length): _answered(model, task.with_length(length), rows, chunk) for length in lengths}
 
 
-@torch.no_grad()
-def _answered(model: Any, task: Any, length: int, rows: int, chunk: int) -> dict[str, float]:
-    batch = task.batch(0, rows, split="test")
-    question = int(batch.mask[:, 0].nonzero()[0]) - 1  # the marker stands one step before the first answer
-    blank = batch.inputs[question + 1 : question + 2]
+def _answered(model: Any, task: Any, rows: int, chunk: int) -> dict[str, float]:
     began = time.process_time()
-    _, state = model(batch.inputs[:question])
-    left = length - SHORT
-    while left > 0:
-        steps = min(chunk, left)
-        _, state = model(blank.expand(steps, -1, -1), state)
-        left -= steps
-    carried = int(state.nbytes)
-    output, _ = model(batch.inputs[question:], state)
-    asked = batch._replace(targets=batch.targets[question:], mask=batch.mask[question:])
+    found = evaluate(model, task, EvaluationConfig(batches=1, batch_size=rows), "test", chunk=chunk)
+    seconds = time.process_time() - began
+    first = task.with_length(min(task.length, chunk)).batch(0, rows, split="test")  # a chunk fills every memory
     return {
-        "accuracy": round(task.accuracy(output, asked).item(), 6),
-        "state_bytes": carried,
-        "cpu_seconds": round(time.process_time() - began, 2),
+        "accuracy": round(found["accuracy"], 6),
+        "state_bytes": int(model(first.inputs)[1].nbytes),
+        "cpu_seconds": round(seconds, 2),
     }
