@@ -17,7 +17,7 @@ SECONDS ?= 300
 SEED ?= 0
 PYTEST := REMANENCE_REQUIRE=kernel,$(REMANENCE_REQUIRE) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: help demo test test-all check-kernel lint bench docs screenshots browser integrations wheel conformance torture api clean
+.PHONY: help demo test test-all test-cluster check-kernel lint bench docs screenshots browser integrations wheel conformance torture api clean
 .DEFAULT_GOAL := help
 
 help:  ## list these targets
@@ -31,6 +31,9 @@ test: $(VENV)/.installed  ## run the tests, without the slow ones
 
 test-all: $(VENV)/.installed  ## run all tests
 	$(PYTEST)
+
+test-cluster: $(VENV)/.cluster  ## install Ray and run its tests: two nodes on this machine, one killed, the driver restarted
+	$(BIN)/python -m pytest -q tests/experiments/test_ray.py tests/experiments/test_storage.py
 
 check-kernel: $(VENV)/.installed  ## check the kernel under sanitizers, on emulated ARM, and its build where it fails
 	$(PYTEST) tests/csrc tests/test_build.py
@@ -104,6 +107,10 @@ $(VENV)/.docs: $(VENV)/.installed
 
 $(VENV)/.e2e: $(VENV)/.installed
 	$(call extras,report e2e)
+	@touch $@
+
+$(VENV)/.cluster: $(VENV)/.installed
+	$(call extras,cluster)
 	@touch $@
 
 # By name: the package itself is there already, and to install it again would compile the kernel again.

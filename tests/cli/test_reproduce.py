@@ -56,7 +56,7 @@ def test_a_table_is_run_stored_and_reported(tmp_path):
         (["reproduce", "kerg2020/table-2", "--seeds", "none"], "how many"),
         (["reproduce", "kerg2020/table-2", "--engine", "slurm"], "must be one of 'local', 'ray'"),
         (["reproduce", "kerg2020/table-2", "--storage", "/mnt"], "Use --folder"),
-        (["reproduce", "kerg2020/table-2", "--engine", "ray", "--storage", "s3://runs"], "mount it"),
+        (["reproduce", "kerg2020/table-2", "--engine", "ray", "--storage", "nosuch://runs"], "URL that fsspec knows"),
     ],
 )
 def test_bad_input_gets_one_line_and_the_way_out(arguments, words):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -91,6 +92,26 @@ def test_a_node_is_lost(cluster, tmp_path):
     assert lost
     assert all(cell.state.is_done for cell in cells)
     assert [completions(cell) for cell in cells] == [1] * len(cells)
+    (alone, *_) = lengthy(tmp_path / "alone")
+    carry_out(alone.work, alone.folder)
+    torch.testing.assert_close(weights(cells[0]), weights(alone), rtol=0, atol=0)
+
+
+@pytest.mark.slow
+def test_a_node_is_lost_and_its_cells_go_on_from_a_storage(cluster, tmp_path, monkeypatch):
+    url = f"file://{tmp_path}/storage"
+    cells = [replace(cell, storage=url) for cell in lengthy(tmp_path / "driver")]
+    monkeypatch.setattr("remanence.experiments._driver.PAUSE", 0.5)
+    lost = []
+
+    def lose(rows):
+        if not lost and sum(row["update"] > 0 for row in rows) >= 1:
+            cluster.remove_node(cluster.nodes[0], allow_graceful=False)
+            lost.append(True)
+
+    assert run_cells(cells, make_engine("ray", None, cluster.address, url), lose, pause=0.1) == []
+    assert lost
+    assert all(cell.state.is_done for cell in cells)
     (alone, *_) = lengthy(tmp_path / "alone")
     carry_out(alone.work, alone.folder)
     torch.testing.assert_close(weights(cells[0]), weights(alone), rtol=0, atol=0)

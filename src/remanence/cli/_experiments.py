@@ -23,7 +23,7 @@ def reproduce(
     folder: Annotated[Path | None, typer.Option(help="Folder for the runs (default: runs/reproduce).")] = None,
     engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
     address: Annotated[str | None, typer.Option(help="Address of a Ray cluster; auto finds one.")] = None,
-    storage: Annotated[str | None, typer.Option(help="A folder that all nodes of the cluster see.")] = None,
+    storage: Annotated[str | None, typer.Option(help="A folder that all nodes see, or s3://bucket/runs, ...")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Cells to run in parallel.")] = None,
     report: Annotated[bool, typer.Option("--report", help="Write the page from stored results; run nothing.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The page to write, .html or .md.")] = None,
@@ -46,7 +46,8 @@ def reproduce(
     with exit_codes():
         wanted = command.check_request(id)
     choices = (*(only or []), *(more or []))
-    asked = command.Asked(wanted, scale, choices, seeds, place, engine, workers, address)
+    mirror = storage if storage is not None and command.is_url(storage) else ""
+    asked = command.Asked(wanted, scale, choices, seeds, place, engine, workers, address, mirror)
     if dry_run:
         command.show_plan(asked, as_json=json)
     elif report:

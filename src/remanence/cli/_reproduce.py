@@ -27,12 +27,14 @@ from remanence.experiments import (
     estimated_seconds,
     find_experiment,
     grid,
+    is_url,
     list_experiments,
     make_engine,
     make_page,
     make_record,
     parse_seeds,
     plan_cells,
+    refresh,
     row_of,
     run_cells,
     save_record,
@@ -62,6 +64,7 @@ class Asked:
         engine: who fills them.
         workers: at a time.
         address: of a Ray cluster.
+        storage: URL of a storage that mirrors the cells; empty if the folder is all.
 
     Example:
         >>> Asked("kerg2020/table-2").scale
@@ -76,6 +79,7 @@ class Asked:
     engine: str = "local"
     workers: int | None = None
     address: str | None = None
+    storage: str = ""
 
     @property
     def experiment(self) -> Experiment:
@@ -83,8 +87,11 @@ class Asked:
         return find_experiment(self.id)
 
     def cells(self) -> list[Cell]:
-        """The chosen cells."""
-        return plan_cells(self.experiment, self.scale, self.folder, self.only, parse_seeds(self.seeds))
+        """The chosen cells, as they stand on the storage."""
+        seeds = parse_seeds(self.seeds)
+        cells = plan_cells(self.experiment, self.scale, self.folder, self.only, seeds, self.storage)
+        refresh(cells)
+        return cells
 
 
 def show_list(as_json: bool) -> None:
@@ -155,7 +162,7 @@ def reproduce(asked: Asked, store: Path | None, *, as_json: bool) -> None:
     """Fills the chosen cells and shows the table."""
     with exit_codes():
         cells = asked.cells()
-        engine = make_engine(asked.engine, asked.workers, asked.address, asked.folder)
+        engine = make_engine(asked.engine, asked.workers, asked.address, asked.storage or asked.folder)
         failures = _filled(asked, cells, engine, as_json)
         show_results(asked, cells, as_json=as_json)
         if store is not None:
@@ -289,21 +296,18 @@ def _duration(seconds: float) -> str:
 
 
 def cells_folder(engine: str, folder: Path | None, storage: str | None) -> Path:
-    """Where the cells are: ``--storage`` on a cluster, ``--folder`` on one machine.
+    """Where the cells are on this machine: ``--folder``, or a folder on a cluster that ``--storage`` names.
 
     Example:
-        >>> cells_folder("local", None, None)
-        PosixPath('runs/reproduce')
+        >>> cells_folder("local", None, None), cells_folder("local", None, "s3://runs")
+        (PosixPath('runs/reproduce'), PosixPath('runs/reproduce'))
     """
-    if storage is None:
+    if storage is None or is_url(storage):
         return folder or Path("runs/reproduce")
     if engine != "ray":
-        raise ValueError(message("storage", "be absent with the engine 'local'", repr(storage), "Use --folder"))
-    path = storage.removeprefix("file://")
-    if "://" in path:
-        hint = "Checkpoints need locks and renames: mount it on all nodes, and name the folder"
-        raise ValueError(message("storage", "be a folder that all nodes see", repr(storage), hint))
-    return Path(path).absolute()
+        hint = "Use --folder, or a URL such as s3://bucket/runs"
+        raise ValueError(message("storage", "be a URL with the engine 'local'", repr(storage), hint))
+    return Path(storage).absolute()
 
 
 def check_request(id: str | None) -> str:

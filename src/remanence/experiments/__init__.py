@@ -1,6 +1,6 @@
 """The papers' tables and figures as declared grids: what is printed, what was measured, and engines that run them."""
 
-from remanence.experiments._cell import Cell, CellState, adopt, carry_out, unique
+from remanence.experiments._cell import Cell, CellState, adopt, carry_out, refresh, unique
 from remanence.experiments._curves import kept_curve
 from remanence.experiments._driver import Failure, Stopped, row_of, run_cells
 from remanence.experiments._experiment import (
@@ -28,6 +28,7 @@ from remanence.experiments._samples import (
     vocabulary_of,
 )
 from remanence.experiments._size import estimated_seconds
+from remanence.experiments._storage import is_url
 from remanence.experiments._stored import (
     StoredCell,
     cells_in,
@@ -58,6 +59,8 @@ __all__ = [
     "Work",
     "Measure",
     "unique",
+    "refresh",
+    "is_url",
     "carry_out",
     "adopt",
     "Engine",

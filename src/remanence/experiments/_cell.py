@@ -6,12 +6,13 @@ import contextlib
 import os
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from remanence._validate import message
 from remanence.experiments._facts import machine_facts
+from remanence.experiments._storage import Archive
 from remanence.experiments._work import Measure, Work
 from remanence.experiments.measures import measured
 from remanence.rl import PolicyConfig, train_policy
@@ -43,6 +44,7 @@ class Cell:
         place: where it stands, such as ``{"model": "LSTM", "length": 100, "seed": 0}``.
         work: what fills it.
         root: folder of all cells.
+        storage: URL of a storage that mirrors the folder; empty if the folder is all.
 
     Example:
         >>> from remanence.train import RunConfig
@@ -53,6 +55,7 @@ class Cell:
     place: Mapping[str, Any]
     work: Work
     root: Path
+    storage: str = ""
 
     @property
     def folder(self) -> Path:
@@ -229,13 +232,14 @@ def _last_line(text: str) -> str:
     return (text.strip().splitlines() or ["it says nothing"])[-1]
 
 
-def carry_out(work: Work, folder: str | Path, observer: Observer | None = None) -> int | None:
+def carry_out(work: Work, folder: str | Path, observer: Observer | None = None, storage: str = "") -> int | None:
     """Fills a cell, or goes on with it.
 
     Args:
         work: what to do.
         folder: of the cell.
         observer: is told every measurement of a run.
+        storage: URL of a storage that mirrors the folder: what is there is fetched first, what changes goes there.
 
     Returns:
         The signal that stopped it, None if it is done.
@@ -246,7 +250,8 @@ def carry_out(work: Work, folder: str | Path, observer: Observer | None = None) 
     """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    with locked(place):
+    mirror = Archive(storage, place).mirrored() if storage else contextlib.nullcontext()
+    with locked(place), mirror:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(place / ERROR)
         try:
@@ -321,6 +326,17 @@ def adopt(run: str | Path, root: str | Path) -> Path:
     return folder
 
 
+def refresh(cells: Sequence[Cell]) -> None:
+    """Fetches what a storage has of cells that are not done here, so that their folders tell where they stand.
+
+    Args:
+        cells: any; those without a storage stay as they are.
+    """
+    for cell in cells:
+        if cell.storage and not cell.state.is_done:
+            Archive(cell.storage, cell.folder).fetch()
+
+
 def unique(cells: Sequence[Cell]) -> dict[Path, Cell]:
     """The cells by their folders: several places of a figure may show one run, whose measurements are then joined.
 
@@ -337,6 +353,7 @@ def unique(cells: Sequence[Cell]) -> dict[Path, Cell]:
         before = found.get(cell.folder)
         if before is not None:
             more = [measure for measure in cell.work.measures if measure not in before.work.measures]
-            cell = Cell(before.place, Work(before.work.config, (*before.work.measures, *more)), before.root)
+            work = Work(before.work.config, (*before.work.measures, *more))
+            cell = replace(before, work=work)
         found[cell.folder] = cell
     return found

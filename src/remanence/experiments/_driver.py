@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from remanence.experiments._cell import ERROR, LOG, Cell, unique
+from remanence.experiments._cell import ERROR, LOG, Cell, refresh, unique
+from remanence.experiments._storage import PAUSE
 from remanence.experiments.engines import Engine
+from remanence.runs import is_locked
 
 Tick = Callable[[list[dict[str, Any]]], None]
 
@@ -68,19 +70,37 @@ def run_cells(cells: Sequence[Cell], engine: Engine, tick: Tick | None = None, p
         Stopped: by SIGTERM or Ctrl-C; nothing is lost, and the same call goes on.
     """
     distinct = list(unique(cells).values())
+    refresh(distinct)
     engine.start([cell for cell in distinct if not cell.state.is_done])
     try:
+        watched = _Refreshing(distinct)
         with _stopping():
             while engine.poll():
                 if tick is not None:
                     tick([row_of(cell) for cell in cells])
                 time.sleep(pause)
+                watched.look()
     except BaseException:
         engine.stop()
         raise
+    refresh(distinct)
     if tick is not None:
         tick([row_of(cell) for cell in cells])
     return [_failure(cell) for cell in distinct if not cell.state.is_done]
+
+
+class _Refreshing:
+    """Looks at the storage of cells now and then, where the engine fills them on other machines."""
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        self.cells = [cell for cell in cells if cell.storage and not cell.state.is_done]
+        self.last = time.monotonic()
+
+    def look(self) -> None:
+        """Fetches what is new, unless it has just been done; a cell that this machine fills is up to date."""
+        if self.cells and time.monotonic() - self.last > PAUSE:
+            refresh([cell for cell in self.cells if not is_locked(cell.folder)])
+            self.last = time.monotonic()
 
 
 @contextlib.contextmanager

@@ -57,6 +57,7 @@ def plan_cells(
     root: str | Path,
     only: Iterable[str] = (),
     seeds: Sequence[int] | None = None,
+    storage: str = "",
 ) -> list[Cell]:
     """The cells of a selection; nothing is made yet.
 
@@ -66,6 +67,7 @@ def plan_cells(
         root: folder of the cells.
         only: choices such as ``"model=RelRNN,LSTM"``; values of the document that the scale leaves out may be chosen.
         seeds: to run; None takes as many as the scale has.
+        storage: URL of a storage that mirrors the cells, such as ``"s3://bucket/runs"``.
 
     Returns:
         The first seed of everything first.
@@ -82,7 +84,7 @@ def plan_cells(
     axes = {**experiment.axes_at(scale), **chosen}
     cells = []
     for place in experiment.places(scale, seeds, axes):
-        cells.append(Cell(place, experiment.work(scale, place), Path(root)))
+        cells.append(Cell(place, experiment.work(scale, place), Path(root), storage))
     if not cells:
         hint = f"{experiment.id} has no such cell; see `remanence reproduce {experiment.id} --dry-run`"
         raise ValueError(message("only", "leave at least one cell", " ".join(only), hint))

@@ -1,4 +1,4 @@
-"""``python -m remanence.experiments._worker FOLDER < WORK``: fills one cell in a process of its own."""
+"""``python -m remanence.experiments._worker FOLDER [STORAGE] < WORK``: fills one cell in a process of its own."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from remanence.train import RunError
 FAILED = 1
 
 
-def work(folder: str, text: str) -> int:
+def work(folder: str, text: str, storage: str = "") -> int:
     """Fills a cell.
 
     Args:
         folder: of the cell.
         text: the work, as JSON.
+        storage: that mirrors the folder, if any.
 
     Returns:
         The exit code: 0 if it is done, 128 + signal if it was interrupted, or that of the error.
     """
     try:
-        signal = carry_out(Work.from_dict(json.loads(text)), Path(folder))
+        signal = carry_out(Work.from_dict(json.loads(text)), Path(folder), storage=storage)
     except RunError as error:
         print(error, flush=True)
         return error.exit_code
@@ -36,4 +37,4 @@ def work(folder: str, text: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(work(sys.argv[1], sys.stdin.read()))
+    sys.exit(work(sys.argv[1], sys.stdin.read(), *sys.argv[2:]))

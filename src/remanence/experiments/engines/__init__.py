@@ -37,7 +37,7 @@ def make_engine(
         name: ``"local"`` or ``"ray"``.
         workers: cells at a time; None takes what the machine, or the cluster, has room for.
         address: of a Ray cluster; None starts one on this machine.
-        storage: folder of the cells, which all nodes must see.
+        storage: folder of the cells, or a URL that mirrors them, which all nodes must see.
 
     Raises:
         ValueError: there is no such engine, Ray is missing, no cluster answers, or a node does not see the storage.
@@ -53,4 +53,4 @@ def make_engine(
         return LocalEngine(workers)
     from remanence.experiments.engines._ray import RayEngine
 
-    return RayEngine(workers, address, Path(storage or "."))
+    return RayEngine(workers, address, str(storage or Path.cwd()))

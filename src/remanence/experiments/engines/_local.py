@@ -75,7 +75,7 @@ class LocalEngine:
 def _start(cell: Cell) -> subprocess.Popen[bytes]:
     threads = str(cell.work.threads)
     environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
-    command = [sys.executable, "-m", "remanence.experiments._worker", str(cell.folder)]
+    command = [sys.executable, "-m", "remanence.experiments._worker", str(cell.folder), cell.storage]
     cell.folder.mkdir(parents=True, exist_ok=True)
     require_regular(cell.folder / LOG)
     with (cell.folder / LOG).open("ab") as output:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import contextlib
 import importlib
 import socket
+import tempfile
 import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import fsspec
 
 from remanence._validate import message
 from remanence.experiments._cell import LOG, Cell, carry_out
@@ -34,13 +37,13 @@ class RayEngine:
     Args:
         workers: cells at a time; None leaves it to the resources of the cluster.
         address: of the cluster, ``"auto"`` finds one; None starts one on this machine.
-        storage: folder of the cells, which all nodes must see.
+        storage: folder of the cells, or a URL that mirrors them, which all nodes must see.
 
     Raises:
         ValueError: Ray is not installed, no cluster answers, or a node does not see the storage.
     """
 
-    def __init__(self, workers: int | None, address: str | None, storage: Path) -> None:
+    def __init__(self, workers: int | None, address: str | None, storage: str) -> None:
         self.ray = _import_ray()
         self.workers = workers
         self.waiting: list[Cell] = []
@@ -70,7 +73,7 @@ class RayEngine:
             retry_exceptions=[RunLockedError],
             max_calls=1,
         )(fill)
-        return task.remote(cell.work.to_dict(), str(cell.folder))
+        return task.remote(cell.work.to_dict(), str(cell.folder), cell.storage)
 
     def stop(self) -> None:
         """Asks every task to save and end, and waits for it."""
@@ -82,24 +85,25 @@ class RayEngine:
         self.working = []
 
 
-def fill(work: dict[str, Any], folder: str) -> int | None:
+def fill(work: dict[str, Any], folder: str, storage: str = "") -> int | None:
     """Fills one cell on whatever node it is; what goes wrong is in the cell's folder.
 
     Args:
         work: as plain values.
-        folder: of the cell, on the storage.
+        folder: of the cell, which all nodes see; with a storage that mirrors it, only its name counts.
+        storage: URL of that.
     """
-    place = Path(folder)
+    place = Path(tempfile.gettempdir()) / "remanence-cells" / Path(folder).name if storage else Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     with (place / LOG).open("a") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
-        return _when_free(Work.from_dict(work), place)
+        return _when_free(Work.from_dict(work), place, storage)
 
 
-def _when_free(work: Work, folder: Path) -> int | None:
+def _when_free(work: Work, folder: Path, storage: str) -> int | None:
     until = time.monotonic() + PATIENCE
     while True:
         try:
-            return carry_out(work, folder)
+            return carry_out(work, folder, storage=storage)
         except RunLockedError:
             if time.monotonic() > until:
                 raise
@@ -136,15 +140,16 @@ def _knock(address: str | None) -> None:
         socket.create_connection((host, int(port)), timeout=10.0).close()
 
 
-def _check_storage(ray: Any, storage: Path) -> None:
+def _check_storage(ray: Any, storage: str) -> None:
     """Every node must find a file there that the driver has just written."""
-    storage.mkdir(parents=True, exist_ok=True)
-    sign = storage.absolute() / f".seen-{uuid.uuid4().hex}"
-    sign.write_text("written by the driver", encoding="ascii")
+    system, root = fsspec.core.url_to_fs(storage)
+    system.makedirs(root, exist_ok=True)
+    sign = f"{root}/.seen-{uuid.uuid4().hex}"
+    system.pipe_file(sign, b"written by the driver")
     try:
-        blind = [node for node, seen in _asked(ray, str(sign)).items() if not seen]
+        blind = [node for node, seen in _asked(ray, system.unstrip_protocol(sign)).items() if not seen]
     finally:
-        sign.unlink()
+        system.rm(sign)
     if blind:
         hint = "Name a folder that is mounted on all of them, with --storage"
         got = f"{str(storage)!r}, which {', '.join(blind)} cannot read"
@@ -162,5 +167,6 @@ def _asked(ray: Any, path: str) -> dict[str, bool]:
     return {name: ray.get(task) for name, task in tasks.items()}
 
 
-def _sees(path: str) -> bool:
-    return Path(path).is_file()
+def _sees(url: str) -> bool:
+    system, path = fsspec.core.url_to_fs(url)
+    return system.isfile(path)

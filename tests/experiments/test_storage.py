@@ -1,0 +1,151 @@
+"""Cells whose folders are mirrored on a storage: nothing is lost with the machine."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+
+import fsspec
+import pytest
+import torch
+
+from remanence.experiments import (
+    Cell,
+    Measure,
+    Work,
+    carry_out,
+    find_experiment,
+    make_engine,
+    plan_cells,
+    refresh,
+    run_cells,
+)
+from remanence.experiments import _storage as storage
+from remanence.experiments._storage import Archive, packed
+from remanence.train import Run, with_settings
+
+TABLE = find_experiment("kerg2020/table-2")
+LENGTHY = ["budget.updates=600", "loop.save_every=50", "loop.log_every=50", "evaluation.every=300"]
+
+
+def cell_in(folder, url, settings=()):
+    (cell,) = plan_cells(TABLE, "smoke", folder, ["model=LSTM"], [0], storage=url)
+    return Cell(cell.place, Work(with_settings(cell.work.config, settings), cell.work.measures), cell.root, url)
+
+
+def weights(folder):
+    return Run.open(folder / "run").load("last")[0].state_dict()
+
+
+@pytest.fixture
+def memory():
+    """A storage in memory, empty before and after."""
+    yield "memory://cells"
+    fsspec.filesystem("memory").store.clear()
+
+
+def test_a_cell_comes_back_as_it_was(tmp_path, memory):
+    here, there = cell_in(tmp_path / "here", memory), cell_in(tmp_path / "there", memory)
+    assert not Archive(memory, here.folder).fetch()
+    assert carry_out(here.work, here.folder, storage=memory) is None
+    assert there.state.status == "new"
+    refresh([there])
+    assert there.state.is_done
+    assert there.result("answers") == here.result("answers")
+    torch.testing.assert_close(weights(there.folder), weights(here.folder), rtol=0, atol=0)
+
+
+def test_an_archive_holds_checkpoints_first_and_no_lock(tmp_path, memory):
+    cell = cell_in(tmp_path, memory)
+    carry_out(cell.work, cell.folder)
+    with tarfile.open(fileobj=io.BytesIO(packed(cell.folder))) as archive:
+        names = archive.getnames()
+    assert "checkpoint" in names[0]
+    assert any(name.endswith("metrics.jsonl") for name in names)
+    assert not any(name.endswith("lock") for name in names)
+
+
+def test_nobody_sees_half_an_archive(tmp_path, memory, monkeypatch):
+    archive = Archive(memory, tmp_path / "cell")
+    archive.folder.mkdir()
+    (archive.folder / "file").write_text("first", encoding="utf-8")
+    archive.push()
+    (archive.folder / "file").write_text("second", encoding="utf-8")
+    monkeypatch.setattr(fsspec.filesystem("memory"), "mv", lambda *names: (_ for _ in ()).throw(OSError("lost")))
+    with pytest.raises(OSError, match="lost"):
+        archive.push()
+    archive.fetch()
+    assert (archive.folder / "file").read_text(encoding="utf-8") == "first"
+
+
+def test_a_crash_is_on_the_storage_too(tmp_path, memory):
+    here, there = cell_in(tmp_path / "here", memory), cell_in(tmp_path / "there", memory)
+    impossible = Work(here.work.config, (Measure("no such measurement"),))
+    with pytest.raises(ValueError, match="no such measurement"):
+        carry_out(impossible, here.folder, storage=memory)
+    refresh([there])
+    assert (there.state.status, "no such measurement" in there.state.reason) == ("failed", True)
+
+
+def test_a_protocol_that_is_not_known_is_named(tmp_path):
+    with pytest.raises(ValueError, match="be a folder or a URL that fsspec knows"):
+        refresh([cell_in(tmp_path, "nosuch://runs")])
+
+
+def test_the_local_engine_leaves_its_cells_on_the_storage_and_does_nothing_twice(tmp_path):
+    url = f"file://{tmp_path}/storage"
+    first = cell_in(tmp_path / "first", url)
+    assert run_cells([first], make_engine("local", 1)) == []
+    again = cell_in(tmp_path / "second", url)
+    assert run_cells([again], make_engine("local", 1)) == []
+    assert again.state.is_done
+    assert (again.folder / "output.txt").read_text().count("done at update") == 1
+
+
+def test_a_killed_cell_goes_on_elsewhere_with_the_same_bits(tmp_path):
+    url = f"file://{tmp_path}/storage"
+    first, second = cell_in(tmp_path / "first", url, LENGTHY), cell_in(tmp_path / "second", url, LENGTHY)
+    code = "import sys, json; from remanence.experiments import _storage, carry_out, Work; _storage.PAUSE = 0.2; "
+    code += "carry_out(Work.from_dict(json.loads(sys.stdin.read())), sys.argv[1], storage=sys.argv[2])"
+    process = subprocess.Popen([sys.executable, "-c", code, str(first.folder), url], stdin=subprocess.PIPE)
+    process.stdin.write(json.dumps(first.work.to_dict()).encode())
+    process.stdin.close()
+    until = time.monotonic() + 120
+    while not _has_checkpoint(Archive(url, first.folder)):
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert carry_out(second.work, second.folder, storage=url) is None
+    updates = [line["update"] for line in second.lines("train")]
+    assert updates == sorted(set(updates)), "it went on from the checkpoint, and nothing stands there twice"
+    whole = cell_in(tmp_path / "whole", "", LENGTHY)
+    carry_out(whole.work, whole.folder)
+    found, wanted = weights(second.folder), weights(whole.folder)
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+
+
+def _has_checkpoint(archive):
+    if not archive.exists:
+        return False
+    system, path = archive._place
+    with tarfile.open(fileobj=io.BytesIO(system.cat_file(path))) as found:
+        return any("checkpoint" in name for name in found.getnames())
+
+
+def test_what_changes_is_mirrored_while_a_cell_is_at_work(tmp_path, memory, monkeypatch):
+    monkeypatch.setattr(storage, "PAUSE", 0.01)
+    archive = Archive(memory, tmp_path / "cell")
+    archive.folder.mkdir()
+    with archive.mirrored():
+        (archive.folder / "file").write_text("now", encoding="utf-8")
+        until = time.monotonic() + 20
+        while not archive.exists:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    assert Archive(memory, tmp_path / "there" / "cell").fetch()
