@@ -159,7 +159,7 @@ class Damage:
     def _names_trouble(self, answer: Answer, command: str) -> bool:
         """Whether the list or the page itself says that a part of it could not be read."""
         if command == "runs":
-            return any(row["status"] == "damaged" or "missing" in row["reason"] for row in json.loads(answer.out))
+            return any(row["status"] == "damaged" or "missing" in str(row["reason"]) for row in json.loads(answer.out))
         page = self.page.read_text(encoding="utf-8") if command == "report" else ""
         return 'id="problems"' in page or "not been measured" in page
 

@@ -16,7 +16,7 @@ from tests.torture.operations import Operations
 from remanence.runs import load_best, load_checkpoint, read_lines
 
 TEXT = Path(__file__).parents[2] / "LICENSE"
-CLOCKS = ("seconds", "cpu_seconds", "updates_per_second", "frames_per_second", "playing", "commit")
+CLOCKS = ("seconds", "cpu_seconds", "updates_per_second", "frames_per_second", "playing", "commit", "changed", "sha256")
 
 TINY = ["--set", "model.options.hidden_size=4", "--set", "task.batch_size=2", "--set", "loop.save_every=2"]
 TINY += ["--set", "evaluation.every=5", "--set", "evaluation.batches=1", "--set", "evaluation.batch_size=4"]

@@ -19,6 +19,7 @@ from remanence.rl._ppo import learn
 from remanence.rl._rollout import Player, Rollout
 from remanence.runs import (
     Checkpoint,
+    CheckpointError,
     RunError,
     StopRequest,
     changed_facts,
@@ -166,7 +167,12 @@ class Learning:
             self._save()  # measurements without a checkpoint would look like one that was lost
             return
         training, player = found.training, self.player
-        self.policy.load_state_dict(found.weights)
+        try:
+            self.policy.load_state_dict(found.weights)
+        except RuntimeError as error:
+            reason = str(error).splitlines()[0]
+            place = self.run.checkpoints
+            raise CheckpointError(f"the weights in {place} do not fit {self.run.config_path}: {reason}") from error
         self.optimiser.load_state_dict(training["optimiser"])
         player.state, player.begins = training["state"], training["begins"]
         for episode, place in zip(self.episodes, training["places"], strict=True):
