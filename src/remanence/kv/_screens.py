@@ -84,7 +84,7 @@ def as_screen(screen: Any) -> Screen:
         MeanAttention()
     """
     if isinstance(screen, Screen):
-        if screen.own_shapes(1):
+        if screen.own_parameters(1):
             raise ValueError(message("screen", "have no parameters: a cache trains none", screen))
         return screen
     if not isinstance(screen, str):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from remanence._validate import message
+from remanence.nn import RecurrentLayer
 from remanence.tasks import Batch, Copy, Denoise, LateCues, MultiQueryRecall, Task
 from remanence.train import Run
 
@@ -28,7 +29,8 @@ def recalled(run: Path, rows: int, weights: str = "last") -> dict[str, Any]:
     """
     model, task = Run.open(run).load(weights)
     batch = task.batch(0, rows, split="test")
-    (trace,) = model.core.trace(model.encoder(batch.inputs))
+    core = cast(RecurrentLayer, model.core)
+    (trace,) = core.trace(model.encoder(batch.inputs))
     needed = needed_steps(task, batch)
     held = (trace.steps == needed[..., None]).any(dim=-1)[batch.mask].double().mean()
     accuracy = task.accuracy(model(batch.inputs)[0], batch)
