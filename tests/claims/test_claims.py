@@ -214,7 +214,7 @@ MUTATIONS = {
     "shen2019/ising": (HERE + "shen2019._mutual_information", "boltzmann", lambda o: lambda n, k: o(n, {**k, 2: 0.1})),
     "shen2019/bias": (
         HERE + "shen2019._mutual_information",
-        "information",
+        "information_from_counts",
         lambda o: lambda *counts: o(*counts[:3], "plug-in"),
     ),
     "shen2019/figure5": ("remanence.tasks:BinaryPowerLaw", "covariance", lambda o: lambda *a: o(*a) ** 1.5),

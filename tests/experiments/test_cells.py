@@ -33,6 +33,7 @@ from remanence.experiments import (
 from remanence.experiments import _driver as driver
 from remanence.experiments._cell import read_kept
 from remanence.experiments._experiment import Departure
+from remanence.runs import sealed, unsealed
 from remanence.train import Run, RunConfig, recipe, train, with_settings
 
 TABLE = find_experiment("kerg2020/table-2")
@@ -152,7 +153,7 @@ def test_a_later_measurement_is_not_misread(cells):
     carry_out(cells[0].work, cells[0].folder)
     measure = cells[0].work.measures[0]
     path = cells[0].folder / "measures" / measure.file
-    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 99}))
+    path.write_text(sealed(unsealed(json.loads(path.read_text())) | {"version": 99}))
     with pytest.raises(ValueError, match="bring remanence up to date"):
         read_kept(cells[0].folder, measure)
 

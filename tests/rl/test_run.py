@@ -11,7 +11,7 @@ import torch
 
 from remanence.rl import PolicyConfig, PPOConfig, build_policy, evaluate_policy, load_policy, train_policy
 from remanence.rl._environment import Episode, make_environment
-from remanence.runs import bits_equal, load_checkpoint, locked, read_lines
+from remanence.runs import bits_equal, load_checkpoint, locked, read_lines, sealed, unsealed
 from remanence.train import CheckpointError, ModelConfig, RunLockedError
 
 SMALL = {"hidden_size": 16}
@@ -147,7 +147,7 @@ def test_a_run_that_another_process_is_at_is_not_touched(recall, tmp_path):
 def test_another_machine_is_told_of(recall, tmp_path):
     train_policy(tiny(recall, frames=64), tmp_path / "run")
     path = tmp_path / "run" / "manifest.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "torch": "0.1"}))
+    path.write_text(sealed(unsealed(json.loads(path.read_text())) | {"torch": "0.1"}))
     told = []
     train_policy(tiny(recall), tmp_path / "run", told.append)
     assert "torch was '0.1'" in told[0]["text"]

@@ -98,7 +98,7 @@ class Archive:
         """Fetches a cell, mirrors it whenever it has changed, and once more in the end."""
         self.fetch()
         over = threading.Event()
-        watcher = threading.Thread(target=self._watch, args=(over,), daemon=True)
+        watcher = threading.Thread(target=self._watch, args=(over, _changed(self.folder)), daemon=True)
         watcher.start()
         try:
             yield
@@ -107,8 +107,7 @@ class Archive:
             watcher.join()
             self.push()
 
-    def _watch(self, over: threading.Event) -> None:
-        seen = _changed(self.folder)
+    def _watch(self, over: threading.Event, seen: tuple[int, int]) -> None:
         while not over.wait(PAUSE):
             now = _changed(self.folder)
             if now != seen:

@@ -69,8 +69,8 @@ class SeriesFile(OwnFile):
         ...     _ = path.write_text("load\n" + "\n".join(str(t % 4) for t in range(400)))
         ...     task = SeriesFile(path=str(path), length=5)
         ...     batch = task.batch(0, batch_size=2)
-        ...     print(task.forecast(batch.targets, batch.inputs)[:, 0, 0].round().tolist())
-        [1.0, 2.0, 3.0, 0.0, 1.0]
+        ...     print(task.forecast(batch.targets, batch.inputs)[:, 0, 0].round().int().tolist())
+        [1, 2, 3, 0, 1]
     """
 
     validation: float = 0.1
