@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from remanence.report._page import Problem
+from remanence.report._reading import find_results
 from remanence.report._run_record import read_run
 from remanence.runs import History, sealed
 
@@ -63,3 +64,10 @@ def test_a_number_that_changed_by_itself_is_named(make_run):
     path.write_text(path.read_text().replace("12", "13"))
     assert read_run(path.parent, problems).manifest == {}
     assert "its checksum is another one" in problems[0].text
+
+
+def test_a_pipe_among_results_is_named_and_not_waited_for(make_run):
+    run: Path = make_run("mine")
+    os.mkfifo(run.parent / "answers.json")
+    problems = find_results([run.parent]).problems
+    assert ["no regular file" in problem.text for problem in problems if "answers" in problem.place] == [True]

@@ -18,7 +18,7 @@ from remanence.report._results import read_checked
 from remanence.report._run_record import PROBES, RunRecord, read_run
 from remanence.report._version_0 import curves_inside, tagged
 from remanence.rl import PolicyComparison
-from remanence.runs import find_folders, unsealed
+from remanence.runs import find_folders, read_file, unsealed
 
 CELL = "cell-measurement"
 """Kind of what an experiment's cell keeps beside its run; the tables of ``remanence reproduce`` show it."""
@@ -172,7 +172,7 @@ def _json_files(paths: Sequence[str | Path], folders: set[Path]) -> list[Path]:
 
 def _add_file(findings: Findings, path: Path) -> None:
     try:
-        contents = json.loads(path.read_text(encoding="utf-8"))
+        contents = json.loads(read_file(path))
         entries = list(_entries(unsealed(contents) if isinstance(contents, dict) else contents))
     except UnicodeDecodeError:
         findings.problems.append(Problem(str(path), "is not UTF-8 text"))

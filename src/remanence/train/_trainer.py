@@ -12,6 +12,7 @@ from remanence._validate import message
 from remanence.nn import SequenceModel
 from remanence.runs import (
     Checkpoint,
+    CheckpointError,
     NonFiniteError,
     RunError,
     StopRequest,
@@ -192,7 +193,7 @@ class _Training:
         try:
             self.learner.model.load_state_dict(checkpoint.weights)
         except RuntimeError as error:
-            raise RunError(OTHER_PARAMETERS) from error
+            raise CheckpointError(OTHER_PARAMETERS) from error
         self.learner.optimiser.load_state_dict(_matched(self.learner.optimiser.state_dict(), training["optimiser"]))
         self.progress = Progress.from_dict(training["progress"])
         set_random_states(training["random"])
@@ -320,5 +321,5 @@ class _Training:
 def _matched(fresh: dict[str, Any], saved: dict[str, Any]) -> dict[str, Any]:
     """The saved state of the optimiser; rates and penalties come from the configuration, which may have changed."""
     if [group["names"] for group in fresh["param_groups"]] != [group["names"] for group in saved["param_groups"]]:
-        raise RunError(OTHER_PARAMETERS)
+        raise CheckpointError(OTHER_PARAMETERS)
     return {"state": saved["state"], "param_groups": fresh["param_groups"]}
