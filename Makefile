@@ -33,7 +33,7 @@ test-all: $(VENV)/.installed  ## run all tests
 	$(PYTEST)
 
 test-cluster: $(VENV)/.cluster  ## install Ray and run its tests: two nodes on this machine, one killed, the driver restarted
-	$(BIN)/python -m pytest -q tests/experiments/test_ray.py tests/experiments/test_storage.py
+	REMANENCE_REQUIRE=kernel,ray $(ONE_THREAD) $(BIN)/python -m pytest -q tests/experiments/test_ray.py tests/experiments/test_storage.py
 
 check-kernel: $(VENV)/.installed  ## check the kernel under sanitizers, on emulated ARM, and its build where it fails
 	$(PYTEST) tests/csrc tests/test_build.py

@@ -149,3 +149,43 @@ def test_what_changes_is_mirrored_while_a_cell_is_at_work(tmp_path, memory, monk
             assert time.monotonic() < until
             time.sleep(0.01)
     assert Archive(memory, tmp_path / "there" / "cell").fetch()
+
+
+def test_a_file_that_is_replaced_while_it_is_packed_is_whole(tmp_path, monkeypatch):
+    file = tmp_path / "file"
+    file.write_bytes(b"the first")
+    look = tarfile.TarFile.gettarinfo
+
+    def look_then_replace(*arguments, **named):
+        found = look(*arguments, **named)
+        (tmp_path / "new").write_bytes(b"a later one that is longer")
+        (tmp_path / "new").replace(file)
+        return found
+
+    monkeypatch.setattr(tarfile.TarFile, "gettarinfo", look_then_replace)
+    with tarfile.open(fileobj=io.BytesIO(packed(tmp_path))) as archive:
+        assert archive.extractfile("file").read() == b"the first"
+
+
+def test_a_storage_that_fails_for_a_while_is_tried_again(tmp_path, memory, monkeypatch, capsys):
+    monkeypatch.setattr(storage, "PAUSE", 0.01)
+    archive = Archive(memory, tmp_path / "cell")
+    archive.folder.mkdir()
+    (archive.folder / "file").write_text("now", encoding="utf-8")
+    push = Archive.push
+    tries = []
+
+    def fail_twice(self):
+        tries.append(True)
+        if len(tries) <= 2:
+            raise ConnectionError("no route")
+        push(self)
+
+    monkeypatch.setattr(Archive, "push", fail_twice)
+    with archive.mirrored():
+        (archive.folder / "other").write_text("new", encoding="utf-8")
+        until = time.monotonic() + 20
+        while not archive.exists:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    assert capsys.readouterr().out.count("no route") == 2

@@ -110,9 +110,17 @@ class Archive:
     def _watch(self, over: threading.Event, seen: tuple[int, int]) -> None:
         while not over.wait(PAUSE):
             now = _changed(self.folder)
-            if now != seen:
-                self.push()
+            if now != seen and self._try_to_push():
                 seen = now
+
+    def _try_to_push(self) -> bool:
+        """Storages raise errors of many kinds: the log tells them, and the next look tries again."""
+        try:
+            self.push()
+        except Exception as error:
+            print(f"{self.storage} was not reached, tried again in {PAUSE:g} s: {error!r}", flush=True)
+            return False
+        return True
 
 
 def packed(folder: Path) -> bytes:
@@ -125,8 +133,14 @@ def packed(folder: Path) -> bytes:
     with tarfile.open(fileobj=buffer, mode="w", dereference=True) as archive:
         for file in sorted(_files(folder), key=lambda file: (CHECKPOINTS not in file.parts, file)):
             with contextlib.suppress(FileNotFoundError):  # replaced while we looked
-                archive.add(file, file.relative_to(folder).as_posix(), recursive=False)
+                _add(archive, file, file.relative_to(folder).as_posix())
     return buffer.getvalue()
+
+
+def _add(archive: tarfile.TarFile, file: Path, name: str) -> None:
+    """Adds a file as it was when it was opened: it may be replaced by one of another size before it is read."""
+    with file.open("rb") as opened:
+        archive.addfile(archive.gettarinfo(arcname=name, fileobj=opened), opened)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -93,7 +93,14 @@ def fill(work: dict[str, Any], folder: str, storage: str = "") -> int | None:
         folder: of the cell, which all nodes see; with a storage that mirrors it, only its name counts.
         storage: URL of that.
     """
-    place = Path(tempfile.gettempdir()) / "remanence-cells" / Path(folder).name if storage else Path(folder)
+    if not storage:
+        return _fill_in(Path(folder), work, storage)
+    # A fresh folder, because the storage says where a cell stands: not what another task may have left on this node.
+    with tempfile.TemporaryDirectory(prefix="remanence-cell-") as fresh:
+        return _fill_in(Path(fresh) / Path(folder).name, work, storage)
+
+
+def _fill_in(place: Path, work: dict[str, Any], storage: str) -> int | None:
     place.mkdir(parents=True, exist_ok=True)
     with (place / LOG).open("a") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
         return _when_free(Work.from_dict(work), place, storage)
