@@ -165,9 +165,11 @@ def _become(work: Callable[[], object], stdin: int | None, stdout, stderr) -> No
         traceback.print_exc()
         code = 1
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:  # whatever a second signal raises must not unwind the parent's stack, which removes its folder
+            os._exit(code)
 
 
 def _code_of(stop: SystemExit) -> int:
