@@ -253,7 +253,7 @@ STATEMENTS = {
     "boltzmann",
     "eq46",
     "gradient",
-    "information",
+    "information_from_counts",
     "recurrence",
     "regularised_loss",
     "softmax_attention",
