@@ -249,7 +249,7 @@ template <class T> void point_history(Scan<T> &a, Index places, T *output, T *hi
   });
 }
 
-// For tracing, where there are shapes and no data: see `history_numbers` in ops/fused.py.
+// For tracing, where there are shapes and no data: see `history_numbers` in ops/_kernel_tensors.py.
 std::tuple<int64_t, int64_t, int64_t> history_of(Config config, int64_t hidden, int64_t batch, bool offset) {
   Scan<float> a{};
   float marker = 0;

@@ -40,7 +40,7 @@ struct TorchParallel {
   }
 };
 
-// What `config` holds, by place: the fields of `Config` in ops/fused.py.
+// What `config` holds, by place: the fields of `Config` in ops/_kernel_config.py.
 constexpr std::string_view CONFIG[] = {"cell",          "nonlinearity", "memory",    "score",  "output", "recent",
                                        "relevant",      "half",         "cut_reads", "every",  "top_k",  "normalise",
                                        "raw_underfull", "start_zero",   "screens",   "screen", "seed",   "save"};
