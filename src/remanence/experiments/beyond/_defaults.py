@@ -21,9 +21,7 @@ def _chosen(place: Mapping[str, Any]) -> Recipe:
     what = told("ours", task__name=place["task"], task__options__length=LENGTH, model__name=place["model"])
     learner = told("ours", optimiser__name=place["optimiser"], optimiser__learning_rate=RATES[place["model"]])
     factors = {name: place[name] for name in ("combine", "output", "init")}
-    model = options("ours", recent=10, relevant=15, forget_bias=0, **factors)
-    if place["model"] == "RelRNN":
-        model = tuple(setting for setting in model if setting.key != "model.options.forget_bias")
+    model = options("ours", recent=10, relevant=15, **factors)
     return Recipe("training", (*what, *shared, *learner, *model), (asked_at([LENGTH]),))
 
 
