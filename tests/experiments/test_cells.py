@@ -31,7 +31,7 @@ from remanence.experiments import (
     save_record,
 )
 from remanence.experiments import _driver as driver
-from remanence.experiments._cell import read_kept
+from remanence.experiments._cell_state import read_kept
 from remanence.experiments._experiment import Departure
 from remanence.runs import sealed, unsealed
 from remanence.train import Run, RunConfig, recipe, train, with_settings

@@ -1,6 +1,7 @@
 """The papers' tables and figures as declared grids: what is printed, what was measured, and engines that run them."""
 
-from remanence.experiments._cell import Cell, CellState, adopt, carry_out, refresh, unique
+from remanence.experiments._cell import Cell, adopt, carry_out, refresh, unique
+from remanence.experiments._cell_state import CellState
 from remanence.experiments._curves import kept_curve
 from remanence.experiments._driver import Failure, Stopped, row_of, run_cells
 from remanence.experiments._experiment import (

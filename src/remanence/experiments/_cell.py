@@ -6,31 +6,25 @@ import contextlib
 import os
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from remanence._validate import message
+from remanence.experiments._cell_state import ERROR, CellState, Kept, read_kept, read_state, run_of, run_state
 from remanence.experiments._facts import machine_facts
 from remanence.experiments._storage import Archive
 from remanence.experiments._work import Measure, Work
 from remanence.experiments.measures import measured
 from remanence.rl import PolicyConfig, train_policy
 from remanence.runs import (
-    Result,
-    ResultError,
     RunError,
-    is_locked,
     locked,
-    read_json,
     replace_file,
     write_result,
 )
 from remanence.train import MetricsFile, Run, resume, train
 
-RESULT_KIND = "remanence/measurement"
-RESULT_VERSION = 1
-ERROR = "error.txt"
 LOG = "output.txt"
 
 Observer = Callable[[dict[str, Any]], None]
@@ -93,145 +87,6 @@ class Cell:
         return None
 
 
-@dataclass(frozen=True)
-class CellState:
-    """Where a cell stands.
-
-    Args:
-        status: ``new``, ``running``, ``interrupted``, ``killed``, ``trained`` (not measured yet), ``failed`` or
-            ``done``.
-        update: batches learnt from so far.
-        budget: that the run may last for at most; None where nothing is trained.
-        validation: the last evaluation.
-        seconds: spent learning so far.
-        reason: why it ended, or what went wrong.
-
-    Example:
-        >>> CellState("new").is_done
-        False
-    """
-
-    status: str
-    update: int = 0
-    budget: int | None = None
-    validation: dict[str, float] = field(default_factory=dict)
-    seconds: float = 0.0
-    reason: str = ""
-
-    @property
-    def is_done(self) -> bool:
-        """Whether nothing is left to do."""
-        return self.status == "done"
-
-
-def run_of(folder: Path) -> Path:
-    """The run folder of a cell.
-
-    Example:
-        >>> run_of(Path("a")).name
-        'run'
-    """
-    return folder / "run"
-
-
-@dataclass(frozen=True)
-class Kept(Result):
-    """A measurement of a cell as it is kept.
-
-    Args:
-        measure: its name.
-        settings: that it was made with.
-        facts: about the code and the machine that made it.
-        values: the results.
-
-    Example:
-        >>> Kept("answers", {}, {}, {"100": 0.5}).to_dict()["kind"]
-        'cell-measurement'
-    """
-
-    kind: ClassVar[str] = "cell-measurement"
-
-    measure: str
-    settings: dict[str, Any]
-    facts: dict[str, Any]
-    values: dict[str, Any]
-
-
-def read_kept(folder: Path, measure: Measure) -> Kept | None:
-    """A kept measurement with its facts, None before it was made.
-
-    Args:
-        folder: of the cell.
-        measure: which one.
-
-    Raises:
-        NewerVersionError: it was written by a later version.
-        ValueError: it is damaged.
-    """
-    path = folder / "measures" / measure.file
-    if not os.path.lexists(path):
-        return None
-    try:
-        return Kept.from_dict(read_json(path))
-    except ResultError as error:
-        raise type(error)(f"{path}: {error}") from error
-
-
-def read_state(work: Work, folder: Path) -> CellState:
-    """Where a cell stands.
-
-    Args:
-        work: that fills it.
-        folder: its own.
-    """
-    run = _run_state(work, run_of(folder))
-    if run.is_done and all(read_kept(folder, measure) is not None for measure in work.measures):
-        return run
-    if is_locked(folder):
-        return _but(run, status="running")
-    error = folder / ERROR
-    if error.is_file():
-        return _but(run, status="failed", reason=_last_line(error.read_text(encoding="utf-8")))
-    return _but(run, status="trained" if work.config is not None and run.is_done else run.status)
-
-
-def _run_state(work: Work, folder: Path) -> CellState:
-    if work.config is None:
-        return CellState("done" if (folder.parent / "measures").is_dir() else "new")
-    if isinstance(work.config, PolicyConfig):
-        return _policy_state(work.config, folder)
-    run = Run(folder)
-    lines, status = run.metrics.read(), run.status
-    trained = [line for line in lines if line["kind"] == "train"]
-    judged = [line for line in lines if line["kind"] == "validation"]
-    return CellState(
-        status["status"],
-        lines[-1]["update"] if lines else 0,
-        status.get("budget") or work.config.budget.updates,
-        {name: judged[-1][name] for name in ("loss", "accuracy") if name in judged[-1]} if judged else {},
-        trained[-1]["seconds"] if trained else 0.0,
-        status.get("reason", ""),
-    )
-
-
-def _policy_state(config: PolicyConfig, folder: Path) -> CellState:
-    lines = MetricsFile(folder / "metrics.jsonl").read()
-    if not lines:
-        return CellState("new", 0, config.updates)
-    last = lines[-1]
-    status = "done" if last["update"] >= config.updates else "running" if is_locked(folder) else "killed"
-    found = {} if last["mean_return"] is None else {"mean_return": last["mean_return"]}
-    return CellState(status, last["update"], config.updates, found, last["seconds"])
-
-
-def _but(state: CellState, **changes: Any) -> CellState:
-    return CellState(**{**state.__dict__, **changes})
-
-
-def _last_line(text: str) -> str:
-    return (text.strip().splitlines() or ["it says nothing"])[-1]
-
-
 def carry_out(work: Work, folder: str | Path, observer: Observer | None = None, storage: str = "") -> int | None:
     """Fills a cell, or goes on with it.
 
@@ -276,7 +131,7 @@ def _fill(work: Work, folder: Path, observer: Observer | None) -> int | None:
 
 
 def _trained(work: Work, folder: Path, observer: Observer | None) -> int | None:
-    if work.config is None or _run_state(work, folder).is_done:
+    if work.config is None or run_state(work, folder).is_done:
         return None
     if isinstance(work.config, PolicyConfig):
         outcome = train_policy(work.config, folder, observer)

@@ -9,13 +9,13 @@ from typing import Any
 from remanence.experiments._experiment import Experiment
 from remanence.experiments._work import Work
 from remanence.rl import PolicyConfig
+from remanence.runs import flat_table, plain
+from remanence.train import ACCURACY_REACHED
 
 WATCHED = ("seed", "imports", "budget", "evaluation", "frames", "threads", "save_every")
 """Settings, or tables of them, on which nothing depends that a run learns; the budget is compared by itself."""
 WATCHED_IN_LOOP = ("threads", "device", "log_every", "save_every")
 DEFAULT = "default"
-STOPPED_EARLY = "accuracy reached"
-"""Why a run ends by our rule, not by the paper's."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Paper:
         config = cell["work"]["config"]
         if not self.unit or config is None or self.work is None:
             return None
-        if self.has_budget(config) and cell["reason"] != STOPPED_EARLY:
+        if self.has_budget(config) and cell["reason"] != ACCURACY_REACHED:
             return self.budget
         if self.unit == "updates":
             return cell["updates"]
@@ -78,7 +78,7 @@ class Paper:
         """
         if config is None or self.work is None or self.work.config is None:
             return True
-        printed = _plain(asdict(self.work.config))
+        printed = plain(asdict(self.work.config))
         return all(config.get(name) == printed.get(name) for name in ("budget", "frames"))
 
 
@@ -133,24 +133,7 @@ def flat_settings(work: Mapping[str, Any]) -> dict[str, Any]:
         {'loop.clip_norm': 1.0}
     """
     tables = work["config"] or {measure["name"]: measure["settings"] for measure in work["measures"]}
-    return dict(_flat(_plain(tables)))
-
-
-def _flat(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    found = []
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            found += _flat(value, f"{prefix}{key}.")
-        else:
-            found.append((f"{prefix}{key}", value))
-    return found
-
-
-def _plain(value: Any) -> Any:
-    """Tuples as lists, as JSON has them."""
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+    return flat_table(plain(tables))
 
 
 def _counts(key: str, own: Mapping[str, Any], printed: Mapping[str, Any]) -> bool:

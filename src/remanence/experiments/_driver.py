@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from remanence.experiments._cell import ERROR, LOG, Cell, refresh, unique
+from remanence.experiments._cell import LOG, Cell, refresh, unique
+from remanence.experiments._cell_state import ERROR
 from remanence.experiments._storage import PAUSE
 from remanence.experiments.engines import Engine
 from remanence.runs import is_locked

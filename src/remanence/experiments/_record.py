@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from remanence.experiments._cell import Cell, Kept, read_kept, run_of
+from remanence.experiments._cell import Cell
+from remanence.experiments._cell_state import Kept, read_kept, run_of
 from remanence.experiments._experiment import Experiment
 from remanence.experiments._facts import differences, machine_facts
 from remanence.experiments._results import entries

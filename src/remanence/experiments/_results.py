@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from remanence.experiments._cell import CellState
+from remanence.experiments._cell_state import CellState
 from remanence.experiments._experiment import OUT_OF_MEMORY, Experiment, Reading
 
 PERCENT = "%"

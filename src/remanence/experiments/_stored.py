@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from remanence._validate import message, one_of
-from remanence.experiments._cell import CellState
+from remanence.experiments._cell_state import CellState
 from remanence.experiments._departures import Paper, departures_of, paper_at
 from remanence.experiments._plan import find_experiment
 from remanence.experiments._record import Record, load_record

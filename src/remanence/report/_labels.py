@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from remanence.report._numbers import bracketed
 from remanence.report._run_record import RunRecord
+from remanence.runs import flat_table
 
 
 def model_labels(runs: Sequence[RunRecord]) -> dict[Path, str]:
@@ -35,20 +36,10 @@ def model_labels(runs: Sequence[RunRecord]) -> dict[Path, str]:
 def _telling(run: RunRecord) -> dict[str, Any]:
     """Settings that may tell two models apart; a curriculum counts as one, there or not."""
     kept = {key: value for key, value in run.config.items() if key not in ("seed", "task", "curriculum")}
-    return {"curriculum": run.has_curriculum, **_flat(kept)}
+    return {"curriculum": run.has_curriculum, **flat_table(kept)}
 
 
 def _told(key: str, value: object) -> str:
     if key == "curriculum":
         return key if value else "no curriculum"
     return f"{key.rpartition('.')[2].replace('_', ' ')} {value}"
-
-
-def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{key}.")
-        else:
-            found[f"{prefix}{key}"] = value
-    return found

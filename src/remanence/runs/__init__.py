@@ -35,6 +35,7 @@ from remanence.runs._history import Growth, History, Measurement
 from remanence.runs._imports import absolute_imports, import_all
 from remanence.runs._manifest import changed_facts, make_manifest
 from remanence.runs._metrics import MetricsFile, NoEvents, TensorBoard, read_lines
+from remanence.runs._plain import plain
 from remanence.runs._random import isolated, random_states, seed_all, seed_torch, set_random_states
 from remanence.runs._result import (
     NewerVersionError,
@@ -53,7 +54,7 @@ from remanence.runs._run import Run, find_folders, list_runs
 from remanence.runs._seal import sealed, unsealed
 from remanence.runs._signals import StopRequest, stop_requests
 from remanence.runs._states import bits_equal, register_state
-from remanence.runs._toml import digest_of, read_table, settings_table, to_toml, with_table
+from remanence.runs._toml import digest_of, flat_table, read_table, settings_table, to_toml, with_table
 from remanence.runs._trust import is_trusted, remember_code, require_trust, trusting
 
 __all__ = [
@@ -96,6 +97,8 @@ __all__ = [
     "is_locked",
     "replace_file",
     "read_file",
+    "flat_table",
+    "plain",
     "read_json",
     "write_folder",
     "seed_all",

@@ -204,3 +204,23 @@ def digest_of(config: Any) -> str:
     table = config if isinstance(config, Mapping) else dataclasses.asdict(config)
     text = json.dumps(table, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def flat_table(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Settings by their dotted names.
+
+    Args:
+        table: of values and further tables.
+        prefix: before every name.
+
+    Example:
+        >>> flat_table({"seed": 1, "loop": {"clip_norm": 1.0}})
+        {'seed': 1, 'loop.clip_norm': 1.0}
+    """
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            found |= flat_table(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
+    return found

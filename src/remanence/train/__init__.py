@@ -31,12 +31,14 @@ from remanence.train._evaluation import Evaluation, evaluate
 from remanence.train._grid import Cell, carry_out, plan_grid, run_name, summarise
 from remanence.train._optimisers import AveragingSGD, make_optimiser, parameter_groups
 from remanence.train._outcome import Outcome
+from remanence.train._progress import ACCURACY_REACHED
 from remanence.train._recipes import comparison_recipe, recipe
 from remanence.train._run import Run, Weights, best_run, list_runs
 from remanence.train._settings import config_from, read_config, with_settings
 from remanence.train._trainer import resume, train
 
 __all__ = [
+    "ACCURACY_REACHED",
     "train",
     "resume",
     "evaluate",

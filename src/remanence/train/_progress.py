@@ -8,6 +8,9 @@ from typing import Any
 
 from remanence.train._config import CurriculumConfig, RunConfig
 
+ACCURACY_REACHED = "accuracy reached"
+"""Why a run is over that has held the accuracy of its budget."""
+
 
 @dataclass
 class Progress:
@@ -132,7 +135,7 @@ def stop_reason(progress: Progress, config: RunConfig) -> str | None:
     """
     budget = config.budget
     if budget.accuracy is not None and progress.held >= budget.hold:
-        return "accuracy reached"
+        return ACCURACY_REACHED
     if budget.patience is not None and progress.without_gain >= budget.patience:
         return "no gain"
     return None

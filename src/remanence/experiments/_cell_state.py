@@ -1,0 +1,157 @@
+"""Where a cell stands: its run, what was measured of it, and what went wrong."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from remanence.experiments._work import Measure, Work
+from remanence.rl import PolicyConfig
+from remanence.runs import Result, ResultError, is_locked, read_json
+from remanence.train import MetricsFile, Run
+
+ERROR = "error.txt"
+
+
+@dataclass(frozen=True)
+class CellState:
+    """Where a cell stands.
+
+    Args:
+        status: ``new``, ``running``, ``interrupted``, ``killed``, ``trained`` (not measured yet), ``failed`` or
+            ``done``.
+        update: batches learnt from so far.
+        budget: that the run may last for at most; None where nothing is trained.
+        validation: the last evaluation.
+        seconds: spent learning so far.
+        reason: why it ended, or what went wrong.
+
+    Example:
+        >>> CellState("new").is_done
+        False
+    """
+
+    status: str
+    update: int = 0
+    budget: int | None = None
+    validation: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    reason: str = ""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.status == "done"
+
+
+def run_of(folder: Path) -> Path:
+    """The run folder of a cell.
+
+    Example:
+        >>> run_of(Path("a")).name
+        'run'
+    """
+    return folder / "run"
+
+
+@dataclass(frozen=True)
+class Kept(Result):
+    """A measurement of a cell as it is kept.
+
+    Args:
+        measure: its name.
+        settings: that it was made with.
+        facts: about the code and the machine that made it.
+        values: the results.
+
+    Example:
+        >>> Kept("answers", {}, {}, {"100": 0.5}).to_dict()["kind"]
+        'cell-measurement'
+    """
+
+    kind: ClassVar[str] = "cell-measurement"
+
+    measure: str
+    settings: dict[str, Any]
+    facts: dict[str, Any]
+    values: dict[str, Any]
+
+
+def read_kept(folder: Path, measure: Measure) -> Kept | None:
+    """A kept measurement with its facts, None before it was made.
+
+    Args:
+        folder: of the cell.
+        measure: which one.
+
+    Raises:
+        NewerVersionError: it was written by a later version.
+        ValueError: it is damaged.
+    """
+    path = folder / "measures" / measure.file
+    if not os.path.lexists(path):
+        return None
+    try:
+        return Kept.from_dict(read_json(path))
+    except ResultError as error:
+        raise type(error)(f"{path}: {error}") from error
+
+
+def read_state(work: Work, folder: Path) -> CellState:
+    """Where a cell stands.
+
+    Args:
+        work: that fills it.
+        folder: its own.
+    """
+    run = run_state(work, run_of(folder))
+    if run.is_done and all(read_kept(folder, measure) is not None for measure in work.measures):
+        return run
+    if is_locked(folder):
+        return replace(run, status="running")
+    error = folder / ERROR
+    if error.is_file():
+        return replace(run, status="failed", reason=_last_line(error.read_text(encoding="utf-8")))
+    return replace(run, status="trained" if work.config is not None and run.is_done else run.status)
+
+
+def run_state(work: Work, folder: Path) -> CellState:
+    """Where the run of a cell stands, whatever was measured of it.
+
+    Args:
+        work: that fills the cell.
+        folder: of the run.
+    """
+    if work.config is None:
+        return CellState("done" if (folder.parent / "measures").is_dir() else "new")
+    if isinstance(work.config, PolicyConfig):
+        return _policy_state(work.config, folder)
+    run = Run(folder)
+    status = run.status
+    history = run.history
+    found = {} if history.last is None else history.last.values
+    seconds = history.training[-1].get("seconds") if history.training else None
+    return CellState(
+        status["status"],
+        history.update,
+        status.get("budget") or work.config.budget.updates,
+        {name: value for name in ("loss", "accuracy") if (value := found.get(name)) is not None},
+        seconds or 0.0,
+        status.get("reason", ""),
+    )
+
+
+def _policy_state(config: PolicyConfig, folder: Path) -> CellState:
+    lines = MetricsFile(folder / "metrics.jsonl").read()
+    if not lines:
+        return CellState("new", 0, config.updates)
+    last = lines[-1]
+    status = "done" if last["update"] >= config.updates else "running" if is_locked(folder) else "killed"
+    found = {} if last["mean_return"] is None else {"mean_return": last["mean_return"]}
+    return CellState(status, last["update"], config.updates, found, last["seconds"])
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or ["it says nothing"])[-1]
