@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from remanence import nn
+from remanence.nn import _orthogonal
+from remanence.nn._exponential import matrix_exponential
 from remanence.nn.init import block_skew, cayley_angles, fill_recurrent_, henaff_angles, initial_skew
 from remanence.testing import assert_matches
 
@@ -45,6 +47,27 @@ def test_henaff_is_a_rotation_of_planes_by_its_angles() -> None:
     skew = block_skew(torch.tensor([0.3], dtype=DOUBLE), 2)
     rotation = torch.tensor([[math.cos(0.3), math.sin(0.3)], [-math.sin(0.3), math.cos(0.3)]], dtype=DOUBLE)
     assert_matches({"rotation": torch.linalg.matrix_exp(skew)}, {"rotation": rotation})
+
+
+@pytest.mark.parametrize("scale", [0.0, 0.01, 1.0, 30.0])
+def test_the_exponential_and_its_gradient_are_those_of_torch(scale: float) -> None:
+    torch.manual_seed(0)
+    matrix = torch.randn(9, 9, dtype=DOUBLE).triu(1) * scale
+    skew = (matrix - matrix.T).requires_grad_()
+    seen = torch.randn(9, 9, dtype=DOUBLE)
+    ours = matrix_exponential(skew)
+    theirs = torch.linalg.matrix_exp(skew)
+    (our_gradient,) = torch.autograd.grad(ours, skew, seen)
+    (their_gradient,) = torch.autograd.grad(theirs, skew, seen)
+    assert_matches({"value": ours, "gradient": our_gradient}, {"value": theirs, "gradient": their_gradient})
+
+
+def test_the_exponential_works_under_transforms_and_on_values_that_are_not_finite() -> None:
+    batch = torch.randn(3, 4, 4, dtype=DOUBLE)
+    assert_matches(
+        {"mapped": torch.vmap(matrix_exponential)(batch)}, {"mapped": torch.stack(list(map(matrix_exponential, batch)))}
+    )
+    assert not matrix_exponential(torch.full((2, 2), math.inf, dtype=DOUBLE)).isfinite().any()
 
 
 def test_random_start_is_the_logarithm_of_a_rotation() -> None:
@@ -88,8 +111,7 @@ def test_changing_the_base_changes_nothing_else() -> None:
 
 def test_the_exponential_is_computed_once_per_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     layer, calls = nn.ExpRNN(3, 8), []
-    exponential = torch.linalg.matrix_exp
-    monkeypatch.setattr(torch.linalg, "matrix_exp", lambda a: calls.append(1) or exponential(a))
+    monkeypatch.setattr(_orthogonal, "matrix_exponential", lambda a: calls.append(1) or matrix_exponential(a))
     state = layer.initial_state(2)
     with torch.no_grad():
         for _ in range(5):

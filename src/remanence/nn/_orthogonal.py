@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from remanence._validate import message, one_of, positive_int
 from remanence.ops import GORUCell, Memory, Nonlinearity, Weights
 
+from ._exponential import matrix_exponential
 from ._layer import RecurrentLayer
 from ._options import CommonOptions
 from ._recurrent import RNN
@@ -137,7 +138,7 @@ class ExpRNN(RNN):
         skew = self._parameter("weight_hh_skew", suffix)
         upper = skew.double().triu(1)
         base = self._parameter("weight_hh_base", suffix).double()
-        return (base @ torch.linalg.matrix_exp(upper - upper.T)).to(skew.dtype)
+        return (base @ matrix_exponential(upper - upper.T)).to(skew.dtype)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_kept": {}}
