@@ -10,6 +10,7 @@ import torch
 from remanence import data, probes
 from remanence.experiments._curves import described, finite, kept_curve, measured
 from remanence.experiments.measures import _attention as attention
+from remanence.experiments.measures import _dependencies as dependencies
 from remanence.experiments.measures import _gradients as gradients
 from remanence.experiments.measures import _language_model as language_model
 from remanence.experiments.measures import _stable as stable
@@ -40,6 +41,25 @@ def test_bytes_are_the_same_every_time_and_weights_do_not_count():
     assert training_bytes(small, 30) == training_bytes(wide, 30)
     assert training_bytes(small, 60) > training_bytes(small, 30)
     assert all(parameter.grad is None for parameter in small.parameters())
+
+
+# ---- states by what reads them ---------------------------------------------------------------------------------------
+
+
+def test_even_attention_makes_all_states_relevant_and_the_latest_alone_none():
+    readers = np.arange(1, 21)[:, None]
+    even = np.tril(np.ones((20, 20))) / readers
+    assert dependencies.kinds_of_states([even])["relevant"] == 1
+    lately = dependencies.kinds_of_states([np.eye(20)])
+    assert lately["irrelevant"] > lately["relevant"]
+
+
+def test_the_way_to_a_state_that_is_read_has_no_jacobian(tmp_path, even):
+    """Full attention reads every state itself: depth 0, whatever the distance, and all of them are read."""
+    model, batch = even
+    found = dependencies._ways(model, Copy(length=20, items=3), batch)
+    assert found["depth"] == found["deepest"] == 0
+    assert found["reached"] == 1
 
 
 # ---- attention -------------------------------------------------------------------------------------------------------

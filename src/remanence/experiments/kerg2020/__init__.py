@@ -1,6 +1,7 @@
 """Kerg et al. 2020 (document 000): Tables 1 to 5 and figures 1 to 11."""
 
 from remanence.experiments.kerg2020._dense import FIGURE_7, FIGURE_8, FIGURE_9, TABLE_3
+from remanence.experiments.kerg2020._dependencies import DEPENDENCIES
 from remanence.experiments.kerg2020._gradients import (
     FIGURE_1,
     FIGURE_2,
@@ -39,6 +40,7 @@ EXPERIMENTS = (
     FIGURE_9,
     FIGURE_10,
     FIGURE_11,
+    DEPENDENCIES,
 )
 
 __all__ = ["EXPERIMENTS"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from remanence._validate import one_of
 from remanence.experiments.measures._answers import answers, errors, held_out
 from remanence.experiments.measures._attention import attention
+from remanence.experiments.measures._dependencies import dependencies
 from remanence.experiments.measures._gradients import gradients, text_gradients
 from remanence.experiments.measures._information import (
     data_information,
@@ -39,6 +40,7 @@ MEASURES: dict[str, Measured] = {
         errors,
         streamed,
         attention,
+        dependencies,
         gradients,
         text_gradients,
         training_memory,
