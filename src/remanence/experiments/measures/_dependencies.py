@@ -44,7 +44,8 @@ def dependencies(run: Path, rows: int, weights: str = "last") -> dict[str, Any]:
         natural logarithm of Theorem 2's bound at those medians, with the greatest positive real eigenvalue of the
         recurrent matrix (``None`` for gated cells, or without one); ``jacobian``: median logarithm of
         the Frobenius norm of dh_T/dh_t over asked states t. ``relevant``, ``irrelevant`` and
-        ``neither``: shares of the states by Remark 6; ``untrained_relevant`` and ``untrained_irrelevant``: the same before training.
+        ``neither``: shares of the states by Remark 6; ``untrained_relevant`` and
+        ``untrained_irrelevant``: the same before training.
     """
     found = Run.open(run)
     model, task = found.load(weights)
