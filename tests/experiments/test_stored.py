@@ -9,9 +9,11 @@ from remanence.experiments import (
     entries,
     find_experiment,
     load_record,
+    merge_records,
     nearest,
     records_of,
     save_record,
+    store_record,
     stored_cells,
     stored_names,
     stored_records,
@@ -102,3 +104,49 @@ def test_the_cells_nearest_to_the_paper_are_chosen_whatever_came_of_them():
 def test_a_model_that_the_paper_does_not_have_is_said_to_be_none_of_it():
     others = [cell for cell in stored_cells("shen2019/figure-1") if cell.place["model"] == "RelLSTM"]
     assert {cell.departures for cell in others} == {("not in the paper",)}
+
+
+# ---- merging ---------------------------------------------------------------------------------------------------------
+
+
+def recorded(*cells):
+    """A record of cells given as (model, status, updates)."""
+    values = [
+        {
+            **CELL.values,
+            "place": {**PLACE, "model": model},
+            "status": status,
+            "updates": updates,
+            "validation": None,
+            "seconds": 1.0,
+            "made_by": {},
+            "curve": {},
+            "measures": {"answers": {"facts": {}, "values": {"100": {"accuracy": 0.5}}}} if status == "done" else {},
+        }
+        for model, status, updates in cells
+    ]
+    return Record("kerg2020/table-5", "paper", "", "", "", (), "", {}, {"cells": values, "table": []})
+
+
+def test_storing_keeps_the_cells_that_the_file_has_already(tmp_path):
+    store_record(recorded(("RelRNN", "done", 33_000), ("LSTM", "new", 0)), tmp_path)
+    path = store_record(recorded(("RelRNN", "new", 0), ("LSTM", "done", 200_000), ("OrthRNN", "new", 0)), tmp_path)
+    found = load_record(path)
+    cells = {cell["place"]["model"]: (cell["status"], cell["updates"]) for cell in found.results["cells"]}
+    assert cells == {"LSTM": ("done", 200_000), "OrthRNN": ("new", 0), "RelRNN": ("done", 33_000)}
+    shown = {entry["model"]: list(entry["measured"]) for entry in found.results["table"]}
+    assert shown == {"LSTM": ["0"], "OrthRNN": [], "RelRNN": ["0"]}
+
+
+def test_of_two_cells_alike_the_new_one_is_stored():
+    stored = recorded(("RelRNN", "done", 33_000))
+    new = recorded(("RelRNN", "done", 54_000))
+    assert merge_records(stored, new).results["cells"][0]["updates"] == 54_000
+    assert merge_records(new, stored).results["cells"][0]["updates"] == 54_000
+
+
+def test_records_of_different_tables_are_not_merged(tmp_path):
+    path = store_record(recorded(("RelRNN", "done", 33_000)), tmp_path / "mine.json")
+    other = Record("kerg2020/table-2", "paper", "", "", "", (), "", {}, {"cells": [], "table": []})
+    with pytest.raises(ValueError, match=r"kerg2020/table-5 at scale paper.*name another file"):
+        store_record(other, path)

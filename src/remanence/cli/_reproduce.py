@@ -37,7 +37,7 @@ from remanence.experiments import (
     refresh,
     row_of,
     run_cells,
-    save_record,
+    store_record,
     stored_records,
     unique,
 )
@@ -166,7 +166,7 @@ def reproduce(asked: Asked, store: Path | None, *, as_json: bool) -> None:
         failures = _filled(asked, cells, engine, as_json)
         show_results(asked, cells, as_json=as_json)
         if store is not None:
-            typer.echo(f"stored: {save_record(make_record(asked.experiment, asked.scale, cells), store)}", err=as_json)
+            typer.echo(f"stored: {store_record(make_record(asked.experiment, asked.scale, cells), store)}", err=as_json)
     leave_if_failed(failures)
 
 
@@ -200,7 +200,7 @@ def write_report(asked: Asked, output: Path, store: Path | None) -> None:
         _write_page(asked, output, cells)
         typer.echo(f"page: {output}")
         if store is not None:
-            typer.echo(f"stored: {save_record(make_record(asked.experiment, asked.scale, cells), store)}")
+            typer.echo(f"stored: {store_record(make_record(asked.experiment, asked.scale, cells), store)}")
 
 
 def _write_page(asked: Asked, output: Path, cells: Sequence[Cell]) -> None:

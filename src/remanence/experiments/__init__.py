@@ -14,6 +14,7 @@ from remanence.experiments._experiment import (
     Setting,
 )
 from remanence.experiments._lines import figures_of
+from remanence.experiments._merging import merge_records, store_record
 from remanence.experiments._page import make_page
 from remanence.experiments._plan import find_experiment, list_experiments, parse_seeds, plan_cells
 from remanence.experiments._printed import Printed, printed_accuracy
@@ -80,7 +81,9 @@ __all__ = [
     "make_page",
     "Record",
     "make_record",
+    "merge_records",
     "save_record",
+    "store_record",
     "load_record",
     "StoredCell",
     "stored_cells",

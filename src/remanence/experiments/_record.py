@@ -146,13 +146,19 @@ def save_record(record: Record, path: str | Path) -> Path:
         record: of :func:`make_record`.
         path: a JSON file, or a folder, which gets a file named after experiment and scale.
     """
-    place = Path(path)
-    if place.suffix != ".json":
-        place = place / f"{record.experiment.replace('/', '_')}_{record.scale}.json"
+    place = record_path(record, path)
     place.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record.to_dict(), indent=1, sort_keys=True, allow_nan=False)
     place.write_text(text + "\n", encoding="utf-8")
     return place
+
+
+def record_path(record: Record, path: str | Path) -> Path:
+    """The file of a record: the path itself, or in a folder one that is named after experiment and scale."""
+    place = Path(path)
+    if place.suffix == ".json":
+        return place
+    return place / f"{record.experiment.replace('/', '_')}_{record.scale}.json"
 
 
 def load_record(path: str | Path) -> Record:
