@@ -27,7 +27,7 @@ def reproduce(
     workers: Annotated[int | None, typer.Option(min=1, help="Cells to run in parallel.")] = None,
     report: Annotated[bool, typer.Option("--report", help="Write the page from stored results; run nothing.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The page to write, .html or .md.")] = None,
-    store: Annotated[Path | None, typer.Option(help="Also store the results in this JSON file or folder; cells stored there stay.")] = None,
+    store: Annotated[Path | None, typer.Option(help="Also store the results in this JSON file or folder.")] = None,
     adopt: Annotated[list[Path] | None, typer.Option(help="Link a finished run as a cell.", hidden=True)] = None,
     json: Json = False,
 ) -> None:
