@@ -5,16 +5,25 @@
 
 from pathlib import Path
 
-from remanence.experiments import entries, figures_of, list_experiments, nearest, stored_cells
+from remanence.experiments import (
+    entries,
+    figures_of,
+    grid,
+    list_experiments,
+    nearest,
+    plan_cells,
+    stored_cells,
+)
 from remanence.figures import to_svg
 
 HERE = Path(__file__).parent
 WORDS = """# Tables and figures of the papers
 
-`remanence reproduce ID` runs a table or figure of the papers by its name ([](../reproduce.md)). Here are all cells that
-were run: measured numbers, one a seed, with the printed one in brackets; how much of the paper's budget a run had; and
-every setting that is not the paper's. Runs that are *not* with the paper's settings are older and smaller. They do not
-settle whether a printed number holds. [](../papers.md) and `remanence verify` say what follows from all of them.
+`remanence reproduce ID` runs a table or figure of the papers by its name ([](../reproduce.md)). Each section starts
+with the document's table: the numbers measured with the paper's settings and budget, the printed number in brackets,
+and *not run* where nothing was run. Below it are those runs one by one, then the runs with other settings or a smaller
+budget, with every departure. Only runs with the paper's settings can say whether a printed number holds.
+[](../papers.md) and `remanence verify` say what follows from all of them.
 """
 
 
@@ -25,21 +34,50 @@ def table(head, rows):
 
 
 def section(experiment, cells):
-    """All stored cells of one table or figure, those with the paper's settings first."""
+    """Everything that is stored of one table or figure."""
+    printed = [cell for cell in cells if cell.is_as_printed]
+    others = [cell for cell in cells if not cell.is_as_printed]
+    parts = [f"## {experiment.title}", f"`remanence reproduce {experiment.id} --scale paper`", experiment.note]
+    if printed:
+        parts += [
+            laid_out(experiment, printed),
+            folded("Runs with the paper's settings", runs_table(experiment, printed)),
+        ]
+    else:
+        parts.append("No run with the paper's settings and budget is stored.")
+    if others:
+        words = "Runs with other settings or a smaller budget"
+        listed = runs_table(experiment, others)
+        parts.append(folded(words, listed) if printed else listed)
+    parts.append(picture(experiment, cells))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def laid_out(experiment, cells):
+    """The table as the document has it, with the places where nothing was run."""
+    filled = {place_of(cell) for cell in cells}
+    planned = plan_cells(experiment, "paper", "runs", seeds=[0])
+    missing = [cell for cell in planned if place_of(cell) not in filled]
+    order = {place_of(cell): number for number, cell in enumerate(planned)}
+    everywhere = [*cells, *missing]
+    everywhere.sort(key=lambda cell: (order.get(place_of(cell), len(order)), cell.place["seed"]))
+    laid = grid(experiment, entries(experiment, everywhere))
+    return table(laid.head, laid.rows)
+
+
+def place_of(cell):
+    """Where a cell stands, without its seed."""
+    return tuple((name, str(value)) for name, value in cell.place.items() if name != "seed")
+
+
+def runs_table(experiment, cells):
+    """A row for the seeds of each place and choice of settings, the paper's first."""
     groups = {}
     for cell in sorted(cells, key=lambda cell: (len(cell.departures), not cell.is_as_printed)):
-        place = tuple(value for name, value in cell.place.items() if name != "seed")
-        groups.setdefault((cell.departures, cell.is_as_printed, place), []).append(cell)
+        groups.setdefault((cell.departures, cell.is_as_printed, place_of(cell)), []).append(cell)
     readings = list(dict.fromkeys(reading.name for reading in experiment.readings))
     head = [*experiment.axes, *readings, "trained", "settings"]
-    rows = [row(experiment, readings, group) for group in groups.values()]
-    note = f"\n\n{experiment.note}" if experiment.note else ""
-    return f"""## {experiment.title}
-
-`remanence reproduce {experiment.id} --scale paper`{note}
-
-{table(head, rows)}
-{picture(experiment, cells)}"""
+    return table(head, [row(experiment, readings, group) for group in groups.values()])
 
 
 def row(experiment, readings, group):
@@ -64,12 +102,16 @@ def number(entry):
 
 
 def trained(group):
-    """How much of the paper's budget the runs had."""
-    spent = sorted({cell.spent for cell in group if cell.spent is not None})
-    if not spent:
+    """How much of the paper's budget each run took, in the order of the seeds."""
+    if any(cell.spent is None for cell in group):
         return ""
-    span = f"{spent[0]:,.0f}" if len(spent) == 1 else f"{spent[0]:,.0f} to {spent[-1]:,.0f}"
-    return f"{span} of {group[0].paper.budget:,.0f} {group[0].paper.unit}"
+    taken = dict.fromkeys(f"{cell.state.update or cell.spent:,.0f}" for cell in group)
+    return f"{'; '.join(taken)} of {group[0].paper.budget:,.0f} {group[0].paper.unit}"
+
+
+def folded(words, text):
+    """A part that a reader opens."""
+    return f"<details><summary>{words}</summary>\n\n{text}\n\n</details>"
 
 
 def picture(experiment, cells):
@@ -79,13 +121,22 @@ def picture(experiment, cells):
         return ""
     name = f"{experiment.id.replace('/', '_')}.svg"
     (HERE / name).write_text(to_svg(*drawn), encoding="utf-8")
-    return f"\n![{experiment.title}]({name})\n"
+    return f"![{experiment.title}]({name})"
+
+
+def not_run(experiments):
+    """What nothing is stored of."""
+    rows = [(f"`{one.id}`", one.title) for one in experiments]
+    words = "Declared with the paper's settings; no run is stored."
+    return f"## Not run\n\n{words}\n\n{table(('id', 'what'), rows)}\n"
 
 
 def main():
     """Writes the page."""
-    parts = [section(experiment, cells) for experiment in list_experiments() if (cells := stored_cells(experiment.id))]
-    (HERE / "index.md").write_text("\n".join([WORDS, *parts]), encoding="utf-8")
+    found = [(experiment, stored_cells(experiment.id)) for experiment in list_experiments()]
+    parts = [section(experiment, cells) for experiment, cells in found if cells]
+    waiting = not_run([experiment for experiment, cells in found if not cells])
+    (HERE / "index.md").write_text("\n".join([WORDS, *parts, waiting]), encoding="utf-8")
 
 
 if __name__ == "__main__":
