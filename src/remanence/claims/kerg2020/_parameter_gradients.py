@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from statistics import median
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from remanence import nn
-from remanence.claims._framework import claim
-from remanence.claims._types import Evidence
+from remanence.claims._cells import Cells, trained
+from remanence.claims._framework import claim, stored_claim
+from remanence.claims._types import Evidence, Number
+from remanence.experiments import StoredCell
 from remanence.probes import closed_forms as closed
 from remanence.probes.closed_forms import Recording
 
@@ -128,3 +132,33 @@ def shunned_states_still_act(quick: bool) -> Evidence:
     weight, total_norm, share = shares[1]
     printed = total_norm < 1e-3
     return Evidence(printed, weight < 1e-20 and share < 1e-15 and total_norm > 1e-3, numbers)
+
+
+@stored_claim(
+    "kerg2020/remark06-kinds",
+    stored="kerg2020/dependencies",
+    place="Remark 6, the observation",
+    printed="most states are either relevant, read by most later steps, or not relevant, read by almost none",
+    measures="shares of the states of models trained on Copy and Denoise at T = 100, with full and screened attention",
+    tolerance="more than half of the states are of one of the two kinds, in the median over seeds of every cell",
+    assumptions="read by most: by over half of them, at an even share or more; by almost none: by nine of ten of them, "
+    "at less than a tenth of it",
+)
+def states_are_of_two_kinds(cells: Cells) -> Evidence:
+    found = cells.at()
+    shares: dict[str, list[dict[str, Any]]] = {}
+    for cell in found:
+        place = f"{cell.place['task']}, {cell.place['model']}"
+        shares.setdefault(place, []).append(cell.result("dependencies") or {})
+    numbers: dict[str, Number] = {}
+    for place, seeds in shares.items():
+        kinds = (
+            f"{100 * median(seed[kind] for seed in seeds):.0f} %" for kind in ("relevant", "irrelevant", "neither")
+        )
+        numbers[f"{place}: relevant, not relevant, neither"] = ", ".join(kinds)
+    holds = all(median(seed["neither"] for seed in seeds) < 0.5 for seeds in shares.values())
+    return Evidence(holds, numbers=numbers, runs=trained(found, lambda cell: not _is_of_two_kinds(cell)))
+
+
+def _is_of_two_kinds(cell: StoredCell) -> bool:
+    return (cell.result("dependencies") or {})["neither"] < 0.5
