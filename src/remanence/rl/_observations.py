@@ -67,7 +67,7 @@ class Field:
         if self.kind == "text":
             return torch.stack([_words(part) for part in parts])
         if self.sizes:
-            return torch.stack([_one_hot(part, self.sizes, self.starts) for part in parts])
+            return _one_hot(numpy.array(parts).reshape(len(parts), -1), self.sizes, self.starts)
         return torch.from_numpy(numpy.array(parts, dtype=numpy.float32).reshape(-1, *self.shape))
 
     def _find(self, observation: Any) -> Any:
@@ -192,14 +192,12 @@ def _box(shape: tuple[int, ...], name: str) -> Field:
     return Field(name, "vector", (int(numpy.prod(shape)),))
 
 
-def _one_hot(value: Any, sizes: tuple[int, ...], starts: tuple[int, ...]) -> Tensor:
-    chosen = numpy.asarray(value).flatten()
-    encoded = torch.zeros(sum(sizes))
-    before = 0
-    for choice, size, start in zip(chosen, sizes, starts, strict=True):
-        encoded[before + int(choice) - start] = 1.0
-        before += size
-    return encoded
+def _one_hot(chosen: numpy.ndarray, sizes: tuple[int, ...], starts: tuple[int, ...]) -> Tensor:
+    """Choices ``(B, choices)`` become ``(B, sum of sizes)``, a 1 for each."""
+    before = numpy.cumsum((0, *sizes[:-1])) - starts
+    encoded = numpy.zeros((len(chosen), sum(sizes)), numpy.float32)
+    numpy.put_along_axis(encoded, chosen + before, 1.0, axis=1)
+    return torch.from_numpy(encoded)
 
 
 def _words(text: str) -> Tensor:

@@ -104,14 +104,37 @@ class MemoryPolicy(nn.Module):
             state: of the core before the first step; None starts empty.
             reset: bool ``(T, B)``, True where an episode begins.
         """
+        output, after = self.remember(observations, state, reset=reset)
+        return Judgement(self.actor(output), self.expect(output), after)
+
+    def remember(
+        self, observations: Observation, state: CoreState | None = None, *, reset: Tensor | None = None
+    ) -> tuple[Tensor, CoreState]:
+        """What the core says of whole sequences, before the actor and the critic judge it.
+
+        Args:
+            observations: as in :meth:`forward`.
+            state: as in :meth:`forward`.
+            reset: as in :meth:`forward`.
+
+        Returns:
+            The core's output, ``(T, B, output_size)``, and its state after the last step.
+        """
         self._check(observations)
         any_field = observations if isinstance(observations, Tensor) else observations[self.fields[0].name]
         steps = any_field.shape[:2]
         features = self.encoder(each_field(lambda part: part.flatten(0, 1), observations)).unflatten(0, steps)
         if self.forgets:
             reset = torch.ones(steps, dtype=torch.bool, device=features.device)
-        output, after = run_core(self.core, features, state, reset, self.memory)
-        return Judgement(self.actor(output), self.critic(output).squeeze(-1), after)
+        return run_core(self.core, features, state, reset, self.memory)
+
+    def expect(self, output: Tensor) -> Tensor:
+        """The return that the critic expects, ``(...)``.
+
+        Args:
+            output: of :meth:`remember`, ``(..., output_size)``.
+        """
+        return self.critic(output).squeeze(-1)
 
     def _check(self, observations: Observation) -> None:
         if len(self.fields) == 1:

@@ -9,11 +9,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
-from torch.utils._pytree import tree_map
 
 from remanence.rl._config import PPOConfig
 from remanence.rl._core import CoreState, join_rows
-from remanence.rl._observations import Observation
+from remanence.rl._observations import Observation, each_field
 from remanence.rl._policy import MemoryPolicy
 from remanence.rl._rollout import Rollout, advantages
 from remanence.train import NonFiniteError, clip_gradients_
@@ -57,8 +56,9 @@ class Pieces(NamedTuple):
 
     def _by_time(self, change: Callable[[Tensor], Tensor], state: CoreState) -> Pieces:
         """All that is ``(steps, ...)`` changed alike, with a state that fits."""
-        by_time = {name: part for name, part in self._asdict().items() if name != "state" and part is not None}
-        return Pieces(**tree_map(change, by_time), state=state)
+        seen, *others, _, counts = self
+        parts = [change(part) for part in others]
+        return Pieces(each_field(change, seen), *parts, state, None if counts is None else change(counts))
 
     def mean(self, measured: Tensor) -> Tensor:
         """Mean over the steps that count of what was measured at every step, ``(steps, rows)``."""
@@ -163,6 +163,6 @@ def learn(
                 hint = "The last checkpoint is whole; try a smaller ppo.learning_rate"
                 raise NonFiniteError(f"the gradient is not finite, and no step was made with it. {hint}")
             optimiser.step()
-            found.append([losses.policy.item(), losses.value.item(), losses.entropy.item(), norm])
-    means = torch.tensor(found, dtype=torch.float64).mean(0).tolist()
+            found.append(torch.stack([losses.policy, losses.value, losses.entropy, torch.tensor(norm)]).detach())
+    means = torch.stack(found).double().mean(0).tolist()
     return dict(zip(("policy_loss", "value_loss", "entropy", "gradient_norm"), means, strict=True))

@@ -98,7 +98,8 @@ class Player:
                     states.append(self.state)
                 seen = self.seen()
                 begins = self.begins
-                given, values, self.state = self._judge(seen, begins)
+                output, self.state = self._remember(seen, begins)
+                given = self.policy.actor(output)
                 actions = self.policy.actions.draw(given, generator)
                 happened = self.copies.act(actions, self.policy.actions)
                 self._count(happened, ended)
@@ -107,29 +108,34 @@ class Player:
                 counts.append(happened.counts)
                 # A step that only begins an episode shows its first observation next, as an end does.
                 self.begins = _begin_next(happened)
-                chosen = self.policy.actions.log_chance(given, actions)
-                rows.append((seen, begins, actions, chosen, values, happened.rewards, happened.ends))
-            last = self._judge(self.seen(), self.begins)[1]
+                rows.append((seen, begins, output, given, actions, happened.rewards, happened.ends))
+            last = self._expect(self.seen(), self.begins)
         seen, *others = zip(*rows, strict=True)
-        parts = [torch.stack(part) for part in others]
+        begun, outputs, said, done, rewards, ends = (torch.stack(part) for part in others)
+        # No action waits for these, so all steps are judged at once.
+        log_chances, values = self.policy.actions.log_chance(said, done), self.policy.expect(outputs)
         expected = torch.stack(limits) if bootstrap else None
         real = None if counts[0] is None else torch.stack([mask for mask in counts if mask is not None])
-        return Rollout._make((stack(seen), *parts, last, states, ended.returns, ended.lengths, expected, real))
+        happenings = (stack(seen), begun, done, log_chances, values, rewards, ends)
+        return Rollout(*happenings, last, states, ended.returns, ended.lengths, expected, real)
 
     def seen(self) -> Observation:
         """The present observations, ``(B, ...)``."""
         return self.copies.seen()
 
-    def _judge(self, seen: Observation, begins: Tensor) -> tuple[Tensor, Tensor, CoreState]:
+    def _remember(self, seen: Observation, begins: Tensor) -> tuple[Tensor, CoreState]:
         one_step = each_field(lambda part: part[None], seen)
-        given, values, state = self.policy(one_step, self.state, reset=begins[None])
-        return given[0], values[0], state
+        output, state = self.policy.remember(one_step, self.state, reset=begins[None])
+        return output[0], state
+
+    def _expect(self, seen: Observation, begins: Tensor) -> Tensor:
+        return self.policy.expect(self._remember(seen, begins)[0])
 
     def _after_limit(self, happened: Happened) -> Tensor:
         if not bool(happened.cut_off.any()) or happened.last_seen is None:
             return torch.zeros_like(happened.rewards)
         nobody_begins = torch.zeros_like(happened.ends)
-        values = self._judge(happened.last_seen, nobody_begins)[1]
+        values = self._expect(happened.last_seen, nobody_begins)
         return torch.where(happened.cut_off, values, 0.0)
 
     def _count(self, happened: Happened, ended: _Ended) -> None:
