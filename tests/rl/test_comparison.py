@@ -15,7 +15,7 @@ def compared(**returns: list[float]) -> PolicyComparison:
 def test_who_beats_the_best_seed_without_memory_has_learnt():
     found = compared(RelLSTM=[0.9, 0.8], LSTM=[0.7, 0.95], GRU=[0.9, 0.55], none=[0.5, 0.6])
     assert found.learnt == ["RelLSTM", "LSTM"]
-    assert found.sentences == [
+    assert found.sentences[1:] == [
         "RelLSTM and LSTM learned to use their memory in Maze: every seed gets more than the best one without memory.",
         "GRU did not, within 20,000 frames.",
         "Without memory the same network gets 0.55 (0.50 to 0.60).",
@@ -25,7 +25,7 @@ def test_who_beats_the_best_seed_without_memory_has_learnt():
 def test_a_seed_that_only_ties_does_not_count():
     found = compared(LSTM=[0.6, 0.9], none=[0.5, 0.6])
     assert found.learnt == []
-    assert "the task needs no memory, or 20,000 frames are too few" in found.sentences[0]
+    assert "the task needs no memory, or 20,000 frames are too few" in found.sentences[1]
 
 
 @pytest.mark.parametrize("without", [{}, {"none": []}])

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from remanence.rl import MemoryPolicy, Player, PolicyConfig, PPOConfig, load_policy, train_policy
+from remanence.nn import Screened
+from remanence.rl import MemoryPolicy, Player, PolicyConfig, PPOConfig, build_policy, load_policy, train_policy
 from remanence.rl._environment import Episode, make_environment
 from remanence.rl._ppo import cut
 from remanence.testing import assert_matches
@@ -27,7 +28,7 @@ CORES = {
 
 def make(core, memory):
     torch.manual_seed(0)
-    return MemoryPolicy((3,), 2, core, memory=memory, hidden_size=8, **CORES[core]).double()
+    return MemoryPolicy((3,), 2, core, memory_use=memory, hidden_size=8, **CORES[core]).double()
 
 
 def played(policy, environment):
@@ -84,7 +85,9 @@ def test_an_emptied_memory_is_one_of_a_single_state(drift):
 def test_the_halved_sum_of_an_emptied_memory_is_an_lstm():
     """As the authors' code acts: its memory is empty, and the macro-state is the hidden state."""
     torch.manual_seed(0)
-    policy = MemoryPolicy((3,), 2, "RelLSTM", memory="emptied_acting", combine="half", recent=2, relevant=2).double()
+    policy = MemoryPolicy(
+        (3,), 2, "RelLSTM", memory_use="emptied_acting", combine="half", recent=2, relevant=2
+    ).double()
     plain = MemoryPolicy((3,), 2, "LSTM").double()
     plain.load_state_dict(policy.state_dict(), strict=False)
     state, other = policy.core.initial_state(1), plain.core.initial_state(1)
@@ -101,7 +104,7 @@ def test_a_run_keeps_the_choice(recall, tmp_path, memory):
     config = PolicyConfig(recall, ModelConfig("RelLSTM", {"hidden_size": 8}), ppo, frames=32, copies=2, memory=memory)
     train_policy(config, tmp_path / "run")
     policy, found = load_policy(tmp_path / "run")
-    assert policy.memory == found.memory == memory
+    assert policy.memory_use == found.memory == memory
     assert config.digest != PolicyConfig(recall, config.model, ppo, frames=32, copies=2).digest
 
 
@@ -112,3 +115,13 @@ def test_the_choice_has_not_renamed_older_runs():
 def test_another_word_is_refused():
     with pytest.raises(ValueError, match="`memory` must be one of 'kept', 'emptied', 'emptied_acting'"):
         PolicyConfig(memory="lost")  # type: ignore[arg-type]
+
+
+def test_a_memory_of_the_layer_reaches_the_core():
+    policy = MemoryPolicy((3,), 2, "LSTM", memory=Screened(2, 3))
+    assert policy.core.spec.memory == Screened(2, 3)
+
+
+def test_a_memory_in_the_configuration_reaches_the_core():
+    policy = build_policy(PolicyConfig(model=ModelConfig("GRU", {"memory": Screened(2, 3)}), memory="emptied"))
+    assert (policy.core.spec.memory, policy.memory_use) == (Screened(2, 3), "emptied")

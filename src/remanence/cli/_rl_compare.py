@@ -19,7 +19,7 @@ from remanence.cli._reproduce import leave_if_failed, live
 from remanence.cli._tables import show_rows
 from remanence.cli._train import table_of
 from remanence.experiments import Cell, Measure, Stopped, Work, make_engine, row_of, run_cells
-from remanence.rl import NO_MEMORY, PolicyComparison, PolicyConfig, build_policy
+from remanence.rl import COMPARISON, NO_MEMORY, PolicyComparison, PolicyConfig, build_policy
 from remanence.runs import settings_table, with_table, write_result
 
 HERE = "here"
@@ -53,7 +53,7 @@ def compare_policies(
         typer.echo(f"stopped; every run in {place} is saved. The same command resumes them", err=True)
         raise typer.Exit(128 + stop.number) from None
     found = comparison_of(configs, cells, episodes)
-    write_result(place / "policies.json", found)
+    write_result(place / COMPARISON, found)
     _show(found, cells, place, as_json)
     leave_if_failed(failures)
 

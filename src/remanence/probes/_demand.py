@@ -85,7 +85,8 @@ def memory_demand(
     """
     positive_int("batches", batches)
     if not callable(getattr(task, "batch", None)):
-        raise TypeError(message("task", "have `batch(position, batch_size)`", type(task).__name__))
+        hint = "For an environment take remanence.rl.memory_demand"
+        raise TypeError(message("task", "have `batch(position, batch_size)`", type(task).__name__, hint))
     drawn = [task.batch(position, batch_size) for position in range(batches)]
     counted = _counted(drawn)
     score = None

@@ -13,12 +13,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import torch
 
+from remanence._statistics import student
 from remanence._validate import boolean, one_of, positive_int
 from remanence.figures import Band, Curve, Figure, log_axis, looks
 
 from ._entropy import ESTIMATORS, Estimator
 from ._lags import checked_lags
-from ._laws import LAWS, InformationLaw, Law, Regime, best_law, find_regimes, student
+from ._laws import LAWS, InformationLaw, Law, Regime, best_law, find_regimes
 from ._many_symbols import Places, SortedPairs, shuffled_value, sorted_pairs
 from ._pair_counts import LARGEST_TABLE, group_edges, pairs_by_lag
 from ._result import ProbeResult

@@ -6,11 +6,11 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from remanence._statistics import student
 from remanence.runs import dataclass_from
 
 Law: TypeAlias = Literal["exponential", "power", "constant"]
@@ -161,22 +161,6 @@ def _scatter(design: np.ndarray, logs: np.ndarray, errors: np.ndarray) -> float:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if excess(middle) > 0 else (low, middle)
     return high
-
-
-@cache
-def student(freedom: int) -> float:
-    """The 97.5 % point of Student's t: how many standard errors an interval reaches if few values gave the error.
-
-    With t = sqrt(freedom) tan(angle) the density is cos(angle)^(freedom - 1), which is summed here.
-
-    Example:
-        >>> round(student(1), 3), round(student(19), 3)
-        (12.706, 2.093)
-    """
-    angles = np.linspace(0, math.pi / 2, 100_001)
-    density = np.cos(angles) ** (freedom - 1)
-    chance = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
-    return math.sqrt(freedom) * math.tan(float(np.interp(0.95 * chance[-1], chance, angles)))
 
 
 def _deviance(law: Law, coefficients: np.ndarray, scatter: float, points: tuple[np.ndarray, ...]) -> float:

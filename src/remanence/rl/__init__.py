@@ -2,9 +2,10 @@
 
 from remanence.rl._actions import Actions, Choice, Choices, Gaussian, actions_of
 from remanence.rl._building import build_policy
-from remanence.rl._comparison import NO_MEMORY, PolicyComparison
+from remanence.rl._comparison import COMPARISON, NO_MEMORY, Gain, PolicyComparison
 from remanence.rl._config import PolicyConfig, PPOConfig
 from remanence.rl._copies import EpisodeCopies, Happened, VectorCopies
+from remanence.rl._demand import memory_demand
 from remanence.rl._environment import register_tmaze
 from remanence.rl._film import FILM, film_policy, keep_film
 from remanence.rl._folder import PolicyRun
@@ -27,8 +28,11 @@ __all__ = [
     "PolicyConfig",
     "PPOConfig",
     "build_policy",
+    "memory_demand",
     "PolicyComparison",
+    "Gain",
     "NO_MEMORY",
+    "COMPARISON",
     "evaluate_policy",
     "Score",
     "film_policy",

@@ -37,7 +37,7 @@ def build_policy(
         raise ValueError(message("environment", expected, f"{_spaces(there, config)} in {environment}, not {spaces}"))
     name, options = config.model.name, dict(config.model.options)
     choices: dict[str, Any] = {"words": config.words, "squash": config.squash, "forgets": config.forgets}
-    choices["memory"] = config.memory
+    choices["memory_use"] = config.memory
     policy = MemoryPolicy(*spaces, name, **choices, **options)
     if not grows(policy.core):
         return policy

@@ -2,15 +2,62 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
-from typing import Any, ClassVar
+from statistics import fmean, variance
+from typing import Any, ClassVar, NamedTuple
 
+from remanence._statistics import student
 from remanence.runs import Result
 
 NO_MEMORY = "none"
 """Name of the same network whose core starts afresh at every step."""
+COMPARISON = "policies.json"
+"""File of a comparison, beside the runs."""
+
+
+class Gain(NamedTuple):
+    """How much more a policy gets with its memory than without, over seeds.
+
+    Args:
+        mean: difference of the mean returns.
+        low: end of its 95 % interval.
+        high: other end; the interval is infinite where there is only one seed.
+
+    Example:
+        >>> str(Gain(0.5, 0.4, 0.6))
+        '+0.50 (+0.40 to +0.60)'
+    """
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        interval = f"{self.low:+.2f} to {self.high:+.2f}" if math.isfinite(self.low) else "one seed, no interval"
+        return f"{self.mean:+.2f} ({interval})"
+
+
+def gain(having: Sequence[float], without: Sequence[float]) -> Gain:
+    """The difference of two means, with a 95 % interval over the seeds.
+
+    The interval is Welch's, with the degrees of freedom of the smaller group, and so rather too wide than too narrow.
+
+    Args:
+        having: mean returns with a memory, one a seed.
+        without: those without.
+
+    Example:
+        >>> str(gain([0.9, 1.0, 0.95], [0.5, 0.45, 0.55]))
+        '+0.45 (+0.27 to +0.63)'
+    """
+    mean = fmean(having) - fmean(without)
+    fewest = min(len(having), len(without))
+    if fewest < 2:
+        return Gain(mean, -math.inf, math.inf)
+    reach = student(fewest - 1) * math.sqrt(sum(variance(group) / len(group) for group in (having, without)))
+    return Gain(mean, mean - reach, mean + reach)
 
 
 @dataclass(frozen=True)
@@ -28,8 +75,8 @@ class PolicyComparison(Result):
         >>> found = PolicyComparison("TMaze", 1000, 10, {"LSTM": [0.9, 1.0], "none": [0.4, 0.6]})
         >>> found.rows[0]
         {'model': 'LSTM', 'seeds': 2, 'mean': 0.95, 'least': 0.9, 'most': 1.0}
-        >>> found.sentences[0]
-        'LSTM learned to use its memory in TMaze: every seed gets more than the best one without memory.'
+        >>> found.needs_memory, str(found.gains["LSTM"])
+        (None, '+0.45 (-0.97 to +1.87)')
     """
 
     kind: ClassVar[str] = "policy-comparison"
@@ -56,12 +103,35 @@ class PolicyComparison(Result):
         return [model for model, found in self.returns.items() if found and min(found) > without]
 
     @property
+    def gains(self) -> dict[str, Gain]:
+        """How much more each model gets than the network without memory; empty without that network."""
+        without = self.returns.get(NO_MEMORY)
+        if not without:
+            return {}
+        return {model: gain(found, without) for model, found in self.returns.items() if found and model != NO_MEMORY}
+
+    @property
+    def needs_memory(self) -> bool | None:
+        """True if some model gets more with its memory, interval and all.
+
+        None if that is not shown: what nobody has learned within the budget may still need a memory.
+        """
+        return True if any(gained.low > 0 for gained in self.gains.values()) else None
+
+    @property
+    def verdict(self) -> str:
+        """Whether memory is needed, and the difference that it makes to each model."""
+        shown = "needs memory" if self.needs_memory else f"is not shown to need memory within {self.frames:,} frames"
+        gains = ", ".join(f"{model} {gained}" for model, gained in self.gains.items())
+        return f"{self.environment} {shown}; return with memory less without, 95 % interval over seeds: {gains}."
+
+    @property
     def sentences(self) -> list[str]:
-        """Who learned to use a memory, and what the same network gets without one."""
+        """Whether memory is needed, who learned to use one, and what the same network gets without one."""
         without = self.returns.get(NO_MEMORY)
         if not without:
             return [f"Without the model {NO_MEMORY!r} nothing shows whether {self.environment} needs memory."]
-        said = self._about_learners()
+        said = [self.verdict, *self._about_learners()] if self.gains else []
         spread = f" ({min(without):.2f} to {max(without):.2f})" if len(without) > 1 else ""
         said.append(f"Without memory the same network gets {fmean(without):.2f}{spread}.")
         return said

@@ -91,7 +91,7 @@ class PolicyConfig:
         forgets: whether the core starts afresh at every step: the same network without a memory, to compare with.
         memory: what becomes of the core's attended memory while an episode goes on: ``"kept"``, ``"emptied"`` before
             every step, or ``"emptied_acting"``, only before every step of acting, as in the code of Kerg et al. 2020.
-            See :class:`MemoryPolicy`.
+            It is the `memory_use` of :class:`MemoryPolicy`.
 
     Example:
         >>> PolicyConfig(frames=100_000).updates

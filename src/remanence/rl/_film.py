@@ -151,7 +151,7 @@ def _attended(policy: MemoryPolicy, seen: Any, state: CoreState, begins: Tensor)
     if memory_of(policy.core) is None:
         return ()
     features = policy.encoder(each_field(lambda part: part.flatten(0, 1), seen)).unflatten(0, (1, 1))
-    return policy.core.trace(features, entering(policy.core, state, policy.memory), reset=begins)
+    return policy.core.trace(features, entering(policy.core, state, policy.memory_use), reset=begins)
 
 
 def _frame(image: Any, picture: Any, traces: tuple[Trace, ...], step: int) -> Any:

@@ -75,8 +75,8 @@ class Learning:
         self.lengths: list[int] = []
         seed_all(config.seed)
         self.policy = build_policy(config)
-        rates = {"lr": config.ppo.learning_rate, "eps": config.ppo.epsilon}
-        self.optimiser = torch.optim.Adam(self.policy.parameters(), **rates, fused=True)
+        ppo = config.ppo
+        self.optimiser = torch.optim.Adam(self.policy.parameters(), lr=ppo.learning_rate, eps=ppo.epsilon, fused=True)
         self.episodes = [self._episode(copy) for copy in range(config.copies)]
         self.player = Player(self.episodes, self.policy)
         self._write_facts()

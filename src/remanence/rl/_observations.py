@@ -194,9 +194,9 @@ def _box(shape: tuple[int, ...], name: str) -> Field:
 
 def _one_hot(chosen: numpy.ndarray, sizes: tuple[int, ...], starts: tuple[int, ...]) -> Tensor:
     """Choices ``(B, choices)`` become ``(B, sum of sizes)``, a 1 for each."""
-    before = numpy.cumsum((0, *sizes[:-1])) - starts
+    places = (chosen + numpy.cumsum((0, *sizes[:-1])) - starts).astype(numpy.int64)
     encoded = numpy.zeros((len(chosen), sum(sizes)), numpy.float32)
-    numpy.put_along_axis(encoded, chosen + before, 1.0, axis=1)
+    numpy.put_along_axis(encoded, places, 1.0, axis=1)
     return torch.from_numpy(encoded)
 
 

@@ -51,11 +51,11 @@ class MemoryPolicy(nn.Module):
         words: whether texts are read. With a shape, the policy is told a ``"mission"`` beside an ``"image"``.
         squash: whether ``tanh`` brings continuous actions into their box; otherwise they are clipped.
         forgets: whether the core starts afresh at every step: the same network without a memory.
-        memory: what becomes of the core's attended memory while an episode goes on. ``"kept"``: it stays.
+        memory_use: what becomes of the core's attended memory while an episode goes on. ``"kept"``: it stays.
             ``"emptied"``: it is emptied before every step, and only the recurrent state stays. ``"emptied_acting"``: it
             is emptied before every call, so at every step while the policy acts, but at the start of a chunk while it
             learns; the code of Kerg et al. 2020 does that.
-        core_options: of a core made by name (default ``hidden_size``: 64).
+        core_options: of a core made by name (default ``hidden_size``: 64), such as ``memory=Screened(5, 5)``.
 
     Example:
         >>> import torch
@@ -75,13 +75,13 @@ class MemoryPolicy(nn.Module):
         words: bool = False,
         squash: bool = False,
         forgets: bool = False,
-        memory: MemoryUse = "kept",
+        memory_use: MemoryUse = "kept",
         **core_options: Any,
     ) -> None:
         super().__init__()
         self.words = boolean("words", words)
         self.forgets = boolean("forgets", forgets)
-        self.memory: MemoryUse = one_of("memory", memory, MEMORY_USES)
+        self.memory_use: MemoryUse = one_of("memory_use", memory_use, MEMORY_USES)
         self.fields = _fields(observation, words)
         if isinstance(actions, int):
             positive_int("actions", actions)
@@ -126,7 +126,7 @@ class MemoryPolicy(nn.Module):
         features = self.encoder(each_field(lambda part: part.flatten(0, 1), observations)).unflatten(0, steps)
         if self.forgets:
             reset = torch.ones(steps, dtype=torch.bool, device=features.device)
-        return run_core(self.core, features, state, reset, self.memory)
+        return run_core(self.core, features, state, reset, self.memory_use)
 
     def expect(self, output: Tensor) -> Tensor:
         """The return that the critic expects, ``(...)``.

@@ -56,9 +56,9 @@ class Pieces(NamedTuple):
 
     def _by_time(self, change: Callable[[Tensor], Tensor], state: CoreState) -> Pieces:
         """All that is ``(steps, ...)`` changed alike, with a state that fits."""
-        seen, *others, _, counts = self
-        parts = [change(part) for part in others]
-        return Pieces(each_field(change, seen), *parts, state, None if counts is None else change(counts))
+        parts = {name: change(getattr(self, name)) for name in ("begins", "actions", "log_chances", "values", "advantages")}
+        counts = None if self.counts is None else change(self.counts)
+        return Pieces(each_field(change, self.observations), **parts, state=state, counts=counts)
 
     def mean(self, measured: Tensor) -> Tensor:
         """Mean over the steps that count of what was measured at every step, ``(steps, rows)``."""

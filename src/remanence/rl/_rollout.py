@@ -116,8 +116,8 @@ class Player:
         log_chances, values = self.policy.actions.log_chance(said, done), self.policy.expect(outputs)
         expected = torch.stack(limits) if bootstrap else None
         real = None if counts[0] is None else torch.stack([mask for mask in counts if mask is not None])
-        happenings = (stack(seen), begun, done, log_chances, values, rewards, ends)
-        return Rollout(*happenings, last, states, ended.returns, ended.lengths, expected, real)
+        happenings = (stack(seen), begun, done, log_chances, values, rewards, ends, last)
+        return Rollout(*happenings, states, ended.returns, ended.lengths, expected, real)
 
     def seen(self) -> Observation:
         """The present observations, ``(B, ...)``."""
