@@ -56,7 +56,9 @@ class Pieces(NamedTuple):
 
     def _by_time(self, change: Callable[[Tensor], Tensor], state: CoreState) -> Pieces:
         """All that is ``(steps, ...)`` changed alike, with a state that fits."""
-        parts = {name: change(getattr(self, name)) for name in ("begins", "actions", "log_chances", "values", "advantages")}
+        parts = {
+            name: change(getattr(self, name)) for name in ("begins", "actions", "log_chances", "values", "advantages")
+        }
         counts = None if self.counts is None else change(self.counts)
         return Pieces(each_field(change, self.observations), **parts, state=state, counts=counts)
 
