@@ -60,6 +60,15 @@ def forgetting(*models):
     return change
 
 
+def of_neither_kind(share):
+    """So many states are neither read by most later steps nor by almost none."""
+
+    def change(cell):
+        cell.result("dependencies").update(neither=share)
+
+    return change
+
+
 def as_printed(cell):
     """Every number that has a printed one is that."""
     experiment = find_experiment(cell.experiment)
@@ -298,6 +307,7 @@ WORLDS = {
         world(law("exponential", 50.0, model="RNN"), law("exponential", 80.0, model="LSTM")),
         world(law("exponential", 90.0, model="RNN"), law("exponential", 80.0, model="LSTM")),
     ),
+    "kerg2020/remark06-kinds": (world(of_neither_kind(0.2)), world(of_neither_kind(0.8))),
     "shen2019/depth": (
         world(law("exponential", 50.0), law("exponential", 40.0, depth=1)),
         world(law("exponential", 50.0), law("exponential", 60.0, depth=1)),
