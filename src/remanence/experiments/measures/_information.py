@@ -152,7 +152,12 @@ def held_out_information(run: Path, text: str, part: str, longest: int) -> dict[
         "mean": stretches.mean(0),
     }
     shown = {name: [float(f"{value:.6g}") for value in curve] for name, curve in curves.items()}
-    counts = {"outside": int(found.outside.sum()), "outside_by_chance": found.chance * len(lags)}
+    counts = {
+        "outside": int(found.outside.sum()),
+        "outside_by_chance": found.chance * len(lags),
+        "stretches": len(stretches),
+        "symbols": found.symbols,
+    }
     return {"lags": lags.tolist(), **shown, **counts, "verdict": found.verdict}
 
 
