@@ -1,5 +1,6 @@
 """Damage is seen: no silent other numbers, no traceback, no hang, and nothing is written through a link."""
 
+import fcntl
 import json
 import os
 import threading
@@ -206,6 +207,16 @@ def test_a_folder_that_another_process_is_making_is_waited_for(tmp_path, monkeyp
     with locked(folder), pytest.raises(RunLockedError):
         Run.place(folder, config_from(TINY))
     assert Run.place(folder, config_from(TINY)).exists
+
+
+def test_a_look_at_the_lock_refuses_nobody(tmp_path):
+    """Whoever asks whether a folder is locked holds the lock for a moment."""
+    with (tmp_path / "lock").open("w") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        end = threading.Timer(0.05, fcntl.flock, (looking, fcntl.LOCK_UN))
+        end.start()
+        with locked(tmp_path):
+            end.join()
 
 
 def test_drafts_of_a_living_process_are_left_alone(tmp_path):

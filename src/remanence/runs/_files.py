@@ -22,6 +22,8 @@ except ImportError:  # pragma: no cover - not on Windows, where two processes on
 WRITING = ".writing-"
 LOOK_AGAIN = 0.02
 """Seconds between two tries to get a lock."""
+GLANCE = 2.0
+"""Seconds that a lock is tried for at least: :func:`is_locked` holds it for a moment, which must refuse nobody."""
 
 
 def draft_of(path: Path) -> Path:
@@ -208,7 +210,7 @@ def storage_error(path: Path, error: OSError) -> StorageError:
 
 
 @contextlib.contextmanager
-def locked(folder: Path, patience: float = 0.0) -> Iterator[None]:
+def locked(folder: Path, patience: float = GLANCE) -> Iterator[None]:
     """Holds a run folder for this process; the system lets go of it when the process ends, however it ends.
 
     Args:
