@@ -33,7 +33,8 @@ from remanence.experiments import (
 from remanence.experiments import _driver as driver
 from remanence.experiments._cell_state import read_kept
 from remanence.experiments._experiment import Departure
-from remanence.runs import sealed, unsealed
+from remanence.experiments.engines import _local as local
+from remanence.runs import RunLockedError, sealed, unsealed
 from remanence.train import Run, RunConfig, recipe, train, with_settings
 
 TABLE = find_experiment("kerg2020/table-2")
@@ -84,6 +85,11 @@ def test_a_selection_may_name_what_the_scale_leaves_out():
 def test_a_bad_selection_is_refused(only, words):
     with pytest.raises(ValueError, match=words):
         plan_cells(TABLE, "paper", "x", only)
+
+
+def test_choices_of_one_axis_add_up():
+    chosen = plan_cells(TABLE, "paper", "x", ["model=LSTM", "length=100", "model=GORU,LSTM"], [0])
+    assert [cell.place["model"] for cell in chosen] == ["LSTM", "GORU"]
 
 
 def test_an_empty_selection_is_refused():
@@ -235,6 +241,35 @@ def test_a_process_that_is_killed_again_and_again_is_given_up(cells, monkeypatch
     assert "no traceback" in failure.traceback
 
 
+def test_a_cell_that_another_process_is_at_is_waited_for(cells, monkeypatch):
+    """As after a driver was killed: its workers go on by themselves."""
+    start, started = local._start, []
+
+    def held_at_first(cell):
+        started.append(cell)
+        if len(started) < 3:
+            return subprocess.Popen([sys.executable, "-c", f"raise SystemExit({RunLockedError.exit_code})"])
+        return start(cell)
+
+    monkeypatch.setattr(local, "_start", held_at_first)
+    assert run_cells(cells[:1], make_engine("local", 1), pause=0.01) == []
+    assert len(started) == 3
+
+
+def test_a_signal_in_the_middle_of_a_start_leaves_no_process_behind(cells, monkeypatch):
+    start, started = local._start, []
+
+    def interrupted(cell):
+        started.append(start(cell))
+        os.kill(os.getpid(), signal.SIGTERM)
+        return started[-1]
+
+    monkeypatch.setattr(local, "_start", interrupted)
+    with pytest.raises(driver.Stopped):
+        run_cells(cells[:1], make_engine("local", 1), pause=0.01)
+    assert [process.poll() is None for process in started] == [False]
+
+
 def test_only_what_fits_into_memory_runs_at_a_time(cells):
     engine = make_engine("local", 8)
     engine.memory = 1.0
@@ -333,7 +368,7 @@ def test_a_table_shows_what_is_done_and_what_is_not(cells):
     page = make_page(TABLE, "smoke", cells)
     assert "1 of 2 cells are done" in page
     assert "budget.updates = 4 (the document:" in page
-    assert "`optimiser.learning_rate = 0.0002` (Table 7)" in page
+    assert "| optimiser.learning_rate | 0.0002 | Table 7 |" in page
 
 
 def test_an_unfinished_run_is_shown_as_such(cells):

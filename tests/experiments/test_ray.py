@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from remanence.experiments import Cell, Work, carry_out, find_experiment, make_engine, plan_cells, run_cells
+from remanence.experiments.engines import _ray as engine
 from remanence.train import Run, with_settings
 
 TABLE = find_experiment("kerg2020/table-2")
@@ -21,16 +22,16 @@ import sys
 sys.path[:0] = sys.argv[4:]
 from test_ray import lengthy
 from remanence.experiments import make_engine, run_cells
-cells = lengthy(sys.argv[1])
-sys.exit(len(run_cells(cells, make_engine("ray", 2, sys.argv[2], sys.argv[1]))))
+cells = lengthy(sys.argv[1], sys.argv[3])
+sys.exit(len(run_cells(cells, make_engine("ray", 2, sys.argv[2], sys.argv[3] or sys.argv[1]))))
 """
 
 
-def lengthy(folder):
+def lengthy(folder, url=""):
     """Cells that take some seconds each, and save often."""
     cells = plan_cells(TABLE, "smoke", folder, ["model=RelRNN,LSTM"], [0, 1])
     return [
-        Cell(cell.place, Work(with_settings(cell.work.config, LENGTHY), cell.work.measures), cell.root)
+        Cell(cell.place, Work(with_settings(cell.work.config, LENGTHY), cell.work.measures), cell.root, url)
         for cell in cells
     ]
 
@@ -59,28 +60,47 @@ def completions(cell):
     return (cell.folder / "output.txt").read_text().count("done at update")
 
 
-def wait_for(condition, seconds=120.0):
+def wait_for(condition, seconds=600.0):
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, "it takes too long"
         time.sleep(0.1)
 
 
-@pytest.fixture
-def cluster(require_or_skip, monkeypatch):
-    """A head without cores and two nodes of one core each."""
-    # Ray gives its workers a niceness of 15, with which they would starve beside other work on this machine.
-    monkeypatch.setenv("RAY_worker_niceness", "0")
-    if importlib.util.find_spec("ray") is None:
-        require_or_skip("ray", "Ray is not installed")
-    import ray
+@pytest.fixture(scope="module")
+def started():
+    """A cluster with a head without cores; starting one takes most of the time here, so the tests share it."""
     from ray.cluster_utils import Cluster
 
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-    made.nodes = [made.add_node(num_cpus=1), made.add_node(num_cpus=1)]
+    with pytest.MonkeyPatch.context() as patch:
+        # Ray gives its workers a niceness of 15, with which they would starve beside other work on this machine.
+        patch.setenv("RAY_worker_niceness", "0")
+        made = Cluster()
+        try:
+            made.add_node(num_cpus=0)
+            yield made
+        finally:
+            made.shutdown()
+
+
+@pytest.fixture
+def has_ray(require_or_skip):
+    """Skips, or fails where it is required, if Ray is not installed."""
+    if importlib.util.find_spec("ray") is None:
+        require_or_skip("ray", "Ray is not installed")
+
+
+@pytest.fixture
+def cluster(has_ray, request):
+    """Two nodes of one core each, beside the head; what a test has killed is replaced."""
+    import ray
+
+    made = request.getfixturevalue("started")
+    while len(made.list_all_nodes()) < 3:
+        made.add_node(num_cpus=1)
+    made.nodes = [node for node in made.list_all_nodes() if node is not made.head_node]
     yield made
     ray.shutdown()
-    made.shutdown()
 
 
 @pytest.mark.slow
@@ -104,8 +124,7 @@ def test_a_node_is_lost(cluster, tmp_path):
             cluster.remove_node(cluster.nodes[0], allow_graceful=False)
             lost.append(True)
 
-    engine = make_engine("ray", None, cluster.address, tmp_path / "ray")
-    assert run_cells(cells, engine, lose, pause=0.1) == []
+    assert run_cells(cells, make_engine("ray", None, cluster.address, tmp_path / "ray"), lose, pause=0.1) == []
     assert lost
     assert all(cell.state.is_done for cell in cells)
     assert [completions(cell) for cell in cells] == [1] * len(cells)
@@ -137,7 +156,7 @@ def test_a_node_is_lost_and_its_cells_go_on_from_a_storage(cluster, tmp_path):
     lost = []
 
     def lose(rows):
-        begun = [cell for cell, row in zip(cells, rows, strict=True) if 100 <= row["update"] < row["budget"]]
+        begun = [cell for cell, row in zip(cells, rows, strict=True) if 300 <= row["update"] < row["budget"]]
         if begun and not lost:
             node = node_of(begun[0], cluster.nodes)
             lost.extend([begun[0], node, begun[0].lines("train")])
@@ -154,31 +173,58 @@ def test_a_node_is_lost_and_its_cells_go_on_from_a_storage(cluster, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_driver_is_lost_and_started_again(cluster, tmp_path):
-    cells = lengthy(tmp_path / "ray")
-    command = [sys.executable, "-c", DRIVER, str(tmp_path / "ray"), cluster.address, "x", os.path.dirname(__file__)]
+@pytest.mark.parametrize("mirrored", [False, True], ids=["folder", "storage"])
+def test_the_driver_is_lost_and_started_again(cluster, tmp_path, mirrored):
+    url = f"file://{tmp_path}/storage" if mirrored else ""
+    folder = tmp_path / "driver"
+    cells = lengthy(folder, url)
+    command = [sys.executable, "-c", DRIVER, str(folder), cluster.address, url, os.path.dirname(__file__)]
     first = subprocess.Popen(command)
     wait_for(lambda: any(cell.state.update > 0 for cell in cells))
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
-    before = [completions(cell) if cell.state.status != "new" else 0 for cell in cells]
-    assert sum(before) < len(cells)
-    assert subprocess.run(command, timeout=300, check=False).returncode == 0
+    assert not all(cell.state.is_done for cell in cells), "it was killed too late"
+    assert subprocess.run(command, timeout=900, check=False).returncode == 0
     assert all(cell.state.is_done for cell in cells)
     assert [completions(cell) for cell in cells] == [1] * len(cells)
 
 
-@pytest.mark.slow
-def test_storage_that_a_node_does_not_see_is_refused(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr("remanence.experiments.engines._ray._asked", lambda ray, path: {"10.0.0.2": False})
-    with pytest.raises(ValueError, match=r"10\.0\.0\.2 cannot read.*--storage"):
-        make_engine("ray", None, cluster.address, tmp_path)
+def test_storage_that_a_node_does_not_see_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "_asked", lambda ray, path: {"10.0.0.1": True, "10.0.0.2": False})
+    with pytest.raises(ValueError, match=r"which 10\.0\.0\.2 cannot read.*--storage"):
+        engine._check_storage(None, str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
-def test_a_cluster_that_does_not_answer_is_named(require_or_skip):
-    if importlib.util.find_spec("ray") is None:
-        require_or_skip("ray", "Ray is not installed")
+def test_a_storage_of_which_every_process_has_its_own_is_refused(cluster):
+    with pytest.raises(ValueError, match=r"cannot read.*--storage"):
+        make_engine("ray", None, cluster.address, "memory://cells")
+
+
+def test_a_task_begins_in_an_empty_folder_of_its_own_and_leaves_none(tmp_path, monkeypatch):
+    """Else what another task has left on the node would count as done."""
+    begun = []
+
+    def carry_out(work, folder, **named):
+        begun.append((folder, [path for path in folder.rglob("*") if path.name != engine.LOG]))
+        (folder / "run").mkdir()
+
+    monkeypatch.setattr(engine, "carry_out", carry_out)
+    (cell, *_) = longer(tmp_path, "memory://cells")
+    for _ in range(2):
+        engine.fill(cell.work.to_dict(), str(cell.folder), cell.storage)
+    (first, found), (second, found_again) = begun
+    assert (found, found_again) == ([], [])
+    assert first.name == second.name == cell.folder.name
+    assert first != second
+    assert not first.exists()
+    assert not second.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("has_ray")
+def test_a_cluster_that_does_not_answer_is_named():
     with pytest.raises(ValueError, match="ray start --head"):
         make_engine("ray", None, "127.0.0.1:1")
 

@@ -25,7 +25,8 @@ from remanence.experiments import (
     run_cells,
 )
 from remanence.experiments import _storage as storage
-from remanence.experiments._storage import Archive, packed
+from remanence.experiments._storage import Archive, TakenOverError, packed
+from remanence.runs import locked
 from remanence.train import Run, with_settings
 
 TABLE = find_experiment("kerg2020/table-2")
@@ -82,6 +83,68 @@ def test_nobody_sees_half_an_archive(tmp_path, memory, monkeypatch):
     assert (archive.folder / "file").read_text(encoding="utf-8") == "first"
 
 
+@pytest.fixture
+def cell_at_work(tmp_path, memory):
+    """An archive, and its folder with one file."""
+    archive = Archive(memory, tmp_path / "cell")
+    archive.folder.mkdir()
+    (archive.folder / "file").write_text("first", encoding="utf-8")
+    return archive
+
+
+def in_archive(archive, elsewhere):
+    """What the file of the archive says."""
+    copy = Archive(archive.storage, elsewhere / archive.folder.name)
+    assert copy.fetch()
+    return (copy.folder / "file").read_text(encoding="utf-8")
+
+
+def taken_up_elsewhere(archive, work=lambda: None):
+    """Another worker takes it up, this one goes on."""
+    archive.take("another worker")
+    (archive.folder / "file").write_text("late", encoding="utf-8")
+    work()
+
+
+def test_a_worker_whose_cell_was_taken_up_elsewhere_mirrors_no_more(cell_at_work, tmp_path):
+    cell_at_work.push()
+    with pytest.raises(TakenOverError, match="one driver at a time"), cell_at_work.mirrored():
+        taken_up_elsewhere(cell_at_work)
+    assert in_archive(cell_at_work, tmp_path / "there") == "first"
+    assert "taken up by another" in (cell_at_work.folder / "error.txt").read_text(encoding="utf-8")
+
+
+def test_a_worker_whose_cell_was_taken_up_elsewhere_is_interrupted(cell_at_work, monkeypatch):
+    monkeypatch.setattr(storage, "PAUSE", 0.01)
+    with pytest.raises(TakenOverError), cell_at_work.mirrored():
+        taken_up_elsewhere(cell_at_work, work=lambda: time.sleep(600))
+
+
+def test_ctrl_c_is_still_ctrl_c(cell_at_work, tmp_path):
+    with pytest.raises(KeyboardInterrupt), cell_at_work.mirrored():
+        raise KeyboardInterrupt
+    assert in_archive(cell_at_work, tmp_path / "there") == "first"
+
+
+def test_what_a_lost_worker_has_half_written_is_cleared_away(cell_at_work, memory):
+    system = fsspec.filesystem("memory")
+    cell_at_work.take("lost")
+    system.pipe_file("cells/cell.tar.lost", b"half")
+    cell_at_work.take("next")
+    assert not system.exists("cells/cell.tar.lost")
+    assert cell_at_work.owner == "next"
+
+
+def test_looking_at_a_storage_leaves_a_worker_in_the_same_folder_alone(cell_at_work):
+    cell_at_work.push()
+    (cell_at_work.folder / "file").write_text("later", encoding="utf-8")
+    with locked(cell_at_work.folder):
+        cell_at_work.look()
+        assert (cell_at_work.folder / "file").read_text(encoding="utf-8") == "later"
+    cell_at_work.look()
+    assert (cell_at_work.folder / "file").read_text(encoding="utf-8") == "first"
+
+
 def test_a_crash_is_on_the_storage_too(tmp_path, memory):
     here, there = cell_in(tmp_path / "here", memory), cell_in(tmp_path / "there", memory)
     impossible = Work(here.work.config, (Measure("no such measurement"),))
@@ -114,7 +177,7 @@ def test_a_killed_cell_goes_on_elsewhere_with_the_same_bits(tmp_path):
     process = subprocess.Popen([sys.executable, "-c", code, str(first.folder), url], stdin=subprocess.PIPE)
     process.stdin.write(json.dumps(first.work.to_dict()).encode())
     process.stdin.close()
-    until = time.monotonic() + 120
+    until = time.monotonic() + 600
     while not _has_checkpoint(Archive(url, first.folder)):
         assert process.poll() is None, "it ended before it could be killed"
         assert time.monotonic() < until
@@ -175,11 +238,11 @@ def test_a_storage_that_fails_for_a_while_is_tried_again(tmp_path, memory, monke
     push = Archive.push
     tries = []
 
-    def fail_twice(self):
+    def fail_twice(self, *named):
         tries.append(True)
         if len(tries) <= 2:
             raise ConnectionError("no route")
-        push(self)
+        push(self, *named)
 
     monkeypatch.setattr(Archive, "push", fail_twice)
     with archive.mirrored():

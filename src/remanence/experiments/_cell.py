@@ -26,6 +26,8 @@ from remanence.runs import (
 from remanence.train import MetricsFile, Run, resume, train
 
 LOG = "output.txt"
+PATIENCE = 10.0
+"""Seconds that a cell is waited for which another process holds, as one does that just fetches it."""
 
 Observer = Callable[[dict[str, Any]], None]
 
@@ -87,7 +89,13 @@ class Cell:
         return None
 
 
-def carry_out(work: Work, folder: str | Path, observer: Observer | None = None, storage: str = "") -> int | None:
+def carry_out(
+    work: Work,
+    folder: str | Path,
+    observer: Observer | None = None,
+    storage: str = "",
+    patience: float = PATIENCE,
+) -> int | None:
     """Fills a cell, or goes on with it.
 
     Args:
@@ -95,18 +103,20 @@ def carry_out(work: Work, folder: str | Path, observer: Observer | None = None, 
         folder: of the cell.
         observer: is told every measurement of a run.
         storage: URL of a storage that mirrors the folder: what is there is fetched first, what changes goes there.
+        patience: seconds to wait for another process that is at it.
 
     Returns:
         The signal that stopped it, None if it is done.
 
     Raises:
         RunLockedError: another process is at it.
+        TakenOverError: a worker elsewhere has taken it up on the storage meanwhile.
         Exception: whatever went wrong; the traceback is in ``error.txt``.
     """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     mirror = Archive(storage, place).mirrored() if storage else contextlib.nullcontext()
-    with locked(place), mirror:
+    with locked(place, patience), mirror:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(place / ERROR)
         try:
@@ -189,7 +199,7 @@ def refresh(cells: Sequence[Cell]) -> None:
     """
     for cell in cells:
         if cell.storage and not cell.state.is_done:
-            Archive(cell.storage, cell.folder).fetch()
+            Archive(cell.storage, cell.folder).look()
 
 
 def unique(cells: Sequence[Cell]) -> dict[Path, Cell]:

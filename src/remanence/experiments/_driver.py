@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +12,7 @@ from remanence.experiments._cell import LOG, Cell, refresh, unique
 from remanence.experiments._cell_state import ERROR
 from remanence.experiments._storage import PAUSE
 from remanence.experiments.engines import Engine
-from remanence.runs import is_locked
+from remanence.runs import stop_requests
 
 Tick = Callable[[list[dict[str, Any]]], None]
 
@@ -75,12 +72,15 @@ def run_cells(cells: Sequence[Cell], engine: Engine, tick: Tick | None = None, p
     engine.start([cell for cell in distinct if not cell.state.is_done])
     try:
         watched = _Refreshing(distinct)
-        with _stopping():
+        # A signal is a request: raised in the middle of a start, it would leave a process behind that nobody knows.
+        with stop_requests() as request:
             while engine.poll():
                 if tick is not None:
                     tick([row_of(cell) for cell in cells])
                 time.sleep(pause)
                 watched.look()
+                if request.signal is not None:
+                    raise Stopped(request.signal)
     except BaseException:
         engine.stop()
         raise
@@ -98,28 +98,10 @@ class _Refreshing:
         self.last = time.monotonic()
 
     def look(self) -> None:
-        """Fetches what is new, unless it has just been done; a cell that this machine fills is up to date."""
+        """Fetches what is new, unless it has just been done."""
         if self.cells and time.monotonic() - self.last > PAUSE:
-            refresh([cell for cell in self.cells if not is_locked(cell.folder)])
+            refresh(self.cells)
             self.last = time.monotonic()
-
-
-@contextlib.contextmanager
-def _stopping() -> Iterator[None]:
-    """Raises `Stopped` on SIGTERM and Ctrl-C; only the main thread may."""
-
-    def stop(number: int, frame: object) -> None:
-        raise Stopped(number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _failure(cell: Cell) -> Failure:

@@ -1,11 +1,13 @@
 """Cells on storage that is no folder (s3://, gs://, ...): a cell works in a local folder, an archive mirrors it.
 
 One archive a cell, so that checkpoint and metrics always belong together. It is written under another name and renamed
-then: nobody ever reads half of one. Nothing locks it; engines give every cell to one worker at a time.
+then: nobody ever reads half of one. No storage has locks, so whoever takes a cell up leaves a name beside its archive.
+A worker that finds another name there, because it was thought lost, writes no more and ends.
 """
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import io
 import shutil
@@ -20,6 +22,7 @@ from typing import Any
 import fsspec
 
 from remanence._validate import message
+from remanence.runs import RunError, RunLockedError, locked, replace_file
 
 PAUSE = 5.0
 """Seconds between two looks at what has changed in a cell."""
@@ -36,6 +39,15 @@ def is_url(storage: str) -> bool:
         (True, False, True)
     """
     return "://" in storage
+
+
+class TakenOverError(RunError):
+    """Another worker has taken up the cell that this one mirrors.
+
+    Example:
+        >>> issubclass(TakenOverError, RunError)
+        True
+    """
 
 
 @dataclass(frozen=True)
@@ -70,13 +82,16 @@ class Archive:
         system, path = self._place
         return system.exists(path)
 
-    def push(self) -> None:
-        """Mirrors the folder as it is now."""
+    def push(self, draft: str = "draft") -> None:
+        """Mirrors the folder as it is now.
+
+        Args:
+            draft: ending of the name that it has until it is whole.
+        """
         system, path = self._place
         system.makedirs(path.rpartition("/")[0], exist_ok=True)
-        unfinished = f"{path}.{uuid.uuid4().hex}"
-        system.pipe_file(unfinished, packed(self.folder))
-        system.mv(unfinished, path)
+        system.pipe_file(f"{path}.{draft}", packed(self.folder))
+        system.mv(f"{path}.{draft}", path)
 
     def fetch(self) -> bool:
         """Puts what was mirrored in the place of the folder; False if there is nothing."""
@@ -93,34 +108,101 @@ class Archive:
             archive.extractall(self.folder, filter="data")
         return True
 
+    def look(self) -> None:
+        """Fetches what is new for somebody who only watches; a worker in the same folder is ahead of the storage."""
+        if self.exists:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(RunLockedError), locked(self.folder):
+                self.fetch()
+
+    @property
+    def owner(self) -> str:
+        """Name of the worker that has taken the cell up last; empty if none has."""
+        system, path = self._place
+        try:
+            return system.cat_file(f"{path}.owner").decode()
+        except FileNotFoundError:
+            return ""
+
+    def take(self, name: str) -> None:
+        """Makes a worker the owner, and clears away what the one before has left half written.
+
+        Args:
+            name: that no other worker has.
+        """
+        system, path = self._place
+        before = self.owner
+        system.makedirs(path.rpartition("/")[0], exist_ok=True)
+        system.pipe_file(f"{path}.owner", name.encode())
+        with contextlib.suppress(FileNotFoundError):
+            system.rm_file(f"{path}.{before}")
+
     @contextlib.contextmanager
     def mirrored(self) -> Iterator[None]:
-        """Fetches a cell, mirrors it whenever it has changed, and once more in the end."""
+        """Takes a cell up, fetches it, mirrors it whenever it has changed, and once more in the end.
+
+        Raises:
+            TakenOverError: another worker has taken it up meanwhile; nothing of this one was mirrored since.
+        """
+        mirror = _Mirror(self, uuid.uuid4().hex)
+        self.take(mirror.name)
         self.fetch()
-        over = threading.Event()
-        watcher = threading.Thread(target=self._watch, args=(over, _changed(self.folder)), daemon=True)
+        try:
+            with mirror.watching():
+                yield
+        except KeyboardInterrupt:  # perhaps our own
+            if not mirror.is_lost:
+                raise
+        if mirror.is_lost:
+            words = f"{self.folder.name} on {self.storage} was taken up by another worker; run one driver at a time"
+            replace_file(self.folder / ERROR, f"{words}\n".encode())
+            raise TakenOverError(words)
+
+
+class _Mirror:
+    """Keeps an archive up to date from a thread, as long as the cell is this worker's."""
+
+    def __init__(self, archive: Archive, name: str) -> None:
+        self.archive = archive
+        self.name = name
+        self.is_lost = False
+        self.over = threading.Event()
+        self.may_interrupt = threading.current_thread() is threading.main_thread()
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        watcher = threading.Thread(target=self._watch, args=(_changed(self.archive.folder),), daemon=True)
         watcher.start()
         try:
             yield
         finally:
-            over.set()
+            self.over.set()
             watcher.join()
-            self.push()
+            self._push()
 
-    def _watch(self, over: threading.Event, seen: tuple[int, int]) -> None:
-        while not over.wait(PAUSE):
-            now = _changed(self.folder)
+    def _watch(self, seen: tuple[int, int]) -> None:
+        while not self.over.wait(PAUSE):
+            now = _changed(self.archive.folder)
             if now != seen and self._try_to_push():
                 seen = now
+            if self.is_lost:
+                if self.may_interrupt:
+                    _thread.interrupt_main()  # as Ctrl-C does: a run saves and ends
+                return
 
     def _try_to_push(self) -> bool:
         """Storages raise errors of many kinds: the log tells them, and the next look tries again."""
         try:
-            self.push()
+            self._push()
         except Exception as error:
-            print(f"{self.storage} was not reached, tried again in {PAUSE:g} s: {error!r}", flush=True)
+            print(f"{self.archive.storage} was not reached, tried again in {PAUSE:g} s: {error!r}", flush=True)
             return False
         return True
+
+    def _push(self) -> None:
+        self.is_lost = self.is_lost or self.archive.owner != self.name
+        if not self.is_lost:
+            self.archive.push(self.name)
 
 
 def packed(folder: Path) -> bytes:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from remanence.experiments._cell import LOG, Cell
 from remanence.experiments._size import memory_of, size_of
-from remanence.runs import require_regular
+from remanence.runs import RunLockedError, require_regular
 
 RETRIES = 3
 """How often a cell is started anew whose process was killed, as for want of memory; it goes on where it was."""
@@ -51,6 +51,9 @@ class LocalEngine:
 
     def _end(self, cell: Cell, process: subprocess.Popen[bytes]) -> None:
         del self.working[cell.folder]
+        if process.returncode == RunLockedError.exit_code:  # as of a driver that was killed: it goes on by itself
+            self.waiting.append(cell)
+            return
         kills = self.kills.get(cell.folder, 0)
         if process.returncode < 0 and kills < RETRIES:
             self.kills[cell.folder] = kills + 1
@@ -75,7 +78,7 @@ class LocalEngine:
 def _start(cell: Cell) -> subprocess.Popen[bytes]:
     threads = str(cell.work.threads)
     environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
-    command = [sys.executable, "-m", "remanence.experiments._worker", str(cell.folder), cell.storage]
+    command = [sys.executable, "-m", "remanence.experiments.worker", str(cell.folder), cell.storage]
     cell.folder.mkdir(parents=True, exist_ok=True)
     require_regular(cell.folder / LOG)
     with (cell.folder / LOG).open("ab") as output:

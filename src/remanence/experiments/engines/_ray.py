@@ -10,7 +10,6 @@ import contextlib
 import importlib
 import socket
 import tempfile
-import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -103,18 +102,7 @@ def fill(work: dict[str, Any], folder: str, storage: str = "") -> int | None:
 def _fill_in(place: Path, work: dict[str, Any], storage: str) -> int | None:
     place.mkdir(parents=True, exist_ok=True)
     with (place / LOG).open("a") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
-        return _when_free(Work.from_dict(work), place, storage)
-
-
-def _when_free(work: Work, folder: Path, storage: str) -> int | None:
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return carry_out(work, folder, storage=storage)
-        except RunLockedError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(1.0)
+        return carry_out(Work.from_dict(work), place, storage=storage, patience=PATIENCE)
 
 
 def _gpus(work: Work) -> int:

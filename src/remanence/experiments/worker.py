@@ -1,4 +1,4 @@
-"""``python -m remanence.experiments._worker FOLDER [STORAGE] < WORK``: fills one cell in a process of its own."""
+"""``python -m remanence.experiments.worker FOLDER [STORAGE] < WORK``: fills one cell in a process of its own."""
 
 from __future__ import annotations
 
