@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import re
 import runpy
 import subprocess
 import sys
@@ -29,6 +31,7 @@ def test_no_example_is_left_out():
         "look_at_memory",
         "memory_policy",
         "own_cell",
+        "slurm_engine",
         "torchrl_memory",
         "with_accelerate",  # these two run in tests/integrations
         "with_lightning",
@@ -55,6 +58,27 @@ def test_look_at_memory_draws_one_line_per_step(capsys):
     assert [len(line) for line in lines] == [25] * 25
     assert all(line[step + 1 :].strip() == "" for step, line in enumerate(lines))  # nobody attends to what comes
     assert "in place of" in capsys.readouterr().out
+
+
+SLURM = {
+    # Jobs are processes of this machine, known by the ids of those.
+    "sbatch": 'for last; do :; done; setsid sh -c "${last#--wrap=}" >/dev/null 2>&1 & echo $! | tee -a "$0.jobs"',
+    "squeue": 'for job in $(cat "${0%squeue}sbatch.jobs"); do kill -0 $job 2>/dev/null && echo $job; done; true',
+    "scancel": 'shift 2; kill -TERM "$@"',
+}
+
+
+def test_a_table_is_filled_by_slurm_jobs(tmp_path, monkeypatch):
+    for name, script in SLURM.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    first, second = main_of("slurm_engine")(folder=tmp_path / "cells", pause=0.2)
+    assert re.fullmatch(r"LSTM: [\d.]+", first)
+    assert re.fullmatch(r"RelRNN: [\d.]+", second)
+    assert len((tmp_path / "sbatch.jobs").read_text().split()) == 2
+    main_of("slurm_engine")(folder=tmp_path / "cells", pause=0.2)
+    assert len((tmp_path / "sbatch.jobs").read_text().split()) == 2, "what is done is not submitted again"
 
 
 @pytest.mark.parametrize("name", ["recurrent_reset", "look_at_memory"])

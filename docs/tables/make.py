@@ -10,8 +10,10 @@ from remanence.experiments import (
     figures_of,
     grid,
     list_experiments,
+    markdown_table,
     nearest,
     plan_cells,
+    runs_by_settings,
     stored_cells,
 )
 from remanence.figures import to_svg
@@ -25,12 +27,6 @@ and *not run* where nothing was run. Below it are those runs one by one, then th
 budget, with every departure. Only runs with the paper's settings can say whether a printed number holds.
 [](../papers.md) and `remanence verify` say what follows from all of them.
 """
-
-
-def table(head, rows):
-    """A table in Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(str(one).replace('|', '/') for one in line)} |" for line in lines)
 
 
 def section(experiment, cells):
@@ -62,7 +58,7 @@ def laid_out(experiment, cells):
     everywhere = [*cells, *missing]
     everywhere.sort(key=lambda cell: (order.get(place_of(cell), len(order)), cell.place["seed"]))
     laid = grid(experiment, entries(experiment, everywhere))
-    return table(laid.head, laid.rows)
+    return markdown_table(laid.head, laid.rows)
 
 
 def place_of(cell):
@@ -72,41 +68,8 @@ def place_of(cell):
 
 def runs_table(experiment, cells):
     """A row for the seeds of each place and choice of settings, the paper's first."""
-    groups = {}
-    for cell in sorted(cells, key=lambda cell: (len(cell.departures), not cell.is_as_printed)):
-        groups.setdefault((cell.departures, cell.is_as_printed, place_of(cell)), []).append(cell)
-    readings = list(dict.fromkeys(reading.name for reading in experiment.readings))
-    head = [*experiment.axes, *readings, "trained", "settings"]
-    return table(head, [row(experiment, readings, group) for group in groups.values()])
-
-
-def row(experiment, readings, group):
-    """The seeds of one place and one choice of settings."""
-    axes = [group[0].place.get(name, "") for name in experiment.axes]
-    found = {entry.reading: entry for entry in entries(experiment, group)}
-    numbers = [number(found[name]) if name in found else "" for name in readings]
-    return [*axes, *numbers, trained(group), settings(group[0])]
-
-
-def settings(cell):
-    """How they depart from the paper's."""
-    if cell.departures:
-        return ", ".join(cell.departures)
-    return "the paper's" if cell.is_as_printed else "the paper's, less budget"
-
-
-def number(entry):
-    """Values by seed, and what is printed."""
-    values = "; ".join(f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}" for value in entry.values.values())
-    return f"{values or '-'} [{entry.printed_words}]" if entry.printed_words else values
-
-
-def trained(group):
-    """How much of the paper's budget each run took, in the order of the seeds."""
-    if any(cell.spent is None for cell in group):
-        return ""
-    taken = dict.fromkeys(f"{cell.state.update or cell.spent:,.0f}" for cell in group)
-    return f"{'; '.join(taken)} of {group[0].paper.budget:,.0f} {group[0].paper.unit}"
+    laid = runs_by_settings(experiment, cells)
+    return markdown_table(laid.head, laid.rows)
 
 
 def folded(words, text):
@@ -128,7 +91,7 @@ def not_run(experiments):
     """What nothing is stored of."""
     rows = [(f"`{one.id}`", one.title) for one in experiments]
     words = "Declared with the paper's settings; no run is stored."
-    return f"## Not run\n\n{words}\n\n{table(('id', 'what'), rows)}\n"
+    return f"## Not run\n\n{words}\n\n{markdown_table(('id', 'what'), rows)}\n"
 
 
 def main():

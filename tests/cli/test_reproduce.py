@@ -4,6 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 from remanence.cli._app import app
+from remanence.data import DataError
+from remanence.experiments import list_experiments
 
 RUN = CliRunner()
 SMOKE = ["reproduce", "kerg2020/table-2", "--scale", "smoke", "--only", "model=LSTM", "length=5"]
@@ -27,6 +29,41 @@ def test_a_dry_run_estimates_hours_and_makes_nothing(tmp_path):
     assert "at most" in ask(*SMOKE, "--dry-run", "--folder", tmp_path).output
 
 
+@pytest.mark.parametrize("id", ["kerg2020/table-4", "shen2019/figure-5"])
+def test_policies_and_measurements_are_estimated_too(tmp_path, id):
+    rows = json.loads(ask("reproduce", id, "--scale", "smoke", "--dry-run", "--folder", tmp_path, "--json").output)
+    assert rows
+    assert all(row["hours"] is not None for row in rows)
+
+
+def test_what_cannot_be_tried_is_said(tmp_path, monkeypatch):
+    def no_data(*arguments):
+        raise DataError("ptb/ptb.train.txt is missing")
+
+    monkeypatch.setattr("remanence.experiments._calibration.measured", no_data)
+    found = ask("reproduce", "shen2019/figure-6", "--scale", "smoke", "--dry-run", "--folder", tmp_path)
+    assert found.exit_code == 0
+    assert "cannot be tried: ptb/ptb.train.txt is missing" in found.output
+    assert "not estimated" in found.output
+
+
+def test_no_id_is_cut_where_the_terminal_is_narrow(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = ask("reproduce", "--list").output
+    assert all(experiment.id in shown for experiment in list_experiments())
+
+
+def test_the_words_of_a_selection_come_in_any_order(tmp_path):
+    def folders(*words):
+        found = ask("reproduce", *words, "--scale", "paper", "--dry-run", "--json", "--folder", tmp_path)
+        return [row["folder"] for row in json.loads(found.output)]
+
+    wanted = folders("kerg2020/table-2", "--only", "model=LSTM,GORU", "--only", "length=100", "--seeds", "1,")
+    assert len(wanted) == 2
+    assert folders("kerg2020/table-2", "model=LSTM", "length=100", "model=GORU", "--seeds", "1,") == wanted
+    assert folders("--only", "model=LSTM,GORU", "length=100", "kerg2020/table-2", "--seeds", "1,") == wanted
+
+
 def test_a_table_is_run_stored_and_reported(tmp_path):
     cells, store = tmp_path / "cells", tmp_path / "record.json"
     ended = ask(*SMOKE, "--folder", cells, "--store", store)
@@ -38,6 +75,7 @@ def test_a_table_is_run_stored_and_reported(tmp_path):
     page = tmp_path / "page.md"
     assert ask(*SMOKE, "--folder", cells, "--report", "-o", page).exit_code == 0
     assert "1 of 1 cells are done" in page.read_text()
+    assert "## Record: paper" in page.read_text()
     html = tmp_path / "page.html"
     assert ask(*SMOKE, "--folder", cells, "--report", "-o", html).exit_code == 0
     text = html.read_text()
@@ -50,6 +88,7 @@ def test_a_table_is_run_stored_and_reported(tmp_path):
     ("arguments", "words"),
     [
         (["reproduce"], "--list"),
+        (["reproduce", "kerg2020/table-2", "kerg2020/table-1"], "be one table or figure"),
         (["reproduce", "kerg2020/table-22"], "Did you mean"),
         (["reproduce", "kerg2020/table-2", "--scale", "papr"], "Did you mean 'paper'"),
         (["reproduce", "kerg2020/table-2", "--only", "model=LSMT"], "Did you mean 'LSTM'"),

@@ -4,6 +4,7 @@ import pytest
 
 from remanence.data import DataError
 from remanence.experiments import carry_out, entries, list_experiments, make_page, make_record, plan_cells
+from remanence.experiments._calibration import TRIALS
 
 QUICK = ("kerg2020/table-1", "kerg2020/table-4", "kerg2020/figure-2-centre", "miller2018/figure-1", "beyond/million")
 """One of each kind in the quick set: a run, a policy, measurements alone, a stream."""
@@ -54,3 +55,11 @@ def test_every_setting_has_a_source(id):
         keys = [setting.key for setting in recipe.settings]
         assert len(set(keys)) == len(keys), sorted(key for key in keys if keys.count(key) > 1)
         assert all(setting.source for setting in recipe.settings)
+
+
+def test_every_measurement_without_a_run_can_be_tried_at_a_smaller_size():
+    works = [
+        experiment.work("paper", place) for experiment in list_experiments() for place in experiment.places("paper")
+    ]
+    names = {measure.name for work in works if work.config is None for measure in work.measures}
+    assert names == set(TRIALS)

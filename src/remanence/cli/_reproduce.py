@@ -12,7 +12,7 @@ from typing import Any
 import typer
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from remanence._validate import message
@@ -32,6 +32,7 @@ from remanence.experiments import (
     make_engine,
     make_page,
     make_record,
+    page_parts,
     parse_seeds,
     plan_cells,
     refresh,
@@ -110,7 +111,8 @@ def show_list(as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
-    table = Table("id", "what", "cells", "needs", "stored", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    names = [Column("id", no_wrap=True), "what", "cells", "needs", "stored"]
+    table = Table(*names, box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for row in rows:
         table.add_row(*map(str, row.values()))
     Console().print(table)
@@ -137,11 +139,19 @@ def show_plan(asked: Asked, as_json: bool) -> None:
         typer.echo(json.dumps(rows, indent=1))
         return
     Console().print(_plan_table(asked.experiment, rows))
+    _say_total(rows)
+    _say_departures(asked)
+
+
+def _say_total(rows: Rows) -> None:
     total = sum(row["hours"] or 0.0 for row in rows)
     unknown = sum(row["hours"] is None for row in rows)
-    more = f"; {unknown} cells, policies or measurements, are not estimated" if unknown else ""
-    typer.echo(f"{len(rows)} cells, at most {total:.2f} hours of one core{more}. Runs end earlier once they are solved")
-    _say_departures(asked)
+    more = f"; {unknown} cells could not be tried and are not estimated" if unknown else ""
+    typer.echo(f"{len(rows)} cells, at most {total:.2f} hours of one core{more}")
+    if any(row["budget"] for row in rows):
+        typer.echo("Runs end earlier once they are solved; what is measured at their end is not counted")
+    else:
+        typer.echo("Measurements were tried at a smaller size; their hours are scaled up")
 
 
 def _plan_table(experiment: Experiment, rows: Rows) -> Table:
@@ -205,9 +215,10 @@ def write_report(asked: Asked, output: Path, store: Path | None) -> None:
 
 def _write_page(asked: Asked, output: Path, cells: Sequence[Cell]) -> None:
     if output.suffix == ".html":
-        from remanence.cli._reproduce_page import html_page
+        from remanence.report import Page, reproduction_section
 
-        html_page(asked.experiment, asked.scale, cells).write(output)
+        section = reproduction_section(page_parts(asked.experiment, asked.scale, cells))
+        Page([section], title=section.heading).write(output)
         return
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(make_page(asked.experiment, asked.scale, cells), encoding="utf-8")
@@ -310,8 +321,15 @@ def cells_folder(engine: str, folder: Path | None, storage: str | None) -> Path:
     return Path(storage).absolute()
 
 
-def check_request(id: str | None) -> str:
-    """The id, or an error that says how to find one."""
-    if id is None:
-        raise ValueError(message("id", "be given", "nothing", "See `remanence reproduce --list`"))
-    return id
+def id_and_choices(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The id and the choices of ``--only`` among the words of a command, in whatever order they come.
+
+    Example:
+        >>> id_and_choices(["length=100", "kerg2020/table-2"])
+        ('kerg2020/table-2', ['length=100'])
+    """
+    ids = [word for word in words if "=" not in word]
+    if len(ids) != 1:
+        hint = "See `remanence reproduce --list`; choices of cells have the form axis=value,value"
+        raise ValueError(message("id", "be one table or figure", " ".join(ids) or "nothing", hint))
+    return ids[0], [word for word in words if "=" in word]

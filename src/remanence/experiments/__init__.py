@@ -1,5 +1,6 @@
 """The papers' tables and figures as declared grids: what is printed, what was measured, and engines that run them."""
 
+from remanence.experiments._calibration import estimated_seconds
 from remanence.experiments._cell import Cell, adopt, carry_out, refresh, unique
 from remanence.experiments._cell_state import CellState
 from remanence.experiments._curves import kept_curve
@@ -15,7 +16,7 @@ from remanence.experiments._experiment import (
 )
 from remanence.experiments._lines import figures_of
 from remanence.experiments._merging import merge_records, store_record
-from remanence.experiments._page import make_page
+from remanence.experiments._page import Part, make_page, markdown_table, page_parts, stored_parts
 from remanence.experiments._plan import find_experiment, list_experiments, parse_seeds, plan_cells
 from remanence.experiments._printed import Printed, printed_accuracy
 from remanence.experiments._record import Record, load_record, make_record, save_record
@@ -29,7 +30,6 @@ from remanence.experiments._samples import (
     symbols_of,
     vocabulary_of,
 )
-from remanence.experiments._size import estimated_seconds
 from remanence.experiments._storage import is_url
 from remanence.experiments._stored import (
     StoredCell,
@@ -41,6 +41,7 @@ from remanence.experiments._stored import (
     stored_names,
     stored_records,
 )
+from remanence.experiments._stored_runs import runs_by_settings
 from remanence.experiments._work import Measure, Work
 from remanence.experiments.engines import Engine, make_engine
 
@@ -79,6 +80,11 @@ __all__ = [
     "kept_curve",
     "figures_of",
     "make_page",
+    "page_parts",
+    "stored_parts",
+    "Part",
+    "markdown_table",
+    "runs_by_settings",
     "Record",
     "make_record",
     "merge_records",

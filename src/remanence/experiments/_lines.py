@@ -29,9 +29,14 @@ def _figure(experiment: Experiment, curve: Curve, cells: Sequence[Cell | StoredC
     for cell in cells:
         x, y = points(cell, curve)
         if x:
-            parts.append(figures.Curve(cell.label, x, y))
+            parts.append(figures.Curve(cell.label, x, y, group=_without_seed(cell)))
     x_axis, y_axis = figures.Axis(curve.x.rpartition(".")[2]), figures.Axis(curve.name)
-    return figures.Figure(curve.name.capitalize(), experiment.title, tuple(parts), x_axis, y_axis)
+    return figures.Figure(curve.name.capitalize(), experiment.title, tuple(parts), x_axis, y_axis, legend=True)
+
+
+def _without_seed(cell: Cell | StoredCell) -> str:
+    """What the seeds of a place have in common, their colour too."""
+    return ", ".join(str(value) for name, value in cell.place.items() if name != "seed")
 
 
 def points(cell: Cell | StoredCell, curve: Curve) -> tuple[list[Any], list[Any]]:

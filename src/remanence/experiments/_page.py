@@ -2,34 +2,197 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from remanence.experiments._cell import Cell
 from remanence.experiments._experiment import Experiment, Recipe
+from remanence.experiments._facts import differences
+from remanence.experiments._lines import figures_of
+from remanence.experiments._record import Record
 from remanence.experiments._results import entries, grid
+from remanence.experiments._stored import StoredCell, cells_in, records_of
+from remanence.experiments._stored_runs import beside_printed, coverage, not_stored, runs_by_settings
+from remanence.figures import Figure
+
+AS_PRINTED = "Stored runs with the paper's settings and budget"
+BRACKETS = "Measured numbers, printed ones in brackets. Only these runs can say whether a printed number holds."
+OTHERS = "Elsewhere, the stored runs nearest to the paper's settings"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the page, without any markup.
+
+    Args:
+        heading: above it.
+        words: paragraphs.
+        head: names of a table's columns.
+        rows: of the table.
+        figures: curves.
+        folded: whether it is shown when asked for.
+
+    Example:
+        >>> Part("Settings", ("All as printed.",)).is_empty
+        False
+    """
+
+    heading: str
+    words: tuple[str, ...] = ()
+    head: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    figures: tuple[Figure, ...] = ()
+    folded: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing."""
+        return not (self.words or self.rows or self.figures)
+
+
+def page_parts(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> list[Part]:
+    """The page, from cells that are finished or not and from all stored records.
+
+    Args:
+        experiment: the table or figure.
+        scale: at which its cells are run.
+        cells: some of them.
+
+    Returns:
+        First the heading of the page, with what there is in one sentence.
+
+    Example:
+        >>> from remanence.experiments import find_experiment, plan_cells
+        >>> table = find_experiment("ke2017/table-1")
+        >>> page_parts(table, "paper", plan_cells(table, "paper", "no such folder"))[0].words[0]
+        'No stored runs; 0 of ... cells are done here at the scale paper'
+    """
+    records = records_of(experiment.id)
+    told = (_headline(experiment, records, scale, cells), experiment.note)
+    parts = [
+        Part(f"{experiment.id}: {experiment.title}", tuple(filter(None, told))),
+        *_here(experiment, scale, cells),
+        *stored_parts(experiment, records),
+        *_settings(experiment, scale, cells),
+    ]
+    return [part for part in parts if not part.is_empty]
+
+
+def _headline(experiment: Experiment, records: Sequence[Record], scale: str, cells: Sequence[Cell]) -> str:
+    stored = [cell for record in records for cell in cells_in(record) if cell.state.is_done]
+    as_printed = sum(cell.is_as_printed for cell in stored)
+    kept = f"{len(stored)} stored runs, {as_printed} of them as the paper has them" if stored else "No stored runs"
+    return f"{kept}; {_counted(cells)} here at the scale {scale}"
+
+
+def _counted(cells: Sequence[Cell]) -> str:
+    return f"{sum(cell.state.is_done for cell in cells)} of {len(cells)} cells are done"
+
+
+def _here(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> Iterator[Part]:
+    heading = f"Measured here, at the scale {scale}"
+    states = [(cell, cell.state) for cell in cells]
+    if all(state.status == "new" for _, state in states):
+        command = f"`remanence reproduce {experiment.id} --scale {scale}`"
+        yield Part(heading, (f"{_counted(cells)}; {command} runs them in {cells[0].root}.",))
+        return
+    words = (f"{_counted(cells)}. Measured numbers, printed ones in brackets.",)
+    laid = grid(experiment, entries(experiment, cells))
+    yield Part(heading, words, laid.head, laid.rows, tuple(figures_of(experiment, cells)))
+    begun = [(cell, state) for cell, state in states if not state.is_done and state.status != "new"]
+    others = sum(state.status == "new" for _, state in states)
+    rows = tuple((cell.label, state.status, state.reason or "-") for cell, state in begun)
+    words = (f"{others} cells were not begun.",) if others else ()
+    yield Part("Not done here", words, ("cell", "status", "why"), rows)
+
+
+def stored_parts(experiment: Experiment, records: Sequence[Record]) -> list[Part]:
+    """What stored records have of a table or figure: beside the printed numbers, what is missing, and each record.
+
+    Args:
+        experiment: the table or figure.
+        records: of any scale.
+    """
+    cells = [cell for record in records for cell in cells_in(record)]
+    found = coverage(experiment, cells)
+    drawn = [cell for cell in found.as_printed if isinstance(cell, StoredCell)]
+    printed = beside_printed(experiment, found)
+    others = runs_by_settings(experiment, found.nearest)
+    missing = not_stored(experiment, found, cells)
+    parts = [
+        Part(AS_PRINTED, (BRACKETS,), printed.head, printed.rows, tuple(figures_of(experiment, drawn))),
+        Part(OTHERS, (), others.head, others.rows, tuple(figures_of(experiment, found.nearest))),
+        Part("Not stored", (), missing.head, missing.rows),
+    ]
+    return [part for part in (*parts, *(_record(experiment, one) for one in records)) if part.rows]
+
+
+def _record(experiment: Experiment, record: Record) -> Part:
+    """All runs of one record with their settings, curves, and where they were made."""
+    cells = [cell for cell in cells_in(record) if cell.state.is_done]
+    laid = runs_by_settings(experiment, cells)
+    where = f"Made on {record.machine or 'an unnamed machine'} by remanence {record.facts.get('remanence', '')}"
+    commit = f" at {record.facts['commit'][:12]}" if record.facts.get("commit") else ""
+    told = [f"{where}{commit}.", *(f"Different there: {words}." for words in differences(record.facts))]
+    heading = f"Record: {record.scale}, {len(cells)} runs"
+    return Part(heading, tuple(told), laid.head, laid.rows, tuple(figures_of(experiment, cells)), folded=True)
+
+
+def _settings(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> Iterator[Part]:
+    """Departures of the scale, and settings with their sources: those of all cells, then what a row has of its own."""
+    named = tuple(departure.words for departure in experiment.scale(scale).departures)
+    heading = f"Departures from the paper at the scale {scale}"
+    yield Part(heading, named or ("None: the settings are the paper's.",))
+    rows: dict[str, list[Recipe]] = {}
+    first = next(iter(experiment.axes))
+    for cell in cells:
+        rows.setdefault(str(cell.place[first]), []).append(experiment.recipe_at(scale, cell.place))
+    described = {name: _described(recipes) for name, recipes in rows.items()}
+    common = [line for line in next(iter(described.values())) if all(line in lines for lines in described.values())]
+    yield _settings_part("Settings of all cells", common)
+    for name, lines in described.items():
+        yield _settings_part(f"Settings of {first} {name}", [line for line in lines if line not in common])
+
+
+def _settings_part(heading: str, lines: Sequence[tuple[str, str, str]]) -> Part:
+    return Part(heading, (), ("setting", "value", "source"), tuple(lines), folded=True)
+
+
+def _described(recipes: Iterable[Recipe]) -> list[tuple[str, str, str]]:
+    """Key, value and source of every setting; values that differ along a row of the table are all named."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for recipe in recipes:
+        told = [(one.key, one.source, str(one.value)) for one in recipe.settings]
+        told += [
+            (f"measured: {measure.name}.{key}", "", str(value))
+            for measure in recipe.measures
+            for key, value in (measure.settings or {"": ""}).items()
+        ]
+        for key, source, value in told:
+            values = found.setdefault((key, source), [])
+            if value not in values:
+                values.append(value)
+    return [(key, ", ".join(values), source) for (key, source), values in found.items()]
 
 
 def make_page(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> str:
-    """The page in Markdown, from cells that are finished or not.
+    """The page in Markdown, from cells that are finished or not and from all stored records.
 
     Args:
         experiment: the table or figure.
         scale: at which its cells are run.
         cells: some of them.
     """
-    parts = [
-        f"# {experiment.id}: {experiment.title}",
-        experiment.note,
-        f"Scale: {scale}. {_counted(cells)} Measured numbers, printed ones in brackets.",
-        _table(experiment, cells),
-        _missing(cells),
-        _departures(experiment, scale),
-        _settings(experiment, scale, cells),
-    ]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    first, *others = page_parts(experiment, scale, cells)
+    texts = [f"# {first.heading}", *first.words]
+    for part in others:
+        texts += [f"## {part.heading}", *part.words]
+        if part.rows:
+            texts.append(markdown_table(part.head, part.rows))
+    return "\n\n".join(texts) + "\n"
 
 
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown.
 
     Example:
@@ -40,44 +203,3 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(text.replace('|', '/') for text in line)} |" for line in lines)
-
-
-def _counted(cells: Sequence[Cell]) -> str:
-    done = sum(cell.state.is_done for cell in cells)
-    return f"{done} of {len(cells)} cells are done."
-
-
-def _table(experiment: Experiment, cells: Sequence[Cell]) -> str:
-    laid = grid(experiment, entries(experiment, cells))
-    return markdown_table(laid.head, laid.rows) if laid.rows else ""
-
-
-def _missing(cells: Sequence[Cell]) -> str:
-    waiting = [(cell, cell.state) for cell in cells if not cell.state.is_done]
-    if not waiting:
-        return ""
-    rows = [(cell.label, state.status, state.reason or "-") for cell, state in waiting]
-    return "## Not done\n\n" + markdown_table(("cell", "status", "why"), rows)
-
-
-def _departures(experiment: Experiment, scale: str) -> str:
-    named = [f"- {departure.words}" for departure in experiment.scale(scale).departures]
-    return "## Departures from the paper\n\n" + "\n".join(named or ["None: the settings are the paper's."])
-
-
-def _settings(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> str:
-    """Settings by model (or whatever the first named axis is), each with its source."""
-    seen: dict[tuple[str, ...], list[str]] = {}
-    for cell in cells:
-        lines = _described(experiment.recipe_at(scale, cell.place))
-        seen.setdefault(lines, []).append(cell.label)
-    parts = ["## Settings"]
-    for lines, labels in seen.items():
-        parts += [f"**{labels[0]}**" + (f" and {len(labels) - 1} more" if labels[1:] else ""), "\n".join(lines)]
-    return "\n\n".join(parts)
-
-
-def _described(recipe: Recipe) -> tuple[str, ...]:
-    settings = (f"- `{setting.key} = {setting.value}` ({setting.source})" for setting in recipe.settings)
-    measures = (f"- measured: `{measure.name}` with {dict(measure.settings)}" for measure in recipe.measures)
-    return (*settings, *measures)

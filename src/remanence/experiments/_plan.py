@@ -97,7 +97,7 @@ def parse_choices(experiment: Experiment, scale: str, only: Iterable[str]) -> di
     Args:
         experiment: the table or figure.
         scale: one of its scales.
-        only: ``"axis=value,value"`` each.
+        only: ``"axis=value,value"`` each; what is said of one axis several times adds up.
 
     Example:
         >>> parse_choices(find_experiment("kerg2020/table-2"), "paper", ["length=100,300"])
@@ -111,7 +111,8 @@ def parse_choices(experiment: Experiment, scale: str, only: Iterable[str]) -> di
         one_of("axis of only", axis, experiment.axes)
         known = {str(value): value for value in (*experiment.axes[axis], *experiment.axes_at(scale)[axis])}
         named = [part for part in values.split(",") if part]
-        found[axis] = tuple(known[one_of(f"{axis} of only", part, known)] for part in named)
+        chosen = [known[one_of(f"{axis} of only", part, known)] for part in named]
+        found[axis] = tuple(dict.fromkeys((*found.get(axis, ()), *chosen)))
     return found
 
 

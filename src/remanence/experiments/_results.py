@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -59,7 +60,9 @@ class Entry:
     @property
     def words(self) -> str:
         """What was measured: the mean and the range over seeds, and what is not done yet."""
-        return "; ".join(filter(None, (self._measured(), *self.unfinished.values()))) or "not run"
+        told = Counter(self.unfinished.values())
+        waiting = [words if seeds == 1 else f"{words} ({seeds} seeds)" for words, seeds in told.items()]
+        return "; ".join(filter(None, (self._measured(), *waiting))) or "not run"
 
     def _measured(self) -> str:
         values = list(self.values.values())

@@ -20,6 +20,7 @@ from remanence.report._blocks import (
     Table,
     Text,
 )
+from remanence.report._experiment_section import reproduction_section
 from remanence.report._page import Page, Problem
 from remanence.report._probe_sections import information_section
 from remanence.report._reading import InformationCurve
@@ -43,6 +44,7 @@ __all__ = [
     "Facts",
     "Code",
     "Details",
+    "reproduction_section",
     "information_section",
     "InformationCurve",
 ]

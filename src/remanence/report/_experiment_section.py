@@ -1,18 +1,82 @@
-"""The section about a stored experiment: what was run, how and where, its curves, and all its numbers."""
+"""Sections about tables and figures of the papers: the page of one, and a stored record with all its numbers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from remanence.figures import Look
-from remanence.report._blocks import Block, Details, Facts, Finding, Section, Text
+from remanence.experiments import Part, Record, find_experiment, list_experiments, stored_parts
+from remanence.figures import Curve, Figure, Look, looks
+from remanence.report._blocks import (
+    Block,
+    Column,
+    Details,
+    Entry,
+    Facts,
+    Figures,
+    Finding,
+    Heading,
+    Section,
+    Switches,
+    Table,
+    Text,
+)
 from remanence.report._numbers import as_number, number_of, plain
 from remanence.report._probe_sections import curve_blocks
 from remanence.report._reading import StoredExperiment
 
 SHORT = 12
 """Entries of a list that is shown as it is; longer ones are only counted."""
+
+
+def reproduction_section(parts: Sequence[Part]) -> Section:
+    """The page of a table or figure.
+
+    Args:
+        parts: of :func:`remanence.experiments.page_parts`; the first one has the heading, and what there is.
+
+    Example:
+        >>> reproduction_section([Part("ke2017/table-1: Copy", ("No stored runs",))]).headline
+        'No stored runs'
+    """
+    first, *others = parts
+    headline, *notes = first.words
+    blocks: list[Block] = [Text(words) for words in notes]
+    return Section("page", first.heading, [*blocks, *_all_blocks(others)], headline=headline)
+
+
+def _all_blocks(parts: Sequence[Part]) -> list[Block]:
+    """The parts one below the other; what stands for the same cells has one colour in all pictures."""
+    curves = [curve for part in parts for figure in part.figures for curve in figure.parts if isinstance(curve, Curve)]
+    chosen = looks(list(dict.fromkeys(curve.group for curve in curves)))
+    return [block for part in parts for block in _blocks(part, chosen)]
+
+
+def _blocks(part: Part, chosen: Mapping[str, Look]) -> list[Block]:
+    inside: list[Block] = [Text(words) for words in part.words]
+    if part.rows:
+        columns = tuple(Column(name, numeric=False) for name in part.head)
+        inside.append(Table(columns, [[Entry(text) for text in row] for row in part.rows], part.heading))
+    if part.figures:
+        groups = {curve.group for figure in part.figures for curve in figure.parts if isinstance(curve, Curve)}
+        inside.append(Switches({name: look for name, look in chosen.items() if name in groups}))
+        inside.append(Figures([_coloured(figure, chosen) for figure in part.figures]))
+    return [Details(part.heading, inside)] if part.folded else [Heading(part.heading), *inside]
+
+
+def _coloured(figure: Figure, chosen: Mapping[str, Look]) -> Figure:
+    """With the colours of the switches, which are its legend."""
+    curves = tuple(replace(curve, look=chosen[curve.group]) for curve in figure.parts if isinstance(curve, Curve))
+    return replace(figure, parts=curves, legend=False)
+
+
+def _stored_blocks(record: Record) -> list[Block]:
+    """Its runs beside the printed numbers; nothing if this version does not know the table."""
+    known = {experiment.id for experiment in list_experiments()}
+    if record.experiment not in known or "cells" not in record.results:
+        return []
+    return _all_blocks(stored_parts(find_experiment(record.experiment), [record]))
 
 
 def experiment_section(found: StoredExperiment, styles: Mapping[str, Look], number: int) -> Section:
@@ -32,7 +96,7 @@ def experiment_section(found: StoredExperiment, styles: Mapping[str, Look], numb
     record = found.record
     told = [("command", record.command), ("scaled down", record.scaled_down), ("machine", record.machine)]
     facts = [(name, text or "nothing") for name, text in told]
-    blocks: list[Block] = [Text(record.what), Facts(facts, long=True)]
+    blocks: list[Block] = [Text(record.what), Facts(facts, long=True), *_stored_blocks(record)]
     if found.curves:
         blocks += curve_blocks(found.curves, styles)
     numbers = [(name, text) for name, text in _flattened(record.results) if text]

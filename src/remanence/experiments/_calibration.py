@@ -1,0 +1,197 @@
+"""Hours by calibration: every kind of cell is tried briefly on this machine."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from remanence.data import DataError
+from remanence.experiments._cell import Cell
+from remanence.experiments._work import SEED, Measure
+from remanence.experiments.measures import measured
+from remanence.probes import logarithmic_lags
+from remanence.rl import PolicyConfig, train_policy
+from remanence.tasks import Task
+from remanence.train import RunConfig, build_model, build_task
+
+PROBED = 100
+"""Steps of the sequences that the calibration learns from; times are taken to be linear in the length."""
+PATIENCE = 0.4
+"""Seconds that the calibration of one kind of run goes on for."""
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A setting that is made smaller to try a measurement; the time is taken to be proportional to it.
+
+    Args:
+        key: of the setting.
+        value: that is tried.
+        size: how much a value is.
+
+    Example:
+        >>> Trial("lengths", [10], sum).times([10, 20])
+        3.0
+    """
+
+    key: str
+    value: Any
+    size: Callable[[Any], float] = float
+
+    def times(self, whole: Any) -> float:
+        """How often the trial goes into the whole.
+
+        Args:
+            whole: the setting as it is.
+        """
+        return self.size(whole) / self.size(self.value)
+
+
+def _lags(longest: int) -> float:
+    return float(len(logarithmic_lags(longest, 25)))
+
+
+TRIALS: dict[str, tuple[Trial, ...]] = {
+    "training_memory": (Trial("lengths", [50, 100, 200], sum),),
+    "data_information": (Trial("rows", 20),),
+    "repetitive": (Trial("sequences", 50),),
+    "estimator": (Trial("sequences", 50),),
+    "held_out_information": (Trial("longest", 3, _lags),),
+    "language_model": (Trial("texts", 1), Trial("tokens", 16)),
+    "gaussian_truncation": (Trial("instances", 1), Trial("updates", 20)),
+    "weight_distance": (Trial("stages", [5], max),),
+}
+"""Of the measurements that need no run. What does not depend on the setting is counted as if it did."""
+
+
+def estimated_seconds(cells: Sequence[Cell], tell: Tell | None = None) -> list[float | None]:
+    """Seconds that the rest of every cell takes on one core of this machine, by trying each kind briefly.
+
+    Args:
+        cells: to be estimated.
+        tell: is told what is tried, and what cannot be.
+
+    Returns:
+        One number a cell: 0 if it is done, None where a trial failed, as for want of data. A run may end before its
+        budget is used up; what is measured once it is done is not counted.
+    """
+    rates: dict[str, float | None] = {}
+    return [_estimate(cell, rates, tell or (lambda words: None)) for cell in cells]
+
+
+def _estimate(cell: Cell, rates: dict[str, float | None], tell: Tell) -> float | None:
+    state = cell.state
+    if state.is_done or state.status == "trained":
+        return 0.0
+    config = cell.work.config
+    if config is None:
+        return _sum(_tried(f"measurement {one.name}", partial(_measuring, one), rates, tell) for one in _rest(cell))
+    left = _updates(config) - state.update
+    if state.update and state.seconds:
+        return left * state.seconds / state.update
+    if isinstance(config, PolicyConfig):
+        rate = _tried(f"{config.where} {config.model.name}", partial(_playing, replace(config, seed=0)), rates, tell)
+        return None if rate is None else left * rate
+    short = replace(_shortened(config), seed=0)
+    rate = _tried(f"{config.task.name} {config.model.name}", partial(_learning, short), rates, tell)
+    return None if rate is None else left * rate * _total_steps(build_task(config))
+
+
+def _rest(cell: Cell) -> list[Measure]:
+    return [one for one in cell.work.measures if cell.result(one.name) is None]
+
+
+def _sum(seconds: Any) -> float | None:
+    known = list(seconds)
+    return None if None in known else sum(known)
+
+
+def _tried(name: str, trial: partial[float], rates: dict[str, float | None], tell: Tell) -> float | None:
+    """What a trial says, made once for all cells of a kind."""
+    (kind,) = trial.args
+    key = json.dumps([name, _key(kind)], sort_keys=True, default=str)
+    if key not in rates:
+        tell(f"calibrating {name}")
+        try:
+            rates[key] = trial()
+        except (ImportError, DataError, OSError) as error:
+            tell(f"{name} cannot be tried: {error}")
+            rates[key] = None
+    return rates[key]
+
+
+def _key(kind: RunConfig | PolicyConfig | Measure) -> Any:
+    if isinstance(kind, Measure):
+        return [kind.name, {key: value for key, value in kind.settings.items() if key != SEED}]
+    return kind.digest
+
+
+def _updates(config: RunConfig | PolicyConfig) -> int:
+    if isinstance(config, PolicyConfig):
+        return config.updates
+    if config.budget.updates is not None:
+        return config.budget.updates
+    return (config.budget.epochs or 1) * (build_task(config).batches_per_epoch(config.task.batch_size) or 1)
+
+
+def _measuring(measure: Measure) -> float:
+    """Seconds of a whole measurement, from one of a smaller size."""
+    short, times = measure, 1.0
+    for trial in TRIALS[measure.name]:
+        whole = measure.settings[trial.key]
+        if trial.times(whole) > 1.0:
+            short = short.with_setting(trial.key, trial.value)
+            times *= trial.times(whole)
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        measured(short, Path(folder) / "cell" / "run")
+        return (time.perf_counter() - began) * times
+
+
+def _playing(config: PolicyConfig) -> float:
+    """Seconds that playing and learning once take."""
+    lines: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        train_policy(replace(config, frames=1), Path(folder) / "run", lines.append)
+    return next(line["seconds"] for line in lines if "seconds" in line)
+
+
+def _shortened(config: RunConfig) -> RunConfig:
+    length = config.task.options.get("length")
+    if length is None or length <= PROBED:
+        return config
+    return replace(config, task=replace(config.task, options={**config.task.options, "length": PROBED}))
+
+
+def _total_steps(task: Task) -> int:
+    return int(getattr(task, "total_steps", 0) or getattr(task, "length", 0) or task.batch(0, 1).inputs.shape[0])
+
+
+def _learning(config: RunConfig) -> float:
+    """Seconds that learning from one step of a batch takes."""
+    task = build_task(config)
+    with torch.random.fork_rng(devices=[]):
+        model = build_model(config, task)
+    learn = partial(_learn, model, task, config.task.batch_size)
+    learn(0)
+    began, count = time.perf_counter(), 0
+    while time.perf_counter() - began < PATIENCE or count == 0:
+        count += 1
+        learn(count)
+    return (time.perf_counter() - began) / count / _total_steps(task)
+
+
+def _learn(model: Any, task: Task, rows: int, position: int) -> None:
+    batch = task.batch(position, rows)
+    task.loss(model(batch.inputs)[0], batch).backward()
+    model.zero_grad()
