@@ -1,13 +1,14 @@
 """A bounded key-value cache on a real model: what it costs in loss, saves in time and memory, and what it forgets.
 
-``python -m benchmarks.kv loss MODEL TEXT...``   loss against budget for every screen, beside the full cache
+``python -m benchmarks.kv loss MODEL TEXT...``   loss against budget for every screen, beside the full cache; what is
+    in docs/kv/loss.jsonl already is not measured again, so that it may be interrupted
 ``python -m benchmarks.kv presses MODEL TEXT...``  the same for presses of kvpress 0.5.5, if that is installed
 ``python -m benchmarks.kv speed MODEL``          milliseconds a token and bytes of the cache against the length
 ``python -m benchmarks.kv passkey MODEL``        a number told early in a text and asked for at its end
 
 MODEL is a folder or a .gguf file (docs/kv.md has SmolLM2-135M). One thread; times are medians of alternating steps.
-Each prints a line of JSON for every measurement as soon as it is made. ``TOKENS=2048 BUDGETS=128,256`` before the
-command makes the loss cheaper: as declared, three texts take SmolLM2-135M an hour and a half of one core.
+Each prints a line of JSON for every measurement as soon as it is made. ``BUDGETS=128,256`` before the command measures
+these alone, ``MINUTES=20`` ends it after so many.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import os
 import random
 import statistics
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,9 +31,14 @@ from transformers import DynamicCache, logging
 
 from remanence.kv import SCREENS, ScreenedCache, text_loss
 from remanence.kv._cache import cache_nbytes
+from remanence.kv._compare import losses_together
 from remanence.probes import load_language_model
 
-TOKENS = int(os.environ.get("TOKENS", "8000"))
+TOKENS = 8000
+RECORDS = Path(__file__).parents[1] / "docs" / "kv" / "loss.jsonl"
+COUNTED_FROM = 1025
+"""The first token that counts, whatever the budgets of one run: the largest of all is 1,024."""
+END = time.monotonic() + 60 * float(os.environ.get("MINUTES", "inf"))
 BUDGETS = tuple(int(budget) for budget in os.environ.get("BUDGETS", "128,256,512,1024").split(","))
 PRESSES = ("TOVAPress", "KnormPress", "KeyDiffPress")
 LENGTHS, KEPT, REPEATS = (512, 1024, 2048, 4096, 8192), 512, 11
@@ -47,16 +54,39 @@ def full_cache(model):
 
 
 def measure_loss(model, tokenizer, files: list[str]) -> None:
-    """All texts side by side, as rows of a batch; only tokens after the largest budget count."""
-    tokens = read_tokens(tokenizer, files)
-    caches = {("full", TOKENS): lambda: full_cache(model)}
-    for budget in BUDGETS:
-        for screen in SCREENS:
-            caches[screen, budget] = lambda screen=screen, budget=budget: ScreenedCache(model, budget, screen=screen)
-    for (policy, budget), make in caches.items():
-        cache = make()
-        losses = text_loss(model, tokens, cache, first=max(BUDGETS) + 1)
-        tell(policy=policy, budget=budget, nbytes=cache_nbytes(cache) // len(tokens), **by_file(files, losses))
+    """All screens of a budget side by side; only tokens after the largest budget count, the same for all."""
+    known = [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
+    done = {(line["text"], line["policy"], line["budget"]) for line in known}
+    for budget in (TOKENS, *BUDGETS):
+        for file in files:
+            policies = ("full",) if budget == TOKENS else tuple(SCREENS)
+            missing = [policy for policy in policies if (name_of(file), policy, budget) not in done]
+            if missing and time.monotonic() < END:
+                add_losses(model, tokenizer, file, missing, budget)
+
+
+def add_losses(model, tokenizer, file: str, policies: list[str], budget: int) -> None:
+    tokens = read_tokens(tokenizer, [file])
+    first = COUNTED_FROM
+    if policies == ["full"]:
+        caches = [full_cache(model)]
+        losses = text_loss(model, tokens, caches[0], first, piece=256)[None]
+    else:
+        caches = [ScreenedCache(model, budget, screen=screen) for screen in policies]
+        losses = losses_together(model, tokens, caches, first)
+    facts = {"model": Path(sys.argv[2]).name, "dtype": str(model.dtype), "tokens": TOKENS, "first": first}
+    with RECORDS.open("a") as records:
+        for policy, cache, loss in zip(policies, caches, losses, strict=True):
+            line = {"text": name_of(file), "policy": policy, "budget": budget, "loss": round(float(loss), 5)}
+            line |= {"nbytes": cache_nbytes(cache), **facts}
+            records.write(json.dumps(line) + "\n")
+            tell(**line)
+
+
+def name_of(file: str) -> str:
+    """Of a text: its folder tells more than ``test.txt`` does."""
+    path = Path(file)
+    return f"{path.parent.name}/{path.name.partition('.xz')[0]}"
 
 
 def by_file(files: list[str], losses: Tensor) -> dict[str, float]:
@@ -78,7 +108,7 @@ def measure_presses(model, tokenizer, files: list[str]) -> None:
             press = kvpress.DecodingPress(getattr(kvpress, name)(), compression_interval=1, target_size=budget)
             cache = full_cache(model)
             with press(model), true_positions(model):
-                losses = text_loss(model, tokens, cache, first=max(BUDGETS) + 1)
+                losses = text_loss(model, tokens, cache, first=COUNTED_FROM)
             tell(policy=name, budget=budget, nbytes=cache_nbytes(cache) // len(tokens), **by_file(files, losses))
 
 
@@ -179,6 +209,8 @@ def main() -> None:
     logging.set_verbosity_error()
     what, place, *files = sys.argv[1:]
     model, tokenizer = load_language_model(place)
+    if what in ("loss", "presses"):
+        model.to(torch.bfloat16)  # half the time where the processor has instructions for it
     tell(**machine(), torch=str(torch.__version__), model=Path(place).name)
     if what == "loss":
         measure_loss(model, tokenizer, files)

@@ -40,8 +40,8 @@ def test_a_table_and_a_page(folder, tmp_path):
     assert "text.txt: 64 tokens, the last 47 counted" in found.output  # the model has 64 positions
     assert [line.split()[:2] for line in found.output.splitlines() if line.split()[:1] in (["mean"], ["tova"])] == [
         ["mean", "8"],
-        ["mean", "16"],
         ["tova", "8"],
+        ["mean", "16"],
         ["tova", "16"],
     ]
     assert "comes closest to the full cache" in page.read_text()
@@ -57,11 +57,21 @@ def test_json_is_a_result(folder):
     assert result.screened[0].budget == 8
 
 
+def test_precision_is_chosen(folder):
+    sizes = {}
+    for dtype in ("float32", "bfloat16"):
+        found = run(folder, "--budget", "8", "--screen", "window", "--dtype", dtype, "--json")
+        assert found.exit_code == 0, found.output
+        sizes[dtype] = json.loads(found.stdout)["full"]["cache_bytes"]
+    assert sizes["float32"] == 2 * sizes["bfloat16"]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--budget", "8;9"], "`--budget` must be whole numbers separated by commas; got '8;9'"),
         (["--screen", "h20"], "Did you mean 'h2o'?"),
+        (["--dtype", "float16"], "`--dtype` must be one of 'float32', 'bfloat16'; got 'float16'"),
         (["--budget", "64"], "be longer than the largest budget"),
     ],
 )

@@ -28,8 +28,8 @@ def test_budgets_and_screens(tiny, prompt):
     assert [(score.policy, score.budget) for score in told] == [
         ("full", 80),
         ("mean", 16),
-        ("mean", 78),
         ("window", 16),
+        ("mean", 78),
         ("window", 78),
     ]
     assert abs(found.extra_loss("mean", 78)) < 1e-4 < abs(found.extra_loss("mean", 16))  # all but one key, and few
@@ -44,3 +44,22 @@ def test_a_short_text_is_refused(tiny, prompt):
 
     with pytest.raises(ValueError, match="be longer than the largest budget"):
         compare_caches(tiny("gpt2"), prompt(1, 20), [8, 19])
+
+
+@pytest.mark.parametrize(("kind", "attention"), [("gpt2", "sdpa"), ("llama", "eager"), ("gemma2", "eager")])
+def test_caches_of_one_pass_are_as_if_alone(tiny, prompt, kind, attention):
+    """Losses and held keys, with pieces that fit, that fit in part, and that do not fit."""
+    from remanence.kv import SCREENS, ScreenedCache, text_loss
+    from remanence.kv._compare import losses_together
+    from remanence.testing import assert_matches
+
+    model, tokens = tiny(kind, attention, dtype=torch.float64), prompt(2, 50)
+    made = [(screen, budget) for screen in SCREENS for budget in (8, 60)]
+    together = [ScreenedCache(model, budget, screen=screen) for screen, budget in made]
+    found = losses_together(model, tokens, together, first=10, piece=7)
+    for (screen, budget), cache, losses in zip(made, together, found, strict=True):
+        alone = ScreenedCache(model, budget, screen=screen)
+        expected = text_loss(model, tokens, alone, first=10, piece=7)
+        assert_matches({"loss": losses}, {"loss": expected.double()}, {"loss": expected})
+        screened = 0 if kind != "gemma2" else 1  # every other layer of Gemma has a sliding window
+        assert torch.equal(cache.positions(screened), alone.positions(screened)), (screen, budget)

@@ -160,6 +160,7 @@ def kv(
     budget: Annotated[str, typer.Option(help="Keys kept per layer and head.")] = "128,256,512,1024",
     screen: Annotated[str, typer.Option(help="Eviction policies to compare.")] = "window,h2o,tova,attention,value,mean",
     tokens: Annotated[int, typer.Option(min=2, help="Tokens of the text, at most the model's positions.")] = 8000,
+    dtype: Annotated[str | None, typer.Option(help="float32 or bfloat16 (default: as the model is stored).")] = None,
     download: Annotated[bool, typer.Option("--download", help="Fetch a model that is not on this machine.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write this HTML page.")] = None,
     json: Json = False,
@@ -171,7 +172,7 @@ def kv(
         try:
             from remanence.cli._kv import run_kv
 
-            run_kv(model, file, budget, screen, tokens, download=download, as_json=json, page=output)
+            run_kv(model, file, budget, screen, tokens, dtype, download=download, as_json=json, page=output)
         except ImportError as error:
             raise ValueError(str(error)) from error
 

@@ -20,14 +20,30 @@ from remanence.cli._evaluate import numbers
 from remanence.kv import SCREENS, CacheComparison, CacheScore, compare_caches
 from remanence.probes import load_language_model
 
+LONGEST_TOKEN = 40
+"""Characters: a file may be far longer than what is measured, and only its beginning is read."""
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
 
 def run_kv(
-    place: str, file: Path, budgets: str, screens: str, length: int, *, download: bool, as_json: bool, page: Path | None
+    place: str,
+    file: Path,
+    budgets: str,
+    screens: str,
+    length: int,
+    dtype: str | None,
+    *,
+    download: bool,
+    as_json: bool,
+    page: Path | None,
 ) -> None:
     """Does what ``remanence kv`` says."""
     wanted = numbers("--budget", budgets)
     named = [one_of("--screen", name, SCREENS) for name in screens.split(",")]
+    precision = None if dtype is None else DTYPES[one_of("--dtype", dtype, DTYPES)]
     model, tokenizer = load_language_model(place, download=download)
+    model.to(precision)
     tokens = _tokens(model, tokenizer, file, length)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         job = progress.add_task("full cache and screens", total=1 + len(wanted) * len(named))
@@ -44,9 +60,11 @@ def run_kv(
 
 def _tokens(model: Any, tokenizer: Any, file: Path, length: int) -> Tensor:
     """The first tokens of a file, at most as many as the model has positions for."""
-    found = tokenizer(file.read_text(encoding="utf-8", errors="replace")).input_ids
     most = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None) or length
-    return torch.tensor([found[: min(length, most)]], device=model.device)
+    wanted = min(length, most)
+    with file.open(encoding="utf-8", errors="replace") as text:
+        found = tokenizer(text.read(LONGEST_TOKEN * wanted), verbose=False).input_ids
+    return torch.tensor([found[:wanted]], device=model.device)
 
 
 def _rows(found: CacheComparison) -> list[tuple[CacheScore, float]]:

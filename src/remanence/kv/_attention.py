@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -20,20 +20,30 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import eager_mask, sdpa_mask
 
 from remanence._validate import message
-from remanence.kv._layer import ScreenedLayer
+from remanence.kv._layer import Attend
 
 PREFIX = "screened_"
 
 
+class Attending(Protocol):
+    """A layer of a cache that attends by itself."""
+
+    def attend(
+        self, attend: Attend, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float
+    ) -> tuple[Tensor, Tensor | None]:
+        """See `ScreenedLayer.attend`."""
+        ...
+
+
 class _Waiting(NamedTuple):
-    layer: ScreenedLayer
+    layer: Attending
     key: Tensor
 
 
 _waiting: ContextVar[_Waiting | None] = ContextVar("remanence_kv_waiting", default=None)
 
 
-def announce(layer: ScreenedLayer, key: Tensor) -> None:
+def announce(layer: Attending, key: Tensor) -> None:
     """Says that the next attention call belongs to this layer.
 
     Raises:

@@ -12,6 +12,7 @@ from transformers.cache_utils import CacheLayerMixin
 
 from remanence._validate import message
 from remanence.kv._screens import Screen, collected, guarded, relevance, strongest, weakest
+from remanence.kv._slots import Slots
 
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor | None]]
 """The model's own attention: queries, keys, values and mask to output ``(B, q, heads, size)`` and weights or None."""
@@ -27,38 +28,6 @@ class Policy(NamedTuple):
     chunk: int
 
 
-class Slots(NamedTuple):
-    """What is known of the held keys; every field is ``(B, key heads, slots)``, keys and values with a size behind."""
-
-    keys: Tensor
-    values: Tensor
-    index: Tensor  # tokens before it in the stream, padding counted
-    score: Tensor
-    norm: Tensor
-
-    def first(self, count: int) -> Slots:
-        """Views of the first slots."""
-        return Slots(*(field[:, :, :count] for field in self))
-
-    def write(self, at: int, other: Slots) -> None:
-        """Overwrites slots from `at` on."""
-        for mine, new in zip(self, other, strict=True):
-            mine[:, :, at : at + new.shape[2]] = new
-
-    def join(self, other: Slots) -> Slots:
-        """Both, one after the other, in new memory."""
-        return Slots(*(torch.cat(pair, dim=2) for pair in zip(self, other, strict=True)))
-
-    def pick(self, slots: Tensor) -> Slots:
-        """The slots of those numbers, ``(B, key heads, n)``, in new memory."""
-        return Slots(*(field.gather(2, _like(slots, field)) for field in self))
-
-    def move(self, source: int, target: Tensor) -> None:
-        """Copies one slot over another, which each head names by itself, ``(B, key heads, 1)``."""
-        for field in self:
-            field.scatter_(2, _like(target, field), field[:, :, source : source + 1].clone())
-
-
 def _precise(like: Tensor) -> torch.dtype:
     """Scores are sums over many steps: float32 at least."""
     return torch.promote_types(like.dtype, torch.float32)
@@ -66,10 +35,6 @@ def _precise(like: Tensor) -> torch.dtype:
 
 def _sizes(keys: Tensor) -> tuple[int, int, int]:
     return (keys.shape[0], keys.shape[1], keys.shape[3])
-
-
-def _like(slots: Tensor, field: Tensor) -> Tensor:
-    return slots if field.dim() == 3 else slots[..., None].expand(-1, -1, -1, field.shape[-1])
 
 
 class ScreenedLayer(CacheLayerMixin):
@@ -268,6 +233,8 @@ class ScreenedLayer(CacheLayerMixin):
         """
         if query.shape[2] == 1 and not self.padded:
             return None
+        if not self.padded:
+            return causal_mask(self.count, query)
         index = torch.cat([self.slots.index[:, :, : self.count], new.index], dim=2)
         visible = self._visible(index, self.seen, self.seen + query.shape[2])
         return visible.repeat_interleave(query.shape[1] // visible.shape[1], dim=1)
@@ -309,6 +276,17 @@ class ScreenedLayer(CacheLayerMixin):
         self.count = policy.budget
 
 
+def causal_mask(held: int, query: Tensor) -> Tensor:
+    """What new tokens see where there is no padding, ``(1, 1, q, held + q)``: all that is held, and one another.
+
+    Example:
+        >>> causal_mask(1, torch.zeros(1, 1, 2, 4))[0, 0].int().tolist()
+        [[1, 1, 0], [1, 1, 1]]
+    """
+    new = query.shape[2]
+    return torch.ones(new, held + new, dtype=torch.bool, device=query.device).tril(held)[None, None]
+
+
 def attention_weights(query: Tensor, keys: Tensor, visible: Tensor, scaling: float) -> Tensor:
     """Attention weights for each key head: the mean over the query heads that share it.
 
@@ -331,11 +309,11 @@ def attention_weights(query: Tensor, keys: Tensor, visible: Tensor, scaling: flo
     grouped = query.reshape(rows, key_heads, heads // key_heads * length, size)
     products = (grouped @ keys.transpose(-1, -2)).to(_precise(keys)) * scaling
     products = products.view(rows, key_heads, -1, length, slots)
-    products = products.masked_fill(~visible[:, :, None], torch.finfo(products.dtype).min)
+    products.masked_fill_(~visible[:, :, None], torch.finfo(products.dtype).min)
     return _by_key_head(products.softmax(-1).flatten(1, 2), visible)
 
 
 def _by_key_head(weights: Tensor, visible: Tensor) -> Tensor:
     """The mean of ``(B, heads, q, slots)`` over the heads that share a key head, 0 where nothing is visible."""
     rows, key_heads, length, slots = visible.shape
-    return weights.reshape(rows, key_heads, -1, length, slots).mean(2).masked_fill(~visible, 0.0)
+    return weights.reshape(rows, key_heads, -1, length, slots).mean(2).masked_fill_(~visible, 0.0)

@@ -12,8 +12,9 @@ from safetensors.torch import save
 from torch import Tensor
 
 from remanence._validate import message
-from remanence.kv._layer import Policy, ScreenedLayer, Slots
+from remanence.kv._layer import Policy, ScreenedLayer
 from remanence.kv._screens import SCREENS
+from remanence.kv._slots import Slots
 from remanence.runs import check_version, replace_file, tag
 
 KIND = "kv-cache"

@@ -38,10 +38,11 @@ SMALL_TASKS = {
     "copy": SMALL_RECALL,
     "denoise": SMALL_RECALL,
     "late-cues": {**SMALL_RECALL, "distractors": 8},
-    "mqar": {"pairs": 3, "keys": 8, "values": 4},
+    "mqar": {"pairs": 3, "keys": 6, "values": 4},
 }
 SMALL = (
-    *departures("T = 100", task__options__length=30),
+    *departures("T = 100", task__options__length=24),
+    *departures("20 sequences an update", task__batch_size=32),
     *departures("128, 10 and 10", model__options__hidden_size=32, model__options__recent=4, model__options__relevant=4),
     *departures("1,000", measure_recalled__rows=500),
     *departures("the whole test part", measure_held_out__batches=20),
@@ -51,7 +52,8 @@ SMALL = (
         for name, size in sizes.items()
     ),
 )
-LAPTOP = (*SMALL, *departures("50,000 and 500", budget__updates=3000, evaluation__every=250, loop__log_every=250))
+LAPTOP = (*SMALL, *departures("50,000 and 500", budget__updates=1500, evaluation__every=250, loop__log_every=250))
+QUICK_RATES = (2e-3, 5e-3, 1e-2)  # in so few updates the lower rates of the table teach nothing
 
 SCREENED = Experiment(
     id="beyond/screens",
@@ -63,7 +65,7 @@ SCREENED = Experiment(
             (*SMALL, *tiny(measure_recalled__rows=5)),
             {"task": ("mqar", "late-cues"), "screen": ("mean", "learned"), "rate": (1e-3,)},
         ),
-        "laptop": Scale(LAPTOP),
+        "laptop": Scale(LAPTOP, {"rate": QUICK_RATES}, seeds=3),
         "paper": Scale(seeds=3),
     },
     readings=(
