@@ -205,6 +205,21 @@ def test_an_empty_cache_can_be_saved_and_a_strange_file_is_refused(tiny, screene
     save_file({"a": torch.zeros(1)}, tmp_path / "other")
     with pytest.raises(ValueError, match=r"be a file of ScreenedCache\.save"):
         screened_cache.load(tmp_path / "other", model)
+    (tmp_path / "half").write_bytes((tmp_path / "cache").read_bytes()[:-1])
+    with pytest.raises(ValueError, match=r"`path` must be a whole file of ScreenedCache\.save; got .*half"):
+        screened_cache.load(tmp_path / "half", model)
+
+
+def test_a_filled_cache_names_what_does_not_fit(tiny, prompt, screened_cache):
+    model = tiny("llama")
+    cache = screened_cache(model, 12)
+    model.generate(prompt(2, 20), past_key_values=cache, max_new_tokens=2)
+    with pytest.raises(ValueError, match=r"Call cache\.reset\(\) before another batch"), torch.no_grad():
+        model(prompt(3, 1), past_key_values=cache)
+    other = tiny("llama", num_key_value_heads=4)
+    screened_cache(other, 12)  # switches its attention
+    with pytest.raises(ValueError, match="Another model filled the cache"), torch.no_grad():
+        other(prompt(2, 1), past_key_values=cache)
 
 
 def test_layers_with_a_sliding_window_keep_their_own_cache(tiny, prompt, screened_cache):
@@ -268,6 +283,7 @@ def test_threads_do_not_meet(tiny, prompt, screened_cache):
     [
         ({"budget": 0}, "`budget` must be an int >= 1; got 0"),
         ({"budget": 8, "recent": 6, "sinks": 4}, r"`budget` must be >= recent \+ sinks = 6 \+ 4; got 8"),
+        ({"budget": 4, "sinks": 5}, r"`budget` must be >= recent \+ sinks = 0 \+ 5; got 4"),
         ({"screen": "beta"}, "`screen` must be one of 'attention'"),
         ({"screen": "tova", "recent": 4}, r"`recent` must be None with TOVA\(\)"),
         ({"chunk": 0}, "`chunk` must be an int >= 1; got 0"),

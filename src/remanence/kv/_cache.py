@@ -150,7 +150,7 @@ def make_policy(budget: int, recent: int | None, screen: Screen, sinks: int | No
     if recent is not None and not screen.keeps_recent:
         raise ValueError(message("recent", f"be None with {screen}, which has no window of its own", recent))
     if recent is None:
-        recent = min(budget // 2, budget - sinks) if screen.keeps_recent else 0
+        recent = min(budget // 2, max(0, budget - sinks)) if screen.keeps_recent else 0
     recent = positive_int("recent", recent, 0)
     if recent + sinks > budget:
         raise ValueError(message("budget", f"be >= recent + sinks = {recent} + {sinks}", budget))

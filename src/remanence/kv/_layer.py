@@ -89,7 +89,9 @@ class ScreenedLayer(CacheLayerMixin):
         held, new = _sizes(self.slots.keys), _sizes(key_states)
         if held != new:
             expected = f"have keys of (rows, heads, size) {held}, as the cache holds them"
-            raise ValueError(message("input", expected, str(new), "Call cache.reset() before another batch"))
+            same_model = held[1:] == new[1:]
+            hint = "Call cache.reset() before another batch" if same_model else "Another model filled the cache"
+            raise ValueError(message("input", expected, str(new), hint))
         return key_states, value_states
 
     def get_seq_length(self) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
@@ -33,10 +33,13 @@ def read_facts(path: Path) -> dict[str, Any]:
     """Reads what a file says of its cache.
 
     Raises:
-        ValueError: it is not a cache, or written by a newer version.
+        ValueError: it is damaged, not a cache, or written by a newer version.
     """
-    with safe_open(path, framework="pt") as file:
-        found = (file.metadata() or {}).get("cache")
+    try:
+        with safe_open(path, framework="pt") as file:
+            found = (file.metadata() or {}).get("cache")
+    except SafetensorError as error:
+        raise ValueError(message("path", "be a whole file of ScreenedCache.save", str(path), str(error))) from error
     if found is None:
         raise ValueError(message("path", "be a file of ScreenedCache.save", str(path)))
     facts = json.loads(found)
