@@ -33,15 +33,15 @@ def _screened(place: Mapping[str, Any]) -> Recipe:
     return Recipe("training", (*task, *COMMON, *chosen, *rate), (measure,))
 
 
-SMALL_RECALL = {"items": 3, "symbols": 4}
+SMALL_RECALL = {"items": 2, "symbols": 4}
 SMALL_TASKS = {
     "copy": SMALL_RECALL,
     "denoise": SMALL_RECALL,
-    "late-cues": {**SMALL_RECALL, "distractors": 8},
+    "late-cues": {**SMALL_RECALL, "distractors": 6},
     "mqar": {"pairs": 3, "keys": 6, "values": 4},
 }
 SMALL = (
-    *departures("T = 100", task__options__length=24),
+    *departures("T = 100", task__options__length=20),
     *departures("20 sequences an update", task__batch_size=32),
     *departures("128, 10 and 10", model__options__hidden_size=32, model__options__recent=4, model__options__relevant=4),
     *departures("1,000", measure_recalled__rows=500),
