@@ -34,6 +34,19 @@ def test_every_printed_number_that_is_missed_is_named_by_the_claim_of_its_table(
     assert {f"{place}, {reading}" for place, reading in contradicted(id)} <= set(named)
 
 
+@pytest.mark.parametrize("id", MEASURED)
+def test_what_any_stored_run_misses_is_named_unless_runs_nearer_to_the_paper_have_it(id):
+    named = measure(CLAIMS[id]).numbers
+    near = nearest(stored_cells(id))
+    for cell in stored_cells(id):
+        for reading in beside(cell):
+            place = {name: cell.place[name] for name in axes_of(id)}
+            judges = [one for one in near if place.items() <= one.place.items() and reading in beside(one)]
+            assert judges, f"nothing says anything about {cell.label}, {reading}"
+            if any(differs(one, reading) for one in judges):
+                assert f"{' '.join(map(str, place.values()))}, {reading}" in named
+
+
 def test_something_is_missed():
     assert any(True for id in MEASURED for _ in contradicted(id)), "the test reads the wrong thing"
 

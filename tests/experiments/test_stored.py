@@ -9,9 +9,12 @@ from remanence.experiments import (
     entries,
     find_experiment,
     load_record,
+    make_page,
     merge_records,
     nearest,
+    plan_cells,
     records_of,
+    runs_by_settings,
     save_record,
     store_record,
     stored_cells,
@@ -150,3 +153,29 @@ def test_records_of_different_tables_are_not_merged(tmp_path):
     other = Record("kerg2020/table-2", "paper", "", "", "", (), "", {}, {"cells": [], "table": []})
     with pytest.raises(ValueError, match=r"kerg2020/table-5 at scale paper.*name another file"):
         store_record(other, path)
+
+
+def test_what_a_policy_has_trained_is_told_in_the_unit_of_its_budget():
+    laid = runs_by_settings(find_experiment("beyond/agents"), stored_cells("beyond/agents"))
+    told = {row[laid.head.index("trained")] for row in laid.rows}
+    frames = {cell.values["work"]["config"]["frames"] for cell in stored_cells("beyond/agents")}
+    assert told == {f"{amount:,} of 1,000,000 frames" for amount in frames}
+
+
+def test_the_page_of_a_table_shows_stored_runs_of_all_scales_and_what_is_missing(tmp_path):
+    table = find_experiment("kerg2020/table-2")
+    page = make_page(table, "paper", plan_cells(table, "paper", tmp_path, ["length=100"], [0]))
+    headings = [line for line in page.splitlines() if line.startswith("## ")]
+    for scale in stored_records()["kerg2020/table-2"]:
+        assert any(heading.startswith(f"## Record: {scale},") for heading in headings)
+    assert "## Stored runs at the scale paper" in headings
+    assert "## Not stored" in headings
+    assert "not run; it takes 200,000 updates" in page
+
+
+def test_the_page_of_a_table_of_which_nothing_is_stored_has_the_printed_numbers(tmp_path):
+    table = find_experiment("ke2017/table-1")
+    page = make_page(table, "paper", plan_cells(table, "paper", tmp_path))
+    assert "No stored runs" in page
+    printed = next(iter(table.printed.values())).value
+    assert f"not run [{printed:g}]" in page

@@ -15,9 +15,9 @@ from remanence.experiments._stored import StoredCell, cells_in, records_of
 from remanence.experiments._stored_runs import beside_printed, coverage, not_stored, runs_by_settings
 from remanence.figures import Figure
 
-AS_PRINTED = "Stored runs with the paper's settings and budget"
+AS_PRINTED = "Stored runs at the scale paper"
 BRACKETS = "Measured numbers, printed ones in brackets. Only these runs can say whether a printed number holds."
-OTHERS = "Elsewhere, the stored runs nearest to the paper's settings"
+OTHERS = "Elsewhere, the stored runs nearest to the scale paper"
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def page_parts(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> lis
 def _headline(experiment: Experiment, records: Sequence[Record], scale: str, cells: Sequence[Cell]) -> str:
     stored = [cell for record in records for cell in cells_in(record) if cell.state.is_done]
     as_printed = sum(cell.is_as_printed for cell in stored)
-    kept = f"{len(stored)} stored runs, {as_printed} of them as the paper has them" if stored else "No stored runs"
+    kept = f"{len(stored)} stored runs, {as_printed} of them at the scale paper" if stored else "No stored runs"
     return f"{kept}; {_counted(cells)} here at the scale {scale}"
 
 
@@ -119,11 +119,14 @@ def stored_parts(experiment: Experiment, records: Sequence[Record]) -> list[Part
     printed = beside_printed(experiment, found)
     others = runs_by_settings(experiment, found.nearest)
     missing = not_stored(experiment, found, cells)
+    words = (BRACKETS,) if experiment.printed else ()
     parts = [
-        Part(AS_PRINTED, (BRACKETS,), printed.head, printed.rows, tuple(figures_of(experiment, drawn))),
+        Part(AS_PRINTED, words, printed.head, printed.rows, tuple(figures_of(experiment, drawn))),
         Part(OTHERS, (), others.head, others.rows, tuple(figures_of(experiment, found.nearest))),
         Part("Not stored", (), missing.head, missing.rows),
     ]
+    if not (drawn or words):
+        del parts[0]  # a table of nothing but "not run"
     return [part for part in (*parts, *(_record(experiment, one) for one in records)) if part.rows]
 
 

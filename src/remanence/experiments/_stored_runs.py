@@ -54,8 +54,10 @@ def _trained(group: Sequence[StoredCell]) -> str:
     """How much of the paper's budget each run took, in the order of the seeds."""
     if any(cell.spent is None for cell in group):
         return ""
-    taken = dict.fromkeys(f"{cell.state.update or cell.spent:,.0f}" for cell in group)
-    return f"{'; '.join(taken)} of {group[0].paper.budget:,.0f} {group[0].paper.unit}"
+    unit = group[0].paper.unit
+    amounts = [cell.state.update if unit == "updates" and cell.state.update else cell.spent for cell in group]
+    taken = dict.fromkeys(f"{amount:,.0f}" for amount in amounts)
+    return f"{'; '.join(taken)} of {group[0].paper.budget:,.0f} {unit}"
 
 
 def _settings(cell: StoredCell) -> str:
@@ -168,7 +170,7 @@ def _why(experiment: Experiment, cell: Absent, begun: StoredCell | None) -> str:
     if begun is not None:
         return so_far(begun, experiment.readings_at(begun.place)[0])
     paper = paper_at(experiment, cell.place)
-    return f"not run; the paper has {paper.budget:,.0f} {paper.unit}" if paper.unit else "not run"
+    return f"not run; it takes {paper.budget:,.0f} {paper.unit}" if paper.unit else "not run"
 
 
 def _axes(experiment: Experiment, place: Mapping[str, Any]) -> Axes:
