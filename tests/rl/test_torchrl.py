@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -182,3 +184,15 @@ def test_it_learns_in_torchrls_collector_replay_buffer_gae_and_ppo(vectorised):
             optimiser.step()
         buffer.empty()
     assert any(not torch.equal(old, new) for old, new in zip(before, actor.parameters(), strict=True))
+
+
+def test_the_port_in_the_documentation_runs():
+    from tensordict import TensorDict
+
+    page = Path(__file__).parents[2] / "docs" / "rl.md"
+    [port] = re.findall(r"^```py\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    made = {}
+    exec(port, made)
+    data = TensorDict({"observation": torch.randn(4, 3), "is_init": torch.ones(4, 1).bool()}, [4])
+    assert made["memory"](data)["embed"].shape == (4, 32)
+    assert set(made["primer"].primers["recurrent_state"].keys()) == set(made["memory"].carried)

@@ -1,4 +1,4 @@
-"""What a policy does: from what the actor says to an action, its chance, and what the environment is handed."""
+"""What a policy does: from the actor's output to an action, its probability, and what the environment receives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from remanence._validate import message
 class Actions(nn.Module):
     """The actions of a policy: a distribution over them for every output of the actor.
 
-    Use :func:`actions_of`. `given` is ``(..., outputs)``, what the actor says; `actions` have its leading dimensions.
+    Use :func:`actions_of`. `given` is ``(..., outputs)``, the actor's output; `actions` have its leading dimensions.
     """
 
     outputs: int
@@ -137,7 +137,7 @@ class Choices(Actions):
 
 
 class Gaussian(Actions):
-    """Continuous actions: the actor gives the means, and standard deviations are learnt, the same in every state.
+    """Continuous actions: the actor gives the means, and standard deviations are learned, the same in every state.
 
     Args:
         low: of the box, ``(features,)``; may be infinite.

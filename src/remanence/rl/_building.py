@@ -19,9 +19,9 @@ def build_policy(
     """Makes the policy of a configuration; its weights come from torch's global generator.
 
     Args:
-        config: Of the run.
-        environment: Where it shall play, if elsewhere.
-        there_options: Of that environment, if others than in training.
+        config: The run's settings.
+        environment: Where it will play, if elsewhere.
+        there_options: Options of that environment, if they differ from training.
 
     Example:
         >>> build_policy(PolicyConfig()).core.hidden_size

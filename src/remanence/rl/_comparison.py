@@ -1,4 +1,4 @@
-"""Several policies side by side: what each gets, and whether it is its memory that gets it."""
+"""Several policies compared: what each gets, and whether its memory makes the difference."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from remanence._statistics import student
 from remanence.runs import Result
 
 NO_MEMORY = "none"
-"""Name of the same network whose core starts afresh at every step."""
+"""Name of the same network whose core is reset at every step."""
 COMPARISON = "policies.json"
 """File of a comparison, beside the runs."""
 
@@ -66,10 +66,10 @@ class PolicyComparison(Result):
 
     Args:
         environment: where they were trained and play.
-        frames: that each was trained for.
-        episodes: that each plays after training.
-        returns: of each model, the mean return in new episodes, one number a seed; ``"none"`` is without memory.
-        command: that made it.
+        frames: frames that each was trained for.
+        episodes: episodes that each plays after training.
+        returns: mean return in new episodes by model, one number per seed; ``"none"`` is without memory.
+        command: the command that made it.
 
     Example:
         >>> found = PolicyComparison("TMaze", 1000, 10, {"LSTM": [0.9, 1.0], "none": [0.4, 0.6]})
@@ -89,7 +89,7 @@ class PolicyComparison(Result):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One row a model: its seeds, and mean, least and greatest of their returns."""
+        """One row per model: its seeds, and the mean, least and greatest of their returns."""
         return [
             {"model": model, "seeds": len(found), "mean": fmean(found), "least": min(found), "most": max(found)}
             for model, found in self.returns.items()

@@ -17,21 +17,21 @@ class PPOConfig:
     """Proximal policy optimisation over whole sequences.
 
     Args:
-        steps: that every copy of the environment plays between two updates.
-        recurrence: steps that gradients go back; divides `steps`. Each such piece starts from the state that the policy
+        steps: steps that each copy of the environment plays between two updates.
+        recurrence: steps that gradients go back; divides `steps`. Each such chunk starts from the state that the policy
             had there when it played.
         epochs: passes over what was played.
-        batch: steps of one minibatch, a multiple of `recurrence`.
-        discount: of future rewards, gamma.
+        batch: steps in one minibatch, a multiple of `recurrence`.
+        discount: gamma, the discount of future rewards.
         smoothing: lambda of generalised advantage estimation.
-        learning_rate: of Adam.
-        epsilon: of Adam.
+        learning_rate: Adam's learning rate.
+        epsilon: Adam's epsilon.
         entropy: weight of the policy's entropy.
         value: weight of the critic's squared error.
-        clip: how far the ratio of probabilities, and a value, may move from where it was.
-        clip_norm: greatest norm of the gradient.
-        bootstrap: whether the critic's value stands for what a limit of steps cut off; otherwise an episode that
-            reaches its limit counts as ended.
+        clip: how far the ratio of probabilities, and a value, may move from where they were.
+        clip_norm: largest norm of the gradient.
+        bootstrap: whether the critic's value stands in for what a time limit cut off; otherwise an episode that reaches
+            its limit counts as ended.
 
     Example:
         >>> PPOConfig(recurrence=100)
@@ -72,23 +72,23 @@ class PPOConfig:
 
 @dataclass(frozen=True)
 class PolicyConfig:
-    """Everything that decides a run; two runs of one configuration end with the same weights.
+    """All settings of a run; two runs with the same settings end with the same weights.
 
     Args:
         environment: id of a Gymnasium environment.
-        model: core of the policy, one of the recurrent layers in :mod:`remanence.nn`.
+        model: the policy's core, one of the recurrent layers in :mod:`remanence.nn`.
         ppo: how it learns.
-        words: whether the policy reads MiniGrid's missions and other texts; without, it must guess where they decide.
-        observe: names of the parts of an observation that it sees; empty is all, in MiniGrid the image.
+        words: whether the policy reads MiniGrid's missions and other texts; if not, it must guess where they decide.
+        observe: names of the parts of an observation that it sees; by default all, or the image in MiniGrid.
         squash: whether ``tanh`` brings continuous actions into their box; otherwise they are clipped.
-        frames: steps to play, all copies together.
-        copies: of the environment, side by side.
-        seed: of weights, episodes and actions.
-        threads: of torch.
+        frames: steps to play in all copies together.
+        copies: copies of the environment that are played in parallel.
+        seed: seed for weights, episodes and actions.
+        threads: threads that torch may use.
         save_every: updates between two checkpoints.
-        imports: modules, or paths of Python files, that are imported first; they register environments.
-        environment_options: of the environment, such as ``{"length": 100}`` of a T-maze.
-        forgets: whether the core starts afresh at every step: the same network without a memory, to compare with.
+        imports: modules, or paths of Python files, to import first; they register environments.
+        environment_options: options of the environment, such as ``{"length": 100}`` of a T-maze.
+        forgets: whether the core is reset at every step: the same network without memory, as a baseline.
         memory: what becomes of the core's attended memory while an episode goes on: ``"kept"``, ``"emptied"`` before
             every step, or ``"emptied_acting"``, only before every step of acting, as in the code of Kerg et al. 2020.
             It is the `memory_use` of :class:`MemoryPolicy`.
@@ -131,12 +131,12 @@ class PolicyConfig:
 
     @property
     def updates(self) -> int:
-        """How often it plays and learns: the last time, `frames` steps are reached."""
+        """How often it plays and learns; with the last update, `frames` steps are reached."""
         return -(-self.frames // (self.copies * self.ppo.steps))
 
     @property
     def digest(self) -> str:
-        """Eight hexadecimal digits that name this configuration, however long it may last."""
+        """Eight hexadecimal digits that name this configuration, whatever its length."""
         settings = dataclasses.asdict(dataclasses.replace(self, frames=1, save_every=1))
         if self.memory == "kept":
             del settings["memory"]  # so that runs from before there was a choice keep their names

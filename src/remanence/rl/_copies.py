@@ -19,10 +19,10 @@ class Happened(NamedTuple):
     """What one step in all copies led to, ``(B,)`` each.
 
     Args:
-        rewards: what came of the actions.
+        rewards: rewards for the actions.
         ends: True where the episode ended.
-        cut_off: True where it ended by its limit of steps alone.
-        last_seen: ``(B, ...)``, what was seen last where an episode was cut off; None where none was.
+        cut_off: True where only the time limit ended it.
+        last_seen: ``(B, ...)``, the last observation where an episode was cut off; None if none was.
         counts: False where the step only began the next episode, and the action was ignored; None if all count.
 
     Example:
@@ -54,7 +54,7 @@ class Copies(Protocol):
 
 
 class EpisodeCopies:
-    """Seeded episodes, one copy each, stepped one after the other.
+    """Seeded episodes, one copy each, stepped one after another.
 
     Args:
         episodes: the copies.
@@ -95,7 +95,7 @@ class EpisodeCopies:
 
 
 class VectorCopies:
-    """A Gymnasium vector environment, whichever way its copies begin their next episode.
+    """A Gymnasium vector environment in any of its reset modes.
 
     In the mode ``NEXT_STEP`` the step after the end only begins the next episode; such steps do not count, and
     :func:`ppo_losses` leaves them out. In ``SAME_STEP`` and ``DISABLED`` every step counts.
@@ -104,7 +104,7 @@ class VectorCopies:
         environment: from ``gymnasium.make_vec``.
         words: whether texts are read.
         only: names of the fields to take; empty takes all.
-        seed: of the first episodes; None draws one.
+        seed: seed for the first episodes; None draws one.
 
     Example:
         >>> import gymnasium

@@ -40,8 +40,8 @@ def core_of(core: nn.Module | str, width: int, options: dict[str, Any]) -> Any:
 
     Args:
         core: one of the recurrent layers in :mod:`remanence.nn`, or its name.
-        width: features that it is given.
-        options: of a core made by name.
+        width: number of input features.
+        options: options of a core made by name.
 
     Raises:
         ValueError: it cannot be reset row by row, or its state grows.
@@ -117,7 +117,7 @@ def run_core(
 
 
 def _one_step(core: Any, features: Tensor, state: CoreState, reset: Tensor | None) -> tuple[Tensor, CoreState]:
-    """One step while nothing is learnt: the same numbers as a scan of one step, with less around it."""
+    """One step while nothing is learned: the same numbers as a scan of one step, with less overhead."""
     if reset is not None and bool(reset.any()):
         state = _begun(core, state, reset[0])
     output, after = core.step(features[0], state)

@@ -1,4 +1,4 @@
-"""One copy of an environment: seeded episodes that can be played again to where they stood."""
+"""One copy of an environment: seeded episodes that can be replayed up to where they were."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def make_environment(name: str, options: Mapping[str, Any] | None = None) -> Any
 
     Args:
         name: such as ``"MiniGrid-MemoryS7-v0"``, ``"popgym-RepeatFirstEasy-v0"`` or ``"remanence/TMaze-v0"``.
-        options: of the environment, such as the ``length`` of a T-maze.
+        options: options of the environment, such as the ``length`` of a T-maze.
 
     Raises:
         ImportError: gymnasium or minigrid is missing.
@@ -56,7 +56,7 @@ def make_environment(name: str, options: Mapping[str, Any] | None = None) -> Any
 
 
 def register_tmaze() -> None:
-    """Makes ``remanence/TMaze-v0`` known to gymnasium, for loops of your own: a corridor of any ``length``.
+    """Registers ``remanence/TMaze-v0`` with Gymnasium, for your own loops: a corridor of any ``length``.
 
     Example:
         >>> import gymnasium
@@ -78,8 +78,8 @@ def observed(environment: Any, words: bool = False, only: Sequence[str] = ()) ->
 
     Args:
         environment: from :func:`make_environment`.
-        words: whether it is told texts too, such as MiniGrid's ``"mission"``.
-        only: names of the fields to take; empty is as said above.
+        words: whether it also reads texts, such as MiniGrid's ``"mission"``.
+        only: names of the fields to take; by default as above.
 
     Example:
         >>> environment = make_environment("MiniGrid-GoToDoor-5x5-v0")
@@ -92,7 +92,7 @@ def observed(environment: Any, words: bool = False, only: Sequence[str] = ()) ->
 
 
 def longest_episode(environment: Any) -> int | None:
-    """Steps after which an episode is ended in any case; None if the environment does not say.
+    """The time limit of an episode in steps; None if the environment does not state one.
 
     Example:
         >>> longest_episode(make_environment("MiniGrid-MemoryS7-v0"))
@@ -105,15 +105,15 @@ def longest_episode(environment: Any) -> int | None:
 
 
 class Episode:
-    """One copy of an environment. Its episodes follow one another; each starts from a seed of its own.
+    """One copy of an environment. Its episodes follow one another; each has its own seed.
 
-    An episode is fully told by its number and the actions so far, so that a killed run finds its way back.
+    An episode is fully determined by its number and its actions so far, so a killed run can return to it.
 
     Args:
         environment: from :func:`make_environment`.
-        seed: of all its episodes.
+        seed: seed for all its episodes.
         copy: number of this copy; no two share an episode.
-        split: of the seeds; those of ``"test"`` never occur in training.
+        split: which seeds; those of ``"test"`` never occur in training.
         fields: what is seen of an observation; None is what :func:`observed` says.
 
     Example:
@@ -126,7 +126,7 @@ class Episode:
     shown: Any
     """What the environment shows now, as it gives it; valid until the next step."""
     cut_off: Observation | None
-    """What was seen last, if the step before ended the episode by its limit of steps; else None."""
+    """What was seen last, if the previous step ended the episode at its time limit; else None."""
 
     def __init__(
         self,
@@ -142,15 +142,15 @@ class Episode:
         self._copy = copy
         self._split: Split = split
         self._begin(0)
-        read(self.fields, self.shown)  # what a policy cannot read is said at once
+        read(self.fields, self.shown)  # fails here if a policy cannot read it
 
     @property
     def place(self) -> dict[str, Any]:
-        """Where it stands, for a checkpoint."""
+        """Where it is, for a checkpoint."""
         return {"number": self._number, "actions": list(self._actions)}
 
     def go_to(self, place: dict[str, Any]) -> None:
-        """Plays to where another one stood; the same actions have the same consequences."""
+        """Replays up to where another one was; the same actions have the same results."""
         self._begin(place["number"])
         for action in place["actions"]:
             self.act(action)
@@ -162,7 +162,7 @@ class Episode:
             action: a number, or nested lists of them.
 
         Returns:
-            The reward, and whether the episode has ended, by its own rules or by its limit of steps.
+            The reward, and whether the episode has ended, by its own rules or at its time limit.
         """
         given = action
         if isinstance(action, list):

@@ -46,18 +46,18 @@ def film_policy(
 ) -> int:
     """Plays one episode and writes it as an animated GIF.
 
-    Beside the environment's own picture stands a time line: a bar at every step that the memory holds, as high as the
-    attention that it gets now; recent states are blue, relevant ones red.
+    Beside the environment's own picture is a time line: a bar at every step that the memory holds, as high as the
+    attention it gets now; recent states are blue, relevant ones red.
 
     Args:
         policy: who plays.
         environment: id of where it plays.
         path: of the GIF.
-        options: of the environment.
-        seed: of the episode and the actions.
-        steps: longest film.
+        options: options of the environment.
+        seed: seed for the episode and the actions.
+        steps: most steps to film.
         likeliest: take the likeliest action instead of drawing.
-        milliseconds: of each frame.
+        milliseconds: duration of each frame.
 
     Returns:
         Frames that were written.
@@ -100,8 +100,8 @@ def keep_film(folder: str | Path, *, seed: int = 0, likeliest: bool = False) -> 
     """Films one episode of a policy's run and keeps it in the run's folder, where ``remanence report`` finds it.
 
     Args:
-        folder: of the run.
-        seed: of the episode and the actions.
+        folder: the run's folder.
+        seed: seed for the episode and the actions.
         likeliest: take the likeliest action instead of drawing.
 
     Returns:
@@ -184,8 +184,8 @@ def _memory_panel(image: Any, trace: Trace | None, step: int) -> Any:
         top = bottom - 2 - round((bottom - 2 * MARGIN) * max(0.0, min(1.0, weight)))
         colour = RECENT if _is_recent(place, present) else RELEVANT
         draw.rectangle((left, top, left + bar - 1, bottom - 1), fill=colour)
-    oldest = f", the oldest {step - min(present)} steps old" if present else ""
-    draw.text((MARGIN, 6), f"step {step}: memory holds {len(present)} states{oldest}", fill=INK)
+    oldest = f", oldest from step {min(present)}" if present else ""
+    draw.text((MARGIN, 6), f"step {step}. States in memory: {len(present)}{oldest}", fill=INK)
     draw.text((MARGIN, bottom + 4), "0", fill=INK)
     draw.text((WIDTH - 2 * MARGIN, bottom + 4), str(last), fill=INK)
     return panel

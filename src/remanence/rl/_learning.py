@@ -1,4 +1,4 @@
-"""Plays and learns in turn until a run is done; whatever stops it, the folder holds all that it needs to go on."""
+"""Plays and learns in turn until a run is done; whatever stops it, the folder holds all it needs to resume."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class PolicyOutcome:
     """How a call of :func:`train_policy` ended.
 
     Args:
-        status: ``"done"``, or ``"interrupted"`` by a signal; the same call goes on with it.
-        folder: of the run.
-        update: how often it has learnt.
+        status: ``"done"``, or ``"interrupted"`` by a signal; the same call resumes it.
+        folder: the run's folder.
+        update: updates made so far.
         frames: steps played so far.
-        mean_return: of the last 100 episodes, None before the first has ended.
+        mean_return: mean return of the last 100 episodes, None before the first has ended.
         signal: number of the signal that interrupted it.
 
     Example:
@@ -96,7 +96,7 @@ class Learning:
         self.run.write_table("manifest.json", now)
 
     def carry_out(self, request: StopRequest) -> PolicyOutcome:
-        """Plays and learns until it is done, or asked to stop."""
+        """Plays and learns until it is done or asked to stop."""
         if self.update >= self.config.updates:
             return self._outcome("done")
         self.run.set_status("running", update=self.update)
@@ -127,7 +127,7 @@ class Learning:
         self._note(rollout, losses, (played - began) / (time.perf_counter() - began))
 
     def _stream(self, use: str) -> torch.Generator:
-        """Randomness of this update: a pure function, so a kill loses nothing of it."""
+        """Random numbers of this update: a pure function of it, so a kill loses none."""
         return stream("train", self.config.seed, self.update, salt=use)
 
     def _note(self, rollout: Rollout, losses: dict[str, float], playing: float) -> None:
@@ -165,7 +165,7 @@ class Learning:
         found = self.run.checkpoint_to_resume(self._say)
         if found is None:
             self.metrics.cut_after(0)
-            self._save()  # measurements without a checkpoint would look like one that was lost
+            self._save()  # measurements without a checkpoint would look as if one had been lost
             return
         training, player = found.training, self.player
         try:

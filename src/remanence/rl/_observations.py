@@ -15,9 +15,9 @@ from torch import Tensor
 from remanence._validate import message, one_of
 
 VOCABULARY = 258
-"""Numbers that words are hashed to: few, and yet no two words of MiniGrid's missions meet."""
+"""Numbers that words are hashed to: few, yet no two words of MiniGrid's missions collide."""
 LONGEST_TEXT = 49
-"""Words of a text that a policy can be told."""
+"""Most words of a text that a policy can read."""
 
 Observation: TypeAlias = Tensor | Mapping[str, Tensor]
 """One tensor, or one tensor for each field where there are several."""
@@ -153,7 +153,7 @@ def each_field(change: Callable[[Tensor], Tensor], observation: Observation) -> 
 
 
 def word_numbers(text: str) -> list[int]:
-    """The words of a text as numbers from 1 to `VOCABULARY`, the same everywhere and for ever.
+    """The words of a text as numbers from 1 to `VOCABULARY`, the same on every machine.
 
     Example:
         >>> word_numbers("go to the red door") == word_numbers("Go to the red door!")

@@ -1,4 +1,4 @@
-"""How well a policy does: whole episodes, none counted twice and none cut short by those that end sooner."""
+"""How well a policy does: whole episodes, none counted twice and none cut short by shorter ones."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from remanence.tasks import stream
 
 @dataclass(frozen=True)
 class Score:
-    """What came of some episodes.
+    """Results of some episodes.
 
     Args:
-        returns: sum of the rewards of each.
-        lengths: steps of each.
+        returns: sum of the rewards in each episode.
+        lengths: steps in each episode.
 
     Example:
         >>> Score([1.0, 0.0], [10, 20]).mean
@@ -56,16 +56,16 @@ def evaluate_policy(
     options: Mapping[str, Any] | None = None,
     tell: Callable[[int], None] | None = None,
 ) -> Score:
-    """Plays each episode in a copy of its own, all side by side, until the last has ended.
+    """Plays each episode in its own copy, all in parallel, until the last has ended.
 
     Args:
         policy: who plays.
-        environment: id, also of another one than it has learnt in.
+        environment: id; it may differ from the one it was trained in.
         episodes: how many; their seeds never occur in training.
-        seed: of episodes and actions.
+        seed: seed for episodes and actions.
         likeliest: take the likeliest action instead of drawing.
-        options: of the environment, such as the ``length`` of a T-maze.
-        tell: is told how many have ended, after every step.
+        options: options of the environment, such as the ``length`` of a T-maze.
+        tell: called after every step with how many have ended.
 
     Example:
         >>> policy = MemoryPolicy((7, 7, 3), 7)

@@ -20,12 +20,12 @@ TEXT = 128
 
 
 class Judgement(NamedTuple):
-    """What a policy says about every step.
+    """What a policy says at every step.
 
     Args:
-        logits: what the actor says, ``(T, B, outputs)``: logits of the actions, or means of continuous ones.
+        logits: the actor's output, ``(T, B, outputs)``: logits of the actions, or means of continuous ones.
         values: expected discounted return, ``(T, B)``.
-        state: of the core after the last step.
+        state: the core's state after the last step.
 
     Example:
         >>> import torch
@@ -39,7 +39,7 @@ class Judgement(NamedTuple):
 
 
 class MemoryPolicy(nn.Module):
-    """An actor and a critic that share a recurrent core: what they do depends on all that the core remembers.
+    """An actor and a critic that share a recurrent core: what they do depends on everything the core remembers.
 
     Pictures, ``(height, width, channels)`` of at least 7 x 7, go through three convolutions, all vectors together
     through one linear map, and a GRU reads texts. Linear maps outside of the core start with rows of unit length.
@@ -48,9 +48,9 @@ class MemoryPolicy(nn.Module):
         observation: shape of one observation, a Gymnasium space, or fields from :func:`fields_of`.
         actions: how many there are, or a Gymnasium space.
         core: one of the recurrent layers in :mod:`remanence.nn`, by name or made for the encoder's width.
-        words: whether texts are read. With a shape, the policy is told a ``"mission"`` beside an ``"image"``.
+        words: whether texts are read. With a shape, the policy reads a ``"mission"`` beside an ``"image"``.
         squash: whether ``tanh`` brings continuous actions into their box; otherwise they are clipped.
-        forgets: whether the core starts afresh at every step: the same network without a memory.
+        forgets: whether the core is reset at every step: the same network without memory.
         memory_use: what becomes of the core's attended memory while an episode goes on. ``"kept"``: it stays.
             ``"emptied"``: it is emptied before every step, and only the recurrent state stays. ``"emptied_acting"``: it
             is emptied before every call, so at every step while the policy acts, but at the start of a chunk while it
@@ -101,7 +101,7 @@ class MemoryPolicy(nn.Module):
 
         Args:
             observations: ``(T, B, *shape)``, or such a tensor for each field where there are several.
-            state: of the core before the first step; None starts empty.
+            state: the core's state before the first step; None starts empty.
             reset: bool ``(T, B)``, True where an episode begins.
         """
         output, after = self.remember(observations, state, reset=reset)

@@ -33,7 +33,7 @@ class Losses(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """What is learnt from: rows of equal length; all tensors ``(steps, rows)`` but for the observations.
+    """What is learned from: rows of equal length; all tensors are ``(steps, rows)`` but for the observations.
 
     Example:
         >>> Pieces._fields[0]
@@ -48,7 +48,7 @@ class Pieces(NamedTuple):
     advantages: Tensor
     state: CoreState
     counts: Tensor | None = None
-    """True where a step is learnt from; None if all are."""
+    """True where a step is learned from; None if all are."""
 
     def select(self, rows: Tensor) -> Pieces:
         """Some of the rows."""

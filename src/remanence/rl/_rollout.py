@@ -17,23 +17,23 @@ from remanence.rl._policy import MemoryPolicy
 
 
 class Rollout(NamedTuple):
-    """T steps of B copies of an environment, ``(T, B)`` unless something else is said.
+    """T steps of B copies of an environment, ``(T, B)`` unless stated otherwise.
 
     Args:
         observations: ``(T, B, ...)``, what was seen before each action; such a tensor for each of several fields.
         begins: True where an episode begins with this observation.
         actions: what was done.
-        log_chances: logarithm of the chance that it had.
-        values: what the critic expected.
-        rewards: what came of it.
+        log_chances: logarithms of the actions' probabilities.
+        values: returns that the critic expected.
+        rewards: what the actions earned.
         ends: True where the episode ended with this action.
         last_values: ``(B,)``, what the critic expects after the last step.
-        states: of the core, before each piece of ``T / len(states)`` steps.
-        returns: of the episodes that ended, in the order of time.
-        lengths: of these episodes.
-        limit_values: what the critic expected where an episode was cut off by its limit of steps, 0 elsewhere; None
-            where nothing is expected then.
-        counts: False where a step only began an episode and must not be learnt from; None if all count.
+        states: states of the core before each chunk of ``T / len(states)`` steps.
+        returns: returns of the episodes that ended, in order of time.
+        lengths: lengths of these episodes.
+        limit_values: what the critic expected where an episode was cut off by its time limit, 0 elsewhere; None if
+            limits count as ends.
+        counts: False where a step only began an episode and must not be learned from; None if all count.
 
     Example:
         >>> Rollout._fields[0]
@@ -87,7 +87,7 @@ class Player:
             steps: T.
             recurrence: steps between two kept states.
             generator: decides between the actions.
-            bootstrap: whether the critic is asked what would have come after a limit of steps.
+            bootstrap: whether the critic is asked what would have come after a time limit.
         """
         rows, states, ended = [], [], _Ended([], [])
         limits: list[Tensor] = []
@@ -169,7 +169,7 @@ def _begin_next(happened: Happened) -> Tensor:
 
 @contextmanager
 def acting(policy: MemoryPolicy) -> Iterator[None]:
-    """The policy in evaluation mode, every module put back afterwards into the mode that it had."""
+    """Puts the policy into evaluation mode, and every module back into its own mode afterwards."""
     before = {module: module.training for module in policy.modules()}
     policy.eval()
     try:
@@ -180,10 +180,10 @@ def acting(policy: MemoryPolicy) -> Iterator[None]:
 
 
 def advantages(rollout: Rollout, discount: float, smoothing: float) -> Tensor:
-    """Generalised advantage estimation: how much better than expected it went, ``(T, B)``.
+    """Generalised advantage estimation: how much better than expected each step went, ``(T, B)``.
 
     ``a_t = d_t + discount * smoothing * a_{t+1}`` with ``d_t = r_t + discount * V_{t+1} - V_t``; nothing is expected
-    after the end of an episode, its limit of steps included, unless the rollout has `limit_values`.
+    after the end of an episode, its time limit included, unless the rollout has `limit_values`.
 
     Args:
         rollout: what happened.

@@ -1,4 +1,4 @@
-"""A run of reinforcement learning: a folder that can be left at any moment and goes on with the same bits."""
+"""A run of reinforcement learning: a folder that can be left at any moment and resumed with the same bits."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from remanence.runs import (
 
 
 def train_policy(config: PolicyConfig, folder: str | Path, observer: Observer | None = None) -> PolicyOutcome:
-    """Lets a policy with a memory learn by playing. A run that is in the folder already goes on where it was.
+    """Trains a policy with a memory. A run that is already in the folder is resumed.
 
-    With more `frames` than before, a run that was done goes on, and ends like one that was meant to last so long.
+    With more `frames` than before, a finished run continues, and ends like one that was planned that long.
 
     Args:
         config: What to run.
         folder: Gets ``policy.toml``, ``manifest.json``, ``metrics.jsonl``, ``status.json`` and ``checkpoint/``.
-        observer: Is told every measurement and message, as dictionaries with a ``"kind"``.
+        observer: Receives every measurement and message, as dictionaries with a ``"kind"``.
 
     Raises:
-        RunError: If it could not go on; what was reached is in the folder.
+        RunError: If it could not continue; what was reached is in the folder.
         ValueError: If the configuration is bad, or the folder holds another one.
 
     Example:
@@ -64,12 +64,12 @@ def _learn(config: PolicyConfig, folder: str | Path, observer: Observer | None) 
 def resume_policy(
     folder: str | Path, observer: Observer | None = None, config: PolicyConfig | None = None
 ) -> PolicyOutcome:
-    """Goes on with a policy's run where its last checkpoint stands.
+    """Resumes a policy's run from its last checkpoint.
 
     Args:
-        folder: Of the run.
+        folder: The run's folder.
         observer: As in :func:`train_policy`.
-        config: A changed configuration, with more `frames`; None goes on with the old one.
+        config: A changed configuration, with more `frames`; None keeps the old one.
 
     Raises:
         RunError: As in :func:`train_policy`.
@@ -86,12 +86,12 @@ def resume_policy(
 def load_policy(
     folder: str | Path, environment: str | None = None, options: Mapping[str, Any] | None = None
 ) -> tuple[MemoryPolicy, PolicyConfig]:
-    """The policy that a run has come to, ready to play.
+    """The policy that a run has trained, ready to play.
 
     Args:
-        folder: Of the run.
-        environment: Where it shall play, if elsewhere: full memories are made as long as its episodes.
-        options: Of that environment, if others than in training.
+        folder: The run's folder.
+        environment: Where it will play, if elsewhere; full memories are made as long as its episodes.
+        options: Options of that environment, if they differ from training.
 
     Returns:
         The policy in evaluation mode, and the configuration of its run.

@@ -15,7 +15,7 @@ ID = "remanence/TMaze-v0"
 class TMaze(gymnasium.Env):
     """A corridor with a junction at its end; which way is right was shown at its start, and nowhere else.
 
-    Bakker 2002, "Reinforcement learning with long short-term memory", with the walk along the corridor made plain: the
+    Bakker 2002, "Reinforcement learning with long short-term memory", with a simpler walk along the corridor: the
     actions are ahead, left and right. Ahead moves one step. At the junction a turn ends the episode and pays 1 if it is
     the right one; before it a turn does nothing and costs 0.01. Guessing earns 1/2, whatever the length.
 
@@ -62,7 +62,7 @@ class TMaze(gymnasium.Env):
 
 
 def register() -> None:
-    """Makes it known to gymnasium; an episode may take twice the steps that it needs, and four more."""
+    """Registers it with Gymnasium; an episode may take twice the steps that it needs, and four more."""
     if ID not in gymnasium.registry:
         gymnasium.register(ID, entry_point=make_tmaze, disable_env_checker=True)
 
@@ -72,6 +72,6 @@ def make_tmaze(length: int = 10, **options: Any) -> gymnasium.Env:
 
     Args:
         length: steps from the sign to the junction.
-        options: of gymnasium, such as ``render_mode``; a maze has nothing to show.
+        options: Gymnasium's own, such as ``render_mode``; a maze has nothing to show.
     """
     return gymnasium.wrappers.TimeLimit(TMaze(length), max_episode_steps=2 * length + 4)

@@ -1,4 +1,4 @@
-"""Recurrent layers of remanence in TorchRL: in the place of its ``LSTMModule`` and ``GRUModule``.
+"""Recurrent layers of remanence in TorchRL, in place of its ``LSTMModule`` and ``GRUModule``.
 
 It needs TorchRL: ``pip install 'remanence[torchrl]'``.
 """
@@ -28,19 +28,19 @@ __all__ = ["RecurrentModule"]
 class RecurrentModule(TensorDictModuleBase):
     """Any recurrent layer of :mod:`remanence.nn` as a TensorDict module.
 
-    While a collector plays, it makes one step for every row of the tensordict, whatever its batch shape. In
+    While a collector plays, it takes one step for every row of the tensordict, whatever its batch shape. In
     ``set_recurrent_mode(True)`` the last batch dimension is time, and the whole sequence runs in one scan: where
-    ``is_init`` is True the row starts afresh inside of it, so nothing is split and padded.
+    ``is_init`` is True the row is reset inside it, so nothing is split or padded.
 
-    The state stands in the tensordict under `state_key`, one entry a field, batch dimensions first; what the layer
-    carries is all of it, memory included. Add :meth:`make_tensordict_primer` and ``InitTracker`` to the environment.
+    The state is in the tensordict under `state_key`, one entry per field, batch dimensions first; it is all that the
+    layer carries, memory included. Add :meth:`make_tensordict_primer` and ``InitTracker`` to the environment.
 
     Args:
         layer: the layer, one direction; its state must have a fixed size.
-        in_key: of the input, ``(*batch, input_size)``.
-        out_key: of the output, ``(*batch, output_size)``.
-        state_key: under which the state is kept.
-        is_init_key: of the mask ``(*batch, 1)`` that marks the first step of an episode.
+        in_key: key of the input, ``(*batch, input_size)``.
+        out_key: key of the output, ``(*batch, output_size)``.
+        state_key: key under which the state is kept.
+        is_init_key: key of the mask ``(*batch, 1)`` that marks the first step of an episode.
         default_recurrent_mode: the mode outside of ``set_recurrent_mode``.
 
     Example:

@@ -11,7 +11,7 @@ from remanence.experiments._work import Measure
 from remanence.rl import NO_MEMORY
 
 MODELS = ("RelLSTM", "LSTM", "GRU", "MinGRU", NO_MEMORY)
-LENGTHS = {"T-maze 10": 10, "T-maze 100": 100}
+LENGTHS = {"T-maze 10": 10, "T-maze 30": 30, "T-maze 100": 100}
 POPGYM = ("RepeatFirst", "RepeatPrevious", "Autoencode", "CountRecall", "HigherLower", "PositionOnlyCartPole")
 COMMON = (
     *told("ours, the same for all", copies=16, ppo__steps=64, ppo__recurrence=64, ppo__batch=256),
@@ -47,7 +47,9 @@ AGENTS = Experiment(
             departures(TINY, frames=256, copies=2, measure_play__episodes=1),
             {"task": ("T-maze 10",), "model": ("MinGRU", NO_MEMORY)},
         ),
-        "laptop": Scale(departures("1,000,000 frames", frames=60_000), {"task": ("T-maze 10", "RepeatFirst")}),
+        "laptop": Scale(
+            departures("1,000,000 frames", frames=30_000), {"task": ("T-maze 10", "T-maze 30", *POPGYM)}, seeds=3
+        ),
         "paper": Scale(seeds=3),
     },
     readings=(Reading("return", "play", ("here", "mean")),),
