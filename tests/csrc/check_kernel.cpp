@@ -50,7 +50,7 @@ void give_inputs(Case &c) {
   a.w_hh = c.random(G * a.n, scale);
   a.b_ih = c.random(G, scale);
   a.b_hh = c.random(G, scale);
-  a.modrelu = c.random(a.n, scale);
+  a.own = c.random(a.n, scale);
   a.gate = c.random(a.n, 3 * scale);
   a.gate_bias = c.random(1, 1);
   Index wide = a.spec.memory == Memory::BUFFER ? a.n * a.n : a.n;
@@ -107,7 +107,7 @@ void give_room(Case &c) {
   a.k_hist = a.keeps_keys() ? c.room(P * np) : nullptr;
   bool lean = a.spec.save == Save::LEAN;
   a.q_hist = lean ? nullptr : c.room(P * np);
-  a.gates = lean || a.spec.cell == Cell::RNN ? nullptr : c.room(P * a.spec.planes() * np);
+  a.gates = lean || a.spec.traits().plane_is_h ? nullptr : c.room(P * a.spec.planes() * np);
   a.wide = a.keeps_keys() ? c.widths.emplace_back(P, Width::NARROW).data() : nullptr;
 }
 
@@ -169,9 +169,10 @@ double check(Case &c) {
   return worst;
 }
 
+constexpr Index LSTM = 1;
 enum Start { STARTED, FRESH, PACKED };
 
-double check_case(Cell cell, Memory memory, Index recent, Save save, Index n, Start start, Screen screen) {
+double check_case(Index cell, Memory memory, Index recent, Save save, Index n, Start start, Screen screen) {
   Case c;
   Scan<double> &a = c.a;
   a.spec = {cell,
@@ -216,7 +217,7 @@ double check_case(Cell cell, Memory memory, Index recent, Save save, Index n, St
 
 int main() {
   int wrong = 0;
-  for (Cell cell : {Cell::RNN, Cell::LSTM, Cell::GRU, Cell::GORU})
+  for (Index cell = 0; cell < CELLS.count; ++cell)
     for (Memory memory : {Memory::NONE, Memory::BUFFER, Memory::STRIDE})
       for (Index recent : {Index(3), Index(-1)})
         for (Save save : {Save::ALL, Save::LEAN})
@@ -225,14 +226,14 @@ int main() {
               if ((memory != Memory::BUFFER && recent < 0) || (start != STARTED && n != 5)) continue;
               double worst = check_case(cell, memory, recent, save, n, start, Screen::ATTENTION);
               if (worst < 1e-6) continue;
-              std::printf("cell %d memory %d recent %td save %d n %td start %d: %g\n", int(cell), int(memory), recent,
-                          int(save), n, start, worst);
+              std::printf("cell %s memory %d recent %td save %d n %td start %d: %g\n", CELLS[cell].name, int(memory),
+                          recent, int(save), n, start, worst);
               ++wrong;
             }
   for (Screen screen : {Screen::MEAN, Screen::VALUE, Screen::LEARNED, Screen::RANDOM, Screen::NEWEST})
     for (Save save : {Save::ALL, Save::LEAN})
       for (Start start : {STARTED, FRESH, PACKED}) {
-        double worst = check_case(Cell::LSTM, Memory::BUFFER, 3, save, 5, start, screen);
+        double worst = check_case(LSTM, Memory::BUFFER, 3, save, 5, start, screen);
         if (worst < 1e-6) continue;
         std::printf("screen %d save %d start %d: %g\n", int(screen), int(save), start, worst);
         ++wrong;

@@ -32,7 +32,7 @@ struct Serial {
 };
 
 struct Weights {
-  Numbers ih, hh, b_ih, b_hh, query, key, score, modrelu;
+  Numbers ih, hh, b_ih, b_hh, query, key, score, own;
 };
 
 struct State {  // of one layer
@@ -51,7 +51,7 @@ State make_state(const Setting &g, Index held, bool random) {
   auto room = [&](Index count) { return random ? draw(count, 0.3) : Numbers(count, std::nan("")); };
   Index rows = g.batch, slots = g.spec.relevant, ranked = g.spec.memory == Memory::BUFFER ? slots : 0;
   State made{room(rows * g.n),
-             room(g.spec.cell == Cell::LSTM ? rows * g.n : 0),
+             room(g.spec.has_c() ? rows * g.n : 0),
              room(g.spec.leaks_h() ? rows * g.n : 0),
              room(rows * held * g.n),
              room(g.spec.memory == Memory::BUFFER && g.spec.recent >= 0 ? rows * held : 0),
@@ -88,7 +88,7 @@ Scan<double> scan_of(const Setting &g, Index inputs, Index steps, Weights &w, St
   a.query = w.query.data();
   a.key = w.key.data();
   a.score = w.score.data();
-  a.modrelu = w.modrelu.data();
+  a.own = w.own.data();
   a.s0 = pointer(from.s);
   a.c0 = pointer(from.c);
   a.h0 = pointer(from.h);
@@ -187,7 +187,7 @@ bool generation_is_right(Stack &stack, bool embeds, bool greedy) {
 
 int main() {
   int wrong = 0;
-  for (Cell cell : {Cell::RNN, Cell::LSTM, Cell::GRU, Cell::GORU})
+  for (Index cell = 0; cell < CELLS.count; ++cell)
     for (Memory memory : {Memory::NONE, Memory::BUFFER, Memory::STRIDE})
       for (Index recent : {Index(3), Index(-1)})
         for (Index n : {1, 5, 16, 19})
@@ -219,8 +219,8 @@ int main() {
             bool right = step_is_right(stack) && generation_is_right(stack, true, false) &&
                          generation_is_right(stack, false, false) && generation_is_right(stack, true, true);
             if (right) continue;
-            std::printf("cell %d memory %d recent %td n %td batch %td is wrong\n", int(cell), int(memory), recent, n,
-                        batch);
+            std::printf("cell %s memory %d recent %td n %td batch %td is wrong\n", CELLS[cell].name, int(memory),
+                        recent, n, batch);
             ++wrong;
           }
   std::printf("%s kernels, %d wrong\n", kernels().name, wrong);

@@ -15,6 +15,7 @@ from remanence.ops import (
     Strided,
     Weights,
     _backend,
+    _cells,
     _kernel_config,
     _kernel_tensors,
     _slow_path,
@@ -70,6 +71,7 @@ def test_both_languages_have_the_same_names_in_the_same_order():
     given = [result.name.removeprefix("d_").removesuffix("_0") for result in backward.returns]
     assert given == [name for name in _kernel_tensors.ScanInputs._fields if name not in _kernel_tensors.NO_GRADIENT]
     assert torch.ops.remanence.config_fields().split() == list(_kernel_config.Config._fields)
+    assert torch.ops.remanence.cell_names().split() == [cell.name for cell in _cells.IN_KERNEL]
 
 
 @pytest.mark.parametrize("name", ["step", "generate"])

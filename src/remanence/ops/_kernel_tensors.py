@@ -25,7 +25,7 @@ class ScanInputs(NamedTuple):
     query: Tensor | None
     key: Tensor | None
     score: Tensor | None
-    modrelu: Tensor | None
+    own: Tensor | None
     gate: Tensor | None
     gate_bias: Tensor | None
     s: Tensor | None

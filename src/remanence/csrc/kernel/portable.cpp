@@ -1,5 +1,6 @@
 // Any processor: 16-byte vectors, which SSE2 and NEON have.
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 
 #include "generation.h"
@@ -11,5 +12,6 @@ namespace remanence {
 namespace portable {
 #include "body.inc"
 }  // namespace portable
+constinit const CellTable CELLS{portable::Cells::traits, std::size(portable::Cells::traits)};
 const KernelSet portable_kernels{"portable", portable::make_kernel<float>(), portable::make_kernel<double>()};
 }  // namespace remanence

@@ -7,7 +7,6 @@ namespace remanence {
 
 using Index = std::ptrdiff_t;
 
-enum class Cell { RNN, LSTM, GRU, GORU };
 enum class Nonlinearity { TANH, RELU, MODRELU, IDENTITY };
 enum class Memory { NONE, BUFFER, STRIDE };  // BUFFER: recent ring and relevant set; STRIDE: sparse top-k
 enum class Score { ADDITIVE, DOT, AFFINE, TANH_AFFINE };
@@ -16,12 +15,34 @@ enum class Output { MACRO, HIDDEN, SUMMARY };
 enum class Save { NOTHING, ALL, LEAN };              // LEAN: gates and queries are computed again by the backward pass
 enum class Width : uint8_t { NARROW, USUAL, WIDE };  // of a query or a key, by its largest entry; see attention.inc
 
+// What the scans must know of a cell; see csrc/cells. Its gates are blocks of rows in the weight matrices, and a step
+// computes planes of numbers: one per gate, from x and s together.
+struct CellTraits {
+  const char *name;
+  int blocks;
+  bool has_c = false;        // it carries a state of its own beside h
+  bool leaks = false;        // the previous h enters the new one directly
+  bool split = false;        // the last block's parts from x and from s are planes of their own, the first and the last
+  bool bias_inside = false;  // split: the recurrent bias of the last block stays with its part from s
+  bool plane_is_h = false;   // the only plane ends as h: it is not saved twice
+
+  constexpr int planes() const { return blocks + split; }
+};
+
+// The cells of the kernel by number, the same for all instruction sets.
+struct CellTable {
+  const CellTraits *first;
+  Index count;
+  const CellTraits &operator[](Index cell) const { return first[cell]; }
+};
+extern const CellTable CELLS;
+
 constexpr Index ALIGN = 16;           // rows of work buffers are padded to a multiple of this many numbers
 constexpr int64_t EMPTY = -1;         // relevant_step of a free slot
 constexpr int64_t BEFORE_START = -2;  // relevant_step of the all-zero entry that STRIDE may start with
 
 struct Spec {
-  Cell cell;
+  Index cell;  // its number in CELLS
   Nonlinearity nonlinearity;
   Memory memory;
   Score score;
@@ -37,11 +58,11 @@ struct Spec {
   Screen screen;  // of the relevant set
   uint32_t seed;  // RANDOM
 
-  bool leaks_h() const { return memory != Memory::NONE && (cell == Cell::GRU || cell == Cell::GORU); }
-  int planes() const { return cell == Cell::RNN ? 1 : 4; }  // blocks of n numbers that a step of the cell computes
-  int blocks() const {
-    return cell == Cell::RNN ? 1 : cell == Cell::LSTM ? 4 : 3;
-  }  // blocks of rows in the weight matrices
+  const CellTraits &traits() const { return CELLS[cell]; }
+  bool has_c() const { return traits().has_c; }
+  bool leaks_h() const { return memory != Memory::NONE && traits().leaks; }  // h is kept beside the macro-state
+  int planes() const { return traits().planes(); }
+  int blocks() const { return traits().blocks; }
 };
 
 // Rows that are scanned together: enough for the products, few enough for weights and memories to share the cache.
@@ -74,18 +95,18 @@ template <class T> struct Scan {
   bool fresh;      // nothing is held at the start: recent0 and relevant0 of a buffer are not read
   bool large;      // the history exceeds the caches
 
-  const T *x;                              // (steps, batch, inputs)
-  const T *w_ih, *w_hh, *b_ih, *b_hh;      // (G, inputs) (G, n) (G) (G)
-  const T *query, *key, *score, *modrelu;  // (n, n) (n, n) (n) (n); STRIDE: (n) (n) (1)
-  const T *gate, *gate_bias;               // (n) (1): LEARNED
-  const T *s0, *c0, *h0;                   // (batch, n)
-  const T *recent0, *recent_score0;        // (batch, held, n) (batch, held)
-  const T *relevant0, *relevant_score0;    // (batch, relevant, n) (batch, relevant)
-  const int64_t *relevant_step0, *step0;   // (batch, relevant) (batch)
-  const bool *reset, *cut_h, *cut_c;       // (steps, batch)
-  const int64_t *lengths, *forced;         // (batch) (steps, batch)
-  const int64_t *starts;                   // (steps): first place of a time, of packed rows
-  const T *offset;                         // (steps, batch, n)
+  const T *x;                             // (steps, batch, inputs)
+  const T *w_ih, *w_hh, *b_ih, *b_hh;     // (G, inputs) (G, n) (G) (G)
+  const T *query, *key, *score, *own;     // (n, n) (n, n) (n) (n); STRIDE: (n) (n) (1); own: the cell's own vector
+  const T *gate, *gate_bias;              // (n) (1): LEARNED
+  const T *s0, *c0, *h0;                  // (batch, n)
+  const T *recent0, *recent_score0;       // (batch, held, n) (batch, held)
+  const T *relevant0, *relevant_score0;   // (batch, relevant, n) (batch, relevant)
+  const int64_t *relevant_step0, *step0;  // (batch, relevant) (batch)
+  const bool *reset, *cut_h, *cut_c;      // (steps, batch)
+  const int64_t *lengths, *forced;        // (batch) (steps, batch)
+  const int64_t *starts;                  // (steps): first place of a time, of packed rows
+  const T *offset;                        // (steps, batch, n)
 
   T *output;                                                                // (steps, batch, n or 2 n)
   T *s1, *c1, *h1, *recent1, *recent_score1, *relevant1, *relevant_score1;  // final state, shapes as above
@@ -125,7 +146,7 @@ template <class T> struct Scan {
 // Cotangents in, gradients out; shapes as in Scan. Null where there is none, or none is wanted.
 template <class T> struct Gradients {
   const T *output, *s1, *c1, *h1, *recent1, *relevant1;
-  T *x, *w_ih, *w_hh, *b_ih, *b_hh, *query, *key, *score, *modrelu, *gate, *gate_bias;
+  T *x, *w_ih, *w_hh, *b_ih, *b_hh, *query, *key, *score, *own, *gate, *gate_bias;
   T *s0, *c0, *h0, *recent0, *relevant0, *offset;
 };
 

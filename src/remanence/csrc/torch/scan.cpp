@@ -13,7 +13,7 @@ namespace {
 
 struct Inputs {  // contiguous tensors, kept alive; order of the schema
   Tensor x, w_ih, w_hh;
-  Maybe b_ih, b_hh, query, key, score, modrelu, gate, gate_bias;
+  Maybe b_ih, b_hh, query, key, score, own, gate, gate_bias;
   Maybe s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step;  // all of them, or none
   Maybe reset, lengths, cut_h, cut_c, h_offset, forced;
 
@@ -33,7 +33,7 @@ void check_weights(const Inputs &i, const Spec &spec, Index n) {
   expect(i.w_hh, "weight_hh", dtype, {gates, n});
   expect(i.b_ih, "bias_ih", dtype, {gates});
   expect(i.b_hh, "bias_hh", dtype, {gates});
-  expect(i.modrelu, "bias_modrelu", dtype, {n});
+  expect(i.own, "bias_modrelu", dtype, {n});
   if (spec.memory == Memory::NONE) return;
   STD_TORCH_CHECK(i.query && i.key, "remanence: a memory needs `query` and `key` weights");
   if (spec.memory == Memory::BUFFER) {
@@ -57,7 +57,7 @@ void check_state(const Inputs &i, const Spec &spec, Index n, Index held) {
   STD_TORCH_CHECK(i.c && i.h && i.recent && i.relevant && i.relevant_step && i.step, "remanence: half a state");
   STD_TORCH_CHECK(i.recent->dim() == 3, "remanence: `state.recent` has an unexpected shape or dtype");
   expect(i.s, "state.s", dtype, {batch, n});
-  expect(i.c, "state.c", dtype, {batch, spec.cell == Cell::LSTM ? n : 0});
+  expect(i.c, "state.c", dtype, {batch, spec.has_c() ? n : 0});
   expect(i.h, "state.h", dtype, {batch, spec.leaks_h() ? n : 0});
   expect(i.recent, "state.recent", dtype, {batch, held, n});
   expect(i.recent_score, "state.recent_score", dtype, {batch, spec.screens ? spec.recent : 0});
@@ -175,7 +175,7 @@ template <class T> Reading<T> read_inputs(const Inputs &i, const Spec &spec) {
   a.query = in<T>(i.query);
   a.key = in<T>(i.key);
   a.score = in<T>(i.score);
-  a.modrelu = in<T>(i.modrelu);
+  a.own = in<T>(i.own);
   a.gate = in<T>(i.gate);
   a.gate_bias = in<T>(i.gate_bias);
   a.reset = in<bool>(i.reset);
@@ -216,8 +216,8 @@ template <class T, class Take> void lay_history(Scan<T> &a, T *output, const Tak
   bool is_s = same && (!remembers || spec.output == Output::MACRO);
   a.h_hist = is_h ? output : take(true, a.np, false);
   a.s_hist = !remembers ? a.h_hist : is_s ? output : take(true, a.np, false);
-  a.c_hist = take(spec.cell == Cell::LSTM, a.np, !whole);
-  a.gates = take(spec.cell == Cell::RNN ? a.offset != nullptr : whole, spec.planes() * a.np, false);
+  a.c_hist = take(spec.has_c(), a.np, !whole);
+  a.gates = take(spec.traits().plane_is_h ? a.offset != nullptr : whole, spec.planes() * a.np, false);
   a.q_hist = take(reads && whole, a.np, false);
   a.k_hist = take(a.keeps_keys(), a.np, false);
   a.norm = take(reads, a.norm_size(), false);
@@ -273,7 +273,7 @@ template <class T> ForwardOut forward_typed(const Inputs &i, const Spec &spec) {
   int64_t wide = spec.output == Output::SUMMARY && spec.memory != Memory::NONE ? 2 * a.n : a.n;
   int64_t slots = spec.relevant;
   Tensor output = pooled(i.x, i.by_time(wide)), s = fresh({B, a.n}, dtype);
-  Tensor c = fresh({B, spec.cell == Cell::LSTM ? a.n : 0}, dtype), h = fresh({B, spec.leaks_h() ? a.n : 0}, dtype);
+  Tensor c = fresh({B, spec.has_c() ? a.n : 0}, dtype), h = fresh({B, spec.leaks_h() ? a.n : 0}, dtype);
   Tensor recent = fresh({B, a.capacity, a.n}, dtype), recent_score = fresh({B, spec.screens ? a.capacity : 0}, dtype);
   Tensor relevant = fresh({B, slots, a.n}, dtype);
   Tensor relevant_score = fresh({B, spec.memory == Memory::BUFFER ? slots : 0}, dtype);
@@ -303,7 +303,7 @@ template <class T> ForwardOut forward_typed(const Inputs &i, const Spec &spec) {
 }
 
 ForwardOut scan_forward(Tensor x, Tensor w_ih, Tensor w_hh, Maybe b_ih, Maybe b_hh, Maybe query, Maybe key, Maybe score,
-                        Maybe modrelu, Maybe gate, Maybe gate_bias, Maybe s, Maybe c, Maybe h, Maybe recent,
+                        Maybe own, Maybe gate, Maybe gate_bias, Maybe s, Maybe c, Maybe h, Maybe recent,
                         Maybe recent_score, Maybe relevant, Maybe relevant_score, Maybe relevant_step, Maybe step,
                         Maybe reset, Maybe lengths, Maybe cut_h, Maybe cut_c, Maybe h_offset, Maybe forced,
                         Config config) {
@@ -315,7 +315,7 @@ ForwardOut scan_forward(Tensor x, Tensor w_ih, Tensor w_hh, Maybe b_ih, Maybe b_
            .query = dense(query),
            .key = dense(key),
            .score = dense(score),
-           .modrelu = dense(modrelu),
+           .own = dense(own),
            .gate = dense(gate),
            .gate_bias = dense(gate_bias),
            .s = dense(s),
@@ -369,7 +369,7 @@ template <class T> void check_cotangents(const Scan<T> &a, const Inputs &i, cons
   int64_t B = a.batch, wide = a.spec.output == Output::SUMMARY && a.spec.memory != Memory::NONE ? 2 * a.n : a.n;
   expect(d.output, "the gradient of the output", dtype, i.by_time(wide));
   expect(d.s, "the gradient of state.s", dtype, {B, a.n});
-  expect(d.c, "the gradient of state.c", dtype, {B, a.spec.cell == Cell::LSTM ? a.n : 0});
+  expect(d.c, "the gradient of state.c", dtype, {B, a.spec.has_c() ? a.n : 0});
   expect(d.h, "the gradient of state.h", dtype, {B, a.spec.leaks_h() ? a.n : 0});
   expect(d.recent, "the gradient of state.recent", dtype, {B, a.capacity, a.n});
   expect(d.relevant, "the gradient of state.relevant", dtype, {B, a.spec.relevant, a.n});
@@ -428,7 +428,7 @@ BackwardOut backward_typed(const Inputs &i, const Spec &spec, const Cotangents &
   g.query = given.take<T>(i.query);
   g.key = given.take<T>(i.key);
   g.score = given.take<T>(i.score);
-  g.modrelu = given.take<T>(i.modrelu);
+  g.own = given.take<T>(i.own);
   g.gate = given.take<T>(i.gate);
   g.gate_bias = given.take<T>(i.gate_bias);
   g.s0 = given.take<T>(i.s);
@@ -446,7 +446,7 @@ BackwardOut backward_typed(const Inputs &i, const Spec &spec, const Cotangents &
 
 BackwardOut scan_backward(Maybe d_output, Maybe d_s, Maybe d_c, Maybe d_h, Maybe d_recent, Maybe d_relevant, Tensor x,
                           Tensor w_ih, Tensor w_hh, Maybe b_ih, Maybe b_hh, Maybe query, Maybe key, Maybe score,
-                          Maybe modrelu, Maybe gate, Maybe gate_bias, Maybe s, Maybe c, Maybe h, Maybe recent,
+                          Maybe own, Maybe gate, Maybe gate_bias, Maybe s, Maybe c, Maybe h, Maybe recent,
                           Maybe relevant, Maybe relevant_step, Maybe step, Maybe reset, Maybe lengths, Maybe cut_h,
                           Maybe cut_c, Maybe h_offset, Tensor output, Tensor slot, Tensor history, Config config,
                           int64_t wanted) {
@@ -458,7 +458,7 @@ BackwardOut scan_backward(Maybe d_output, Maybe d_s, Maybe d_c, Maybe d_h, Maybe
            .query = dense(query),
            .key = dense(key),
            .score = dense(score),
-           .modrelu = dense(modrelu),
+           .own = dense(own),
            .gate = dense(gate),
            .gate_bias = dense(gate_bias),
            .s = dense(s),
@@ -501,6 +501,11 @@ Tensor packed_product(Tensor a, Tensor weights) {
 #endif
 std::string source_hash() { return REMANENCE_SOURCE_HASH; }
 void release_memory() { pool().release(); }
+std::string cell_names() {
+  std::string names;
+  for (Index cell = 0; cell < CELLS.count; ++cell) names += (cell ? " " : "") + std::string(CELLS[cell].name);
+  return names;
+}
 std::string instruction_set() { return kernels().name; }
 
 }  // namespace
@@ -509,7 +514,7 @@ STABLE_TORCH_LIBRARY(remanence, m) {
   pool();  // now, while nobody forks
   m.def(
       "scan_forward(Tensor x, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, Tensor? query, Tensor? key, "
-      "Tensor? score, Tensor? modrelu, Tensor? gate, Tensor? gate_bias, Tensor? s, Tensor? c, Tensor? h, Tensor? "
+      "Tensor? score, Tensor? own, Tensor? gate, Tensor? gate_bias, Tensor? s, Tensor? c, Tensor? h, Tensor? "
       "recent, Tensor? recent_score, "
       "Tensor? relevant, Tensor? relevant_score, Tensor? relevant_step, Tensor? step, Tensor? reset, Tensor? lengths, "
       "Tensor? cut_h, Tensor? cut_c, Tensor? h_offset, Tensor? forced, int[] config) -> (Tensor output, Tensor s_n, "
@@ -518,15 +523,16 @@ STABLE_TORCH_LIBRARY(remanence, m) {
   m.def(
       "scan_backward(Tensor? d_output, Tensor? d_s, Tensor? d_c, Tensor? d_h, Tensor? d_recent, Tensor? d_relevant, "
       "Tensor x, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, Tensor? query, Tensor? key, Tensor? score, "
-      "Tensor? modrelu, Tensor? gate, Tensor? gate_bias, Tensor? s, Tensor? c, Tensor? h, Tensor? recent, Tensor? "
+      "Tensor? own, Tensor? gate, Tensor? gate_bias, Tensor? s, Tensor? c, Tensor? h, Tensor? recent, Tensor? "
       "relevant, Tensor? relevant_step, "
       "Tensor? step, Tensor? reset, Tensor? lengths, Tensor? cut_h, Tensor? cut_c, Tensor? h_offset, Tensor output, "
       "Tensor slot, Tensor history, int[] config, int wanted) -> (Tensor d_x, Tensor d_w_ih, Tensor d_w_hh, "
-      "Tensor d_b_ih, Tensor d_b_hh, Tensor d_query, Tensor d_key, Tensor d_score, Tensor d_modrelu, Tensor d_gate, "
+      "Tensor d_b_ih, Tensor d_b_hh, Tensor d_query, Tensor d_key, Tensor d_score, Tensor d_own, Tensor d_gate, "
       "Tensor d_gate_bias, Tensor d_s_0, "
       "Tensor d_c_0, Tensor d_h_0, Tensor d_recent_0, Tensor d_relevant_0, Tensor d_h_offset)");
   m.def("packed_product(Tensor a, Tensor weights) -> Tensor");
   m.def("source_hash() -> str");
+  m.def("cell_names() -> str");
   m.def("config_fields() -> str");
   m.def("history_of(int[] config, int hidden, int batch, bool offset) -> (int, int, int)");
   m.def("instruction_set() -> str");
@@ -541,6 +547,7 @@ STABLE_TORCH_LIBRARY_IMPL(remanence, CPU, m) {
 
 STABLE_TORCH_LIBRARY_IMPL(remanence, CompositeExplicitAutograd, m) {
   m.impl("source_hash", TORCH_BOX(&source_hash));
+  m.impl("cell_names", TORCH_BOX(&cell_names));
   m.impl("config_fields", TORCH_BOX(&config_fields));
   m.impl("history_of", TORCH_BOX(&history_of));
   m.impl("instruction_set", TORCH_BOX(&instruction_set));

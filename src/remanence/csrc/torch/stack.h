@@ -9,7 +9,7 @@ namespace remanence {
 
 struct LayerWeights {  // an empty tensor where there is none: `Weights` in ops/_types.py
   static constexpr std::size_t COUNT = 10;
-  Tensor ih, hh, bias_ih, bias_hh, query, key, score, modrelu, gate, gate_bias;
+  Tensor ih, hh, bias_ih, bias_hh, query, key, score, own, gate, gate_bias;
 
   static LayerWeights from(const Tensor *w) {
     return {dense(w[0]), dense(w[1]), dense(w[2]), dense(w[3]), dense(w[4]),
@@ -66,7 +66,7 @@ inline void check_layer(const Stack &stack, const LayerWeights &w, Index inputs,
   expect(w.hh, "hh", dtype, {gates, n});
   optional(w.bias_ih, "bias_ih", {gates});
   optional(w.bias_hh, "bias_hh", {gates});
-  optional(w.modrelu, "modrelu", {n});
+  optional(w.own, "own", {n});
   if (stack.spec.memory == Memory::NONE) return;
   bool matrices = stack.spec.memory == Memory::BUFFER;
   if (matrices) {
@@ -91,7 +91,7 @@ inline void check_state(const Stack &stack, ScalarType dtype) {
   STD_TORCH_CHECK(state.recent.dim() == ring_place + 2, "remanence: `state.recent` has an unexpected shape or dtype");
   Index held = !buffer ? 0 : spec.recent >= 0 ? spec.recent : state.recent.size(ring_place);
   stack.expect(state.s, "state.s", dtype, {n});
-  stack.expect(state.c, "state.c", dtype, {spec.cell == Cell::LSTM ? n : 0});
+  stack.expect(state.c, "state.c", dtype, {spec.has_c() ? n : 0});
   stack.expect(state.h, "state.h", dtype, {spec.leaks_h() ? n : 0});
   stack.expect(state.recent, "state.recent", dtype, {held, n});
   stack.expect(state.recent_score, "state.recent_score", dtype, {spec.screens ? held : 0});
@@ -145,7 +145,7 @@ template <class T> Scan<T> read_layer(const Stack &stack, Index layer) {
   a.query = in<T>(w.query);
   a.key = in<T>(w.key);
   a.score = in<T>(w.score);
-  a.modrelu = in<T>(w.modrelu);
+  a.own = in<T>(w.own);
   a.gate = in<T>(w.gate);
   a.gate_bias = in<T>(w.gate_bias);
   a.s0 = part<T>(from.s, layer);

@@ -87,7 +87,7 @@ inline void check_memory(const Spec &spec) {
 inline Spec read_spec(const Config &c) {
   STD_TORCH_CHECK(c.size() == std::size(CONFIG), "remanence: `config` must hold: ", config_fields());
   Spec spec{};
-  spec.cell = choose(c[field("cell")], Cell::GORU);
+  spec.cell = Index(within(c[field("cell")], 0, CELLS.count - 1, "cell"));
   spec.nonlinearity = choose(c[field("nonlinearity")], Nonlinearity::IDENTITY);
   spec.memory = choose(c[field("memory")], Memory::STRIDE);
   spec.score = choose(c[field("score")], Score::TANH_AFFINE);
