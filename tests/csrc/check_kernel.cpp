@@ -164,7 +164,7 @@ double check(Case &c) {
   worst = std::fmax(worst, deviation(c, a.b_hh, g.b_hh, G));
   worst = std::fmax(worst, deviation(c, a.s0, g.s0, a.batch * a.n));
   if (a.spec.memory != Memory::NONE) worst = std::fmax(worst, deviation(c, a.key, g.key, wide));
-  if (a.spec.screen == Screen::LEARNED) worst = std::fmax(worst, deviation(c, a.gate, g.gate, a.n));
+  if (a.spec.screening().gated) worst = std::fmax(worst, deviation(c, a.gate, g.gate, a.n));
   if (a.held && !a.fresh) worst = std::fmax(worst, deviation(c, a.recent0, g.recent0, a.batch * a.held * a.n));
   return worst;
 }
@@ -172,7 +172,7 @@ double check(Case &c) {
 constexpr Index LSTM = 1;
 enum Start { STARTED, FRESH, PACKED };
 
-double check_case(Index cell, Memory memory, Index recent, Save save, Index n, Start start, Screen screen) {
+double check_case(Index cell, Memory memory, Index recent, Save save, Index n, Start start, Index screen) {
   Case c;
   Scan<double> &a = c.a;
   a.spec = {cell,
@@ -224,13 +224,13 @@ int main() {
           for (Index n : {1, 5, 16, 19})
             for (Start start : {STARTED, FRESH, PACKED}) {
               if ((memory != Memory::BUFFER && recent < 0) || (start != STARTED && n != 5)) continue;
-              double worst = check_case(cell, memory, recent, save, n, start, Screen::ATTENTION);
+              double worst = check_case(cell, memory, recent, save, n, start, 0);
               if (worst < 1e-6) continue;
               std::printf("cell %s memory %d recent %td save %d n %td start %d: %g\n", CELLS[cell].name, int(memory),
                           recent, int(save), n, start, worst);
               ++wrong;
             }
-  for (Screen screen : {Screen::MEAN, Screen::VALUE, Screen::LEARNED, Screen::RANDOM, Screen::NEWEST})
+  for (Index screen = 1; screen < SCREENS.count; ++screen)
     for (Save save : {Save::ALL, Save::LEAN})
       for (Start start : {STARTED, FRESH, PACKED}) {
         double worst = check_case(LSTM, Memory::BUFFER, 3, save, 5, start, screen);

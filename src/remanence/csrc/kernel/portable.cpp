@@ -12,6 +12,7 @@ namespace remanence {
 namespace portable {
 #include "body.inc"
 }  // namespace portable
-constinit const CellTable CELLS{portable::Cells::traits, std::size(portable::Cells::traits)};
+constinit const Table<CellTraits> CELLS{portable::Cells::traits, std::size(portable::Cells::traits)};
+constinit const Table<ScreenTraits> SCREENS{portable::Screens::traits, std::size(portable::Screens::traits)};
 const KernelSet portable_kernels{"portable", portable::make_kernel<float>(), portable::make_kernel<double>()};
 }  // namespace remanence

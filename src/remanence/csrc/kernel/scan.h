@@ -10,7 +10,6 @@ using Index = std::ptrdiff_t;
 enum class Nonlinearity { TANH, RELU, MODRELU, IDENTITY };
 enum class Memory { NONE, BUFFER, STRIDE };  // BUFFER: recent ring and relevant set; STRIDE: sparse top-k
 enum class Score { ADDITIVE, DOT, AFFINE, TANH_AFFINE };
-enum class Screen { ATTENTION, MEAN, VALUE, LEARNED, RANDOM, NEWEST };  // who stays; see screen.inc
 enum class Output { MACRO, HIDDEN, SUMMARY };
 enum class Save { NOTHING, ALL, LEAN };              // LEAN: gates and queries are computed again by the backward pass
 enum class Width : uint8_t { NARROW, USUAL, WIDE };  // of a query or a key, by its largest entry; see attention.inc
@@ -29,13 +28,22 @@ struct CellTraits {
   constexpr int planes() const { return blocks + split; }
 };
 
-// The cells of the kernel by number, the same for all instruction sets.
-struct CellTable {
-  const CellTraits *first;
-  Index count;
-  const CellTraits &operator[](Index cell) const { return first[cell]; }
+// What the buffer must know of a screen, which says who stays in the relevant set; see csrc/memories/screens.inc.
+struct ScreenTraits {
+  bool sums_up = false;  // relevance is the attention collected, and nothing else
+  bool changes = false;  // relevance changes while a state is held
+  bool follows = false;  // attention is collected in the relevant set too
+  bool gated = false;    // it learns: a gate acts on the scores of what was admitted
 };
-extern const CellTable CELLS;
+
+// The cells and screens of the kernel by number, the same for all instruction sets.
+template <class Traits> struct Table {
+  const Traits *first;
+  Index count;
+  const Traits &operator[](Index number) const { return first[number]; }
+};
+extern const Table<CellTraits> CELLS;
+extern const Table<ScreenTraits> SCREENS;
 
 constexpr Index ALIGN = 16;           // rows of work buffers are padded to a multiple of this many numbers
 constexpr int64_t EMPTY = -1;         // relevant_step of a free slot
@@ -55,12 +63,17 @@ struct Spec {
   bool normalise, raw_underfull, start_zero;
   Save save;
   bool screens;   // relevance is collected
-  Screen screen;  // of the relevant set
-  uint32_t seed;  // RANDOM
+  Index screen;   // of the relevant set: its number in SCREENS
+  uint32_t seed;  // of a screen that draws
 
   const CellTraits &traits() const { return CELLS[cell]; }
+  const ScreenTraits &screening() const { return SCREENS[screen]; }
+  bool remembers() const { return memory != Memory::NONE; }
+  bool has_keys() const { return memory == Memory::BUFFER; }  // queries and keys are products with matrices
+  bool has_rows() const { return memory == Memory::STRIDE; }  // they are products with a row of weights
+  Index features(Index n) const { return output == Output::SUMMARY && remembers() ? 2 * n : n; }  // of the output
   bool has_c() const { return traits().has_c; }
-  bool leaks_h() const { return memory != Memory::NONE && traits().leaks; }  // h is kept beside the macro-state
+  bool leaks_h() const { return remembers() && traits().leaks; }  // h is kept beside the macro-state
   int planes() const { return traits().planes(); }
   int blocks() const { return traits().blocks; }
 };
@@ -119,8 +132,8 @@ template <class T> struct Scan {
   // norm (steps, batch, norm_size): weights of the read; only their maximum and sum where a read has no bounded size.
 
   // LEAN: a bounded buffer's keys are computed again, each when the walk back in time comes to hold it.
-  bool keeps_keys() const { return spec.memory == Memory::BUFFER && (spec.save == Save::ALL || spec.recent < 0); }
-  bool keeps_weights() const { return spec.memory == Memory::BUFFER && spec.recent >= 0; }
+  bool keeps_keys() const { return spec.has_keys() && (spec.save == Save::ALL || spec.recent < 0); }
+  bool keeps_weights() const { return spec.has_keys() && spec.recent >= 0; }
   Index norm_size() const { return keeps_weights() ? spec.recent + spec.relevant : 2; }
   Index length(Index row) const { return lengths ? lengths[row] : steps; }
   Index longest(Index first, Index last) const {

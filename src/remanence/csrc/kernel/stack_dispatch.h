@@ -7,10 +7,6 @@
 
 namespace remanence {
 
-template <class T> Index output_width(const Scan<T> &a) {
-  return a.spec.output == Output::SUMMARY && a.spec.memory != Memory::NONE ? 2 * a.n : a.n;
-}
-
 constexpr Index ONCE_ROWS = 8;  // up to here a step is faster without packing
 
 // One step through all layers: x (batch, inputs) to output (batch, width of the last layer).
@@ -23,7 +19,7 @@ void run_step(std::vector<Scan<T>> &layers, const T *x, T *output, Index threads
   for (std::size_t i = 0; i < layers.size(); ++i) {
     Scan<T> &a = layers[i];
     bool last = i + 1 == layers.size();
-    if (!last) between[i % 2].resize(batch * output_width(a));
+    if (!last) between[i % 2].resize(batch * a.spec.features(a.n));
     a.x = i ? between[(i + 1) % 2].data() : x;
     a.output = last ? output : between[i % 2].data();
     a.log_slot = logs.data();
@@ -46,7 +42,7 @@ bool run_generate(Generation<T> &g, std::vector<Scan<T>> &layers, Index threads,
   std::vector<const void *> plans;
   for (Scan<T> &a : layers) {
     a.batch = 0;
-    a.output = static_cast<T *>(room(g.batch * output_width(a) * sizeof(T)));
+    a.output = static_cast<T *>(room(g.batch * a.spec.features(a.n) * sizeof(T)));
     a.log_slot = static_cast<int64_t *>(room(g.batch * sizeof(int64_t)));
     a.log_displaced = static_cast<int64_t *>(room(g.batch * sizeof(int64_t)));
     void *plan = room(k.plan_size(a, false));

@@ -34,15 +34,15 @@ void check_weights(const Inputs &i, const Spec &spec, Index n) {
   expect(i.b_ih, "bias_ih", dtype, {gates});
   expect(i.b_hh, "bias_hh", dtype, {gates});
   expect(i.own, "bias_modrelu", dtype, {n});
-  if (spec.memory == Memory::NONE) return;
+  if (!spec.remembers()) return;
   STD_TORCH_CHECK(i.query && i.key, "remanence: a memory needs `query` and `key` weights");
-  if (spec.memory == Memory::BUFFER) {
+  if (spec.has_keys()) {
     expect(i.query, "query", dtype, {n, n});
     expect(i.key, "key", dtype, {n, n});
     expect(i.score, "score", dtype, {n});
     expect(i.gate, "gate", dtype, {n});
     expect(i.gate_bias, "gate_bias", dtype, {1});
-    STD_TORCH_CHECK(spec.screen != Screen::LEARNED || (i.gate && i.gate_bias),
+    STD_TORCH_CHECK(!spec.screening().gated || (i.gate && i.gate_bias),
                     "remanence: a learned screen needs `gate` and `gate_bias`");
   } else {
     expect(i.query, "query", dtype, {n});
@@ -62,7 +62,7 @@ void check_state(const Inputs &i, const Spec &spec, Index n, Index held) {
   expect(i.recent, "state.recent", dtype, {batch, held, n});
   expect(i.recent_score, "state.recent_score", dtype, {batch, spec.screens ? spec.recent : 0});
   expect(i.relevant, "state.relevant", dtype, {batch, slots, n});
-  expect(i.relevant_score, "state.relevant_score", dtype, {batch, spec.memory == Memory::BUFFER ? slots : 0});
+  expect(i.relevant_score, "state.relevant_score", dtype, {batch, spec.has_keys() ? slots : 0});
   expect(i.relevant_step, "state.relevant_step", ScalarType::Long, {batch, slots});
   expect(i.step, "state.step", ScalarType::Long, {batch});
   check_steps(in<int64_t>(i.step), batch);
@@ -126,7 +126,7 @@ template <class T> void read_state(const Inputs &i, Scan<T> &a) {
 // Rows that start afresh: zeros, and slots that hold nothing. What a buffer would hold is not even looked at.
 template <class T> void start_afresh(Reading<T> &r) {
   Scan<T> &a = r.scan;
-  Index slots = a.spec.relevant, stored = a.spec.memory == Memory::STRIDE ? slots * a.n : slots;
+  Index slots = a.spec.relevant, stored = a.spec.has_rows() ? slots * a.n : slots;
   r.zeros.assign(a.batch * std::max({a.n, a.held, stored}), T(0));
   r.counts.assign(a.batch * (slots + 1), EMPTY);
   for (Index row = 0; row < a.batch; ++row) {
@@ -156,7 +156,7 @@ template <class T> Reading<T> read_inputs(const Inputs &i, const Spec &spec) {
   }
   a.n = i.w_hh.size(1);
   a.np = (a.n + ALIGN - 1) / ALIGN * ALIGN;
-  bool buffer = spec.memory == Memory::BUFFER;
+  bool buffer = spec.has_keys();
   a.held = !buffer ? 0 : spec.recent >= 0 ? spec.recent : i.recent && i.recent->dim() == 3 ? i.recent->size(1) : 0;
   a.capacity = !buffer ? 0 : spec.recent >= 0 ? spec.recent : a.held + a.steps;
   check_weights(i, spec, a.n);
@@ -210,7 +210,7 @@ Maybe dense_pooled(const Maybe &t) {
 template <class T, class Take> void lay_history(Scan<T> &a, T *output, const Take &take) {
   const Spec &spec = a.spec;
   if (spec.save == Save::NOTHING) return;
-  bool remembers = spec.memory != Memory::NONE, reads = spec.memory == Memory::BUFFER, whole = spec.save == Save::ALL;
+  bool remembers = spec.remembers(), reads = spec.has_keys(), whole = spec.save == Save::ALL;
   bool same = a.n == a.np && spec.output != Output::SUMMARY;
   bool is_h = same && (!remembers || spec.output == Output::HIDDEN);
   bool is_s = same && (!remembers || spec.output == Output::MACRO);
@@ -270,13 +270,13 @@ template <class T> ForwardOut forward_typed(const Inputs &i, const Spec &spec) {
   Scan<T> &a = reading.scan;
   ScalarType dtype = i.x.scalar_type();
   int64_t places = i.packed() ? i.x.size(0) : a.steps * a.batch, B = a.batch;
-  int64_t wide = spec.output == Output::SUMMARY && spec.memory != Memory::NONE ? 2 * a.n : a.n;
+  int64_t wide = spec.features(a.n);
   int64_t slots = spec.relevant;
   Tensor output = pooled(i.x, i.by_time(wide)), s = fresh({B, a.n}, dtype);
   Tensor c = fresh({B, spec.has_c() ? a.n : 0}, dtype), h = fresh({B, spec.leaks_h() ? a.n : 0}, dtype);
   Tensor recent = fresh({B, a.capacity, a.n}, dtype), recent_score = fresh({B, spec.screens ? a.capacity : 0}, dtype);
   Tensor relevant = fresh({B, slots, a.n}, dtype);
-  Tensor relevant_score = fresh({B, spec.memory == Memory::BUFFER ? slots : 0}, dtype);
+  Tensor relevant_score = fresh({B, spec.has_keys() ? slots : 0}, dtype);
   Tensor relevant_step = fresh({B, slots}, ScalarType::Long), step = fresh({B}, ScalarType::Long);
   Tensor slot = fresh(i.by_time(), ScalarType::Long), displaced = fresh(i.by_time(), ScalarType::Long);
   a.output = out<T>(output);
@@ -353,7 +353,7 @@ struct Saved {
 // What the forward pass saved must still be what it was: the walk back goes by it.
 template <class T> void check_saved(const Scan<T> &a, const Inputs &i, const Saved &saved, Index places) {
   ScalarType dtype = i.x.scalar_type();
-  int64_t wide = a.spec.output == Output::SUMMARY && a.spec.memory != Memory::NONE ? 2 * a.n : a.n;
+  int64_t wide = a.spec.features(a.n);
   expect(saved.output, "output", dtype, i.by_time(wide));
   expect(saved.slot, "slot", ScalarType::Long, i.by_time());
   expect(saved.history, "history", dtype, {history_size(a).numbers(places)});
@@ -366,7 +366,7 @@ template <class T> void check_saved(const Scan<T> &a, const Inputs &i, const Sav
 
 template <class T> void check_cotangents(const Scan<T> &a, const Inputs &i, const Cotangents &d) {
   ScalarType dtype = i.x.scalar_type();
-  int64_t B = a.batch, wide = a.spec.output == Output::SUMMARY && a.spec.memory != Memory::NONE ? 2 * a.n : a.n;
+  int64_t B = a.batch, wide = a.spec.features(a.n);
   expect(d.output, "the gradient of the output", dtype, i.by_time(wide));
   expect(d.s, "the gradient of state.s", dtype, {B, a.n});
   expect(d.c, "the gradient of state.c", dtype, {B, a.spec.has_c() ? a.n : 0});

@@ -42,10 +42,10 @@ struct Stack {  // contiguous tensors, kept alive
   bool batched;
 
   Index depth() const { return Index(layers.size()); }
-  Index features() const { return spec.output == Output::SUMMARY && spec.memory != Memory::NONE ? 2 * n : n; }
+  Index features() const { return spec.features(n); }
   Index inputs() const { return layers[0].ih.size(1); }
-  bool grows() const { return spec.memory == Memory::BUFFER && spec.recent < 0; }
-  Index held(const StackState &of) const { return spec.memory == Memory::BUFFER ? of.recent.size(1 + batched) : 0; }
+  bool grows() const { return spec.has_keys() && spec.recent < 0; }
+  Index held(const StackState &of) const { return spec.has_keys() ? of.recent.size(1 + batched) : 0; }
   // Whether a field of the state has `rest` behind the dimensions that all fields share.
   void expect(const Tensor &field, const char *name, ScalarType dtype, std::initializer_list<int64_t> rest) const {
     STD_TORCH_CHECK(field.is_cpu(), "remanence: `", name, "` must be on the CPU");
@@ -67,8 +67,8 @@ inline void check_layer(const Stack &stack, const LayerWeights &w, Index inputs,
   optional(w.bias_ih, "bias_ih", {gates});
   optional(w.bias_hh, "bias_hh", {gates});
   optional(w.own, "own", {n});
-  if (stack.spec.memory == Memory::NONE) return;
-  bool matrices = stack.spec.memory == Memory::BUFFER;
+  if (!stack.spec.remembers()) return;
+  bool matrices = stack.spec.has_keys();
   if (matrices) {
     expect(w.query, "query", dtype, {n, n});
     expect(w.key, "key", dtype, {n, n});
@@ -79,7 +79,7 @@ inline void check_layer(const Stack &stack, const LayerWeights &w, Index inputs,
   optional(w.score, "score", {matrices ? n : 1});
   optional(w.gate, "gate", {n});
   optional(w.gate_bias, "gate_bias", {1});
-  STD_TORCH_CHECK(stack.spec.screen != Screen::LEARNED || (w.gate.numel() && w.gate_bias.numel()),
+  STD_TORCH_CHECK(!stack.spec.screening().gated || (w.gate.numel() && w.gate_bias.numel()),
                   "remanence: a learned screen needs `gate` and `gate_bias`");
 }
 
@@ -87,7 +87,7 @@ inline void check_state(const Stack &stack, ScalarType dtype) {
   const Spec &spec = stack.spec;
   const StackState &state = stack.state;
   Index n = stack.n, slots = spec.relevant, ring_place = 1 + stack.batched;
-  bool buffer = spec.memory == Memory::BUFFER;
+  bool buffer = spec.has_keys();
   STD_TORCH_CHECK(state.recent.dim() == ring_place + 2, "remanence: `state.recent` has an unexpected shape or dtype");
   Index held = !buffer ? 0 : spec.recent >= 0 ? spec.recent : state.recent.size(ring_place);
   stack.expect(state.s, "state.s", dtype, {n});

@@ -73,13 +73,13 @@ constexpr int64_t MOST_STEPS = int64_t(1) << 62;        // counts of steps that 
 constexpr int64_t MOST_STORED = 64;                     // slots of a Strided memory
 
 inline void check_memory(const Spec &spec) {
-  if (spec.memory == Memory::STRIDE) {
+  if (spec.has_rows()) {
     within(spec.relevant, 1, MOST_STORED, "top_k");
     within(spec.every, 1, MOST_STEPS, "every");
     within(spec.top_k, 1, MOST_STORED, "top_k");
   }
-  if (spec.memory != Memory::BUFFER) return;
-  bool screened = spec.relevant || spec.screen == Screen::ATTENTION;
+  if (!spec.has_keys()) return;
+  bool screened = spec.relevant || spec.screening().sums_up;
   STD_TORCH_CHECK(spec.recent && (!spec.relevant || spec.screens) && screened,
                   "remanence: `config` describes no memory that exists");
 }
@@ -100,9 +100,9 @@ inline Spec read_spec(const Config &c) {
   spec.top_k = c[field("top_k")];
   spec.normalise = c[field("normalise")];
   spec.raw_underfull = c[field("raw_underfull")];
-  spec.start_zero = c[field("start_zero")];
+  spec.start_zero = c[field("start_zero")] && spec.has_rows();
   spec.screens = c[field("screens")];
-  spec.screen = choose(c[field("screen")], Screen::NEWEST);
+  spec.screen = Index(within(c[field("screen")], 0, SCREENS.count - 1, "screen"));
   spec.seed = uint32_t(within(c[field("seed")], 0, UINT32_MAX, "seed"));
   spec.save = choose(c[field("save")], Save::LEAN);
   check_memory(spec);
