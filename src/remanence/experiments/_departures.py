@@ -12,7 +12,7 @@ from remanence.rl import PolicyConfig
 from remanence.runs import flat_table, plain
 from remanence.train import ACCURACY_REACHED
 
-WATCHED = ("seed", "imports", "budget", "evaluation", "frames", "threads", "save_every")
+WATCHED = ("seed", "imports", "label", "budget", "evaluation", "frames", "threads", "save_every")
 """Settings, or tables of them, on which nothing depends that a run learns; the budget is compared by itself."""
 WATCHED_IN_LOOP = ("threads", "device", "log_every", "save_every")
 DEFAULT = "default"
@@ -114,7 +114,8 @@ def departures_of(work: Mapping[str, Any], paper: Paper) -> tuple[str, ...]:
     """
     if paper.work is None:
         return ("not in the paper",)
-    own, printed = flat_settings(work), paper.settings
+    own = flat_settings(work)
+    printed = paper.settings
     keys = [key for key in (*own, *(key for key in printed if key not in own)) if _counts(key, own, printed)]
     found = [_words(key, own.get(key, DEFAULT), printed.get(key, DEFAULT)) for key in keys]
     if paper.unit == "passes" and own["budget.epochs"] is None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from remanence._validate import message, one_of
 from remanence.experiments._work import Measure, Work, make_config
+from remanence.train import RunConfig
 
 Kind = Literal["training", "policy", "measurement"]
 Place = dict[str, Any]
@@ -263,6 +264,8 @@ class Experiment:
         seed = place.get("seed", 0)
         settings = {setting.key: setting.value for setting in recipe.settings}
         config = make_config(recipe.kind, settings, seed)
+        if isinstance(config, RunConfig):
+            config = replace(config, label=_label(config.model.name, place))
         return Work(config, tuple(measure.seeded(seed) for measure in recipe.measures))
 
     def readings_at(self, place: Mapping[str, Any]) -> list[Reading]:
@@ -272,6 +275,13 @@ class Experiment:
     def printed_at(self, place: Mapping[str, Any], reading: str) -> Printed | None:
         """What the document prints for a number of a cell, None if nothing."""
         return self.printed.get((*(place[name] for name in self.axes), reading))
+
+
+def _label(model: str, place: Mapping[str, Any]) -> str:
+    """What a run is called: its model, and where it stands in the table, but for length and seed."""
+    parts = [f"{name} {value}" for name, value in place.items() if name not in ("model", "task", "length", "seed")]
+    name = str(place.get("model", model))
+    return f"{name} ({', '.join(parts)})" if parts else name
 
 
 def _matches(where: Mapping[str, Any], place: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""What models are called: by their names, and where one occurs with different settings, by what differs."""
+"""What models are called: as their runs say; where runs of different settings say the same, by what differs too."""
 
 from __future__ import annotations
 
@@ -14,28 +14,27 @@ from remanence.runs import flat_table
 def model_labels(runs: Sequence[RunRecord]) -> dict[Path, str]:
     """A name for the model of each run, by the run's folder.
 
-    Args:
-        runs: of one task.
-
     Example:
         >>> runs = [RunRecord(Path(str(n)), {"model": {"name": "RelRNN", "options": {"recent": n}}}) for n in (5, 10)]
         >>> list(model_labels(runs).values())
         ['RelRNN (recent 5)', 'RelRNN (recent 10)']
+        >>> model_labels([RunRecord(Path("a"), {"model": {"name": "LSTM"}, "label": "LSTM, no curriculum"})])[Path("a")]
+        'LSTM, no curriculum'
     """
     settings = {run.folder: _telling(run) for run in runs}
     labels = {}
     for run in runs:
-        same = [settings[other.folder] for other in runs if other.model == run.model]
+        same = [settings[other.folder] for other in runs if other.label == run.label]
         keys = sorted({key for table in same for key in table})
         differing = [key for key in keys if len({str(table.get(key)) for table in same}) > 1]
         parts = [_told(key, settings[run.folder].get(key, "default")) for key in differing]
-        labels[run.folder] = bracketed(run.model, ", ".join(parts))
+        labels[run.folder] = bracketed(run.label, ", ".join(parts))
     return labels
 
 
 def _telling(run: RunRecord) -> dict[str, Any]:
     """Settings that may tell two models apart; a curriculum counts as one, there or not."""
-    kept = {key: value for key, value in run.config.items() if key not in ("seed", "task", "curriculum")}
+    kept = {key: value for key, value in run.config.items() if key not in ("seed", "task", "curriculum", "label")}
     return {"curriculum": run.has_curriculum, **flat_table(kept)}
 
 

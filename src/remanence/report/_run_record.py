@@ -63,6 +63,11 @@ class RunFiles:
         return str(self.table("model").get("name", "unknown model"))
 
     @property
+    def label(self) -> str:
+        """What its model is called: as the run says itself, or by its name."""
+        return str(self.config.get("label") or self.model)
+
+    @property
     def seed(self) -> int | None:
         """Of the run."""
         seed = self.config.get("seed")

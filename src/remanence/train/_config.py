@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from remanence._validate import boolean, message, one_of, positive_int, probability, real
@@ -318,6 +318,8 @@ class RunConfig:
         curriculum: how the length grows.
         seed: of weights, batches and dropout.
         imports: modules, or paths of Python files, that are imported first; users' own tasks are registered there.
+        label: what tables and pages call the model; empty is its name. It decides nothing: two configurations that
+            differ in it alone are equal.
 
     Example:
         >>> RunConfig(task=TaskConfig("denoise"), seed=3).task.name
@@ -334,6 +336,7 @@ class RunConfig:
     curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
     seed: int = 0
     imports: tuple[str, ...] = ()
+    label: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         positive_int("seed", self.seed, minimum=0)
@@ -341,4 +344,4 @@ class RunConfig:
     @property
     def digest(self) -> str:
         """Eight hexadecimal digits that name this configuration, so that the same command finds the same run again."""
-        return digest_of(self)
+        return digest_of({name: value for name, value in asdict(self).items() if name != "label"})

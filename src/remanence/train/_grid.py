@@ -58,7 +58,7 @@ def plan_grid(
     """Lays out a comparison and makes its run folders; those that exist are found again.
 
     Args:
-        configs: By the model's name.
+        configs: By what tables and pages call the model.
         folder: Where the runs go.
         lengths: Of the task.
         seeds: How many, from the configuration's own upwards.
@@ -83,7 +83,7 @@ def plan_grid(
 
 def _cell(model: str, config: RunConfig, folder: Path, length: int | None, seed: int) -> Cell:
     options = config.task.options if length is None else {**config.task.options, "length": length}
-    config = resolved(replace(config, task=replace(config.task, options=options), seed=seed))
+    config = resolved(replace(config, task=replace(config.task, options=options), seed=seed, label=model))
     return Cell(model, length, seed, Run.create(folder / run_name(config), config))
 
 
