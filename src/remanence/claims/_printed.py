@@ -123,7 +123,8 @@ def _whole_table(cells: Cells) -> Evidence:
     """Whether all cells of a table that were run have the printed numbers."""
     numbers: dict[str, str] = {}
     runs: list[TrainedRun] = []
-    measured, agreeing = 0, 0
+    measured = 0
+    agreeing = 0
     for cell in cells.at():
         found = beside(cell)
         apart = [reading for reading in found if differs(cell, reading)]

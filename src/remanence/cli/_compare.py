@@ -146,7 +146,8 @@ class _Changes:
     """Prints what has changed since the last look."""
 
     def __init__(self, console: Console, word: Callable[[dict[str, Any]], str]) -> None:
-        self.console, self.word = console, word
+        self.console = console
+        self.word = word
         self.seen: dict[str, Any] = {}
 
     def __call__(self, rows: list[dict[str, Any]]) -> None:
@@ -267,9 +268,6 @@ def _baselines(cells: list[Cell]) -> list[str]:
 
 def baseline_words(task: Task) -> str:
     """What the baselines of a task reach, in a sentence.
-
-    Args:
-        task: any task.
 
     Example:
         >>> from remanence.tasks import Copy

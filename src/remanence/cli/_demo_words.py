@@ -83,7 +83,8 @@ def conclusion(results: Sequence[Result], length: int, far: int, chance: float) 
 
 
 def _sentence(result: Result, length: int, far: int, chance: float) -> str:
-    share, effort = percent(result.accuracy), f"{result.updates:,} updates in {result.seconds / 60:.1f} minutes"
+    share = percent(result.accuracy)
+    effort = f"{result.updates:,} updates in {result.seconds / 60:.1f} minutes"
     if not result.solved:
         return f"{result.label} did not: {share} at T = {length:,} after {effort}; a guess gets {percent(chance)}."
     beyond = f"At T = {far:,}, for which it was never trained, it recalls {percent(result.far_accuracy)}."

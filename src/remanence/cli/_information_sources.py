@@ -144,7 +144,8 @@ def _compared(whole: Symbols, held_out: Symbols) -> probes.Uniformity | None:
 def language_model_source(name: str, sampling: Sampling, download: bool) -> Source:
     """Texts that a Hugging Face model draws."""
     model, tokenizer = probes.load_language_model(name, download=download)
-    rows, length = sampling.rows or 500, sampling.length or 1024
+    rows = sampling.rows or 500
+    length = sampling.length or 1024
     texts = probes.sample_texts(model, tokenizer, rows, length, seed=sampling.seed)
     symbols = as_symbols([text for text in texts if text])
     return Source(f"{name}: samples", symbols, max(symbols.longest // 2, 1))

@@ -259,7 +259,8 @@ class _Changes:
     """Prints a line for every cell whose state has changed since the last look."""
 
     def __init__(self, console: Console) -> None:
-        self.console, self.seen = console, {}
+        self.console = console
+        self.seen = {}
 
     def __call__(self, rows: Rows) -> None:
         for row in rows:

@@ -25,9 +25,6 @@ Weights = Annotated[str, typer.Option(help="'best' (by validation) or 'last'.")]
 def add_training_commands(app: typer.Typer) -> None:
     """Adds the commands of this module to the application.
 
-    Args:
-        app: the application.
-
     Example:
         >>> app = typer.Typer()
         >>> add_training_commands(app)

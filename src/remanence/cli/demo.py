@@ -74,9 +74,6 @@ def run_demo(
         folder: where the runs go; None is ``runs/demo``, or ``runs/demo-quick``. Runs that are there already go on.
         console: where to print; None is the standard output.
 
-    Returns:
-        The results, one per contender, with its run folder.
-
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -84,7 +81,8 @@ def run_demo(
         >>> [result.label for result in results]
         ['RelLSTM', 'LSTM', 'RelRNN', 'LSTM, no curriculum']
     """
-    console, plan = console or Console(), QUICK if quick else Plan()
+    console = console or Console()
+    plan = QUICK if quick else Plan()
     place = folder or Path("runs") / ("demo-quick" if quick else "demo")
     task = Denoise(length=plan.length)
     cells = plan_grid(plan.configs(seed), place, [plan.length])

@@ -162,9 +162,6 @@ def entry(name: str) -> Entry:
     Args:
         name: One of `names()`.
 
-    Returns:
-        Its entry.
-
     Raises:
         ValueError: If there is none of that name; the nearest is proposed.
 

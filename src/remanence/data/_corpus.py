@@ -70,9 +70,6 @@ class Vocabulary:
 
         Args:
             tokens: Integers `(N,)`.
-
-        Returns:
-            The text.
         """
         return self.separator.join(self.symbols[token] for token in tokens.tolist())
 
@@ -107,9 +104,6 @@ class Corpus:
             vocabulary: Their symbols.
             validation: Share of the validation part.
             test: Share of the test part.
-
-        Returns:
-            The corpus.
 
         Raises:
             ValueError: If a part would have fewer than two tokens, so that there is nothing to predict.
@@ -205,9 +199,6 @@ def words_of(text: str) -> list[str]:
 
     Args:
         text: Lines of words between blanks.
-
-    Returns:
-        Words and end signs.
 
     Example:
         >>> words_of("so be it\nso\n")

@@ -46,9 +46,6 @@ def cache_directory() -> Path:
 def data_directories() -> list[Path]:
     """Lists where data files are looked for: first the directory named by `REMANENCE_DATA`, then the cache.
 
-    Returns:
-        One or two directories.
-
     Example:
         >>> data_directories()[-1] == cache_directory()
         True
@@ -102,9 +99,6 @@ def load_bytes(name: str, *, download: bool = True) -> bytes:
         name: A name of the catalogue.
         download: Whether it may be fetched.
 
-    Returns:
-        The contents, checked.
-
     Raises:
         ChecksumError: If the file or its contents have the wrong checksum.
         MissingDataError: If it is not there and cannot be fetched.
@@ -127,9 +121,6 @@ def unpack(path: Path, member: str | None = None) -> bytes:
     Args:
         path: The file.
         member: Name inside an archive.
-
-    Returns:
-        The contents.
 
     Raises:
         DataError: If the file is damaged or has no such member.

@@ -86,7 +86,8 @@ def load_mnist() -> Mnist:
     def read(name: str) -> Tensor:
         return torch.from_numpy(read_idx(load_bytes(f"mnist/{name}")).copy())
 
-    train_labels, test_labels = read("train-labels-idx1-ubyte"), read("t10k-labels-idx1-ubyte")
+    train_labels = read("train-labels-idx1-ubyte")
+    test_labels = read("t10k-labels-idx1-ubyte")
     return Mnist(
         train_images=read("train-images-idx3-ubyte").flatten(1),
         train_labels=train_labels.long(),
@@ -156,12 +157,6 @@ def read_tokens(path: str | Path) -> np.ndarray:
 
 def existing_file(path: str | Path) -> Path:
     """Checks that a path given by the user names a file.
-
-    Args:
-        path: The path, "~" allowed.
-
-    Returns:
-        The path, "~" replaced.
 
     Raises:
         ValueError: If it names none.

@@ -118,7 +118,8 @@ class _Window:
 def _windows(model: SequenceModel, task: Any, length: int) -> Iterator[_Window]:
     """One piece, or chunks that overlap by half."""
     bound = task.length if hasattr(model.core, "positions") and task.drop_state == 1 else length
-    seen, done = 1, 1
+    seen = 1
+    done = 1
     while done < length:
         step = min(bound - seen, length - done) if bound > seen else 1
         yield _Window(seen, step)

@@ -14,8 +14,11 @@ from ._figure import Axis, Band, Bars, Curve, Figure, HeatMap, Part, plain
 from ._looks import COLOURS, Look
 from ._ticks import finite_numbers, linear_ticks, log_ticks, tick_label
 
-WIDTH, HEIGHT = 680, 380
-LEFT, TOP, BOTTOM = 70, 24, 48
+WIDTH = 680
+HEIGHT = 380
+LEFT = 70
+TOP = 24
+BOTTOM = 48
 LEGEND = 190
 """Pixels to the right for the legend of several curves."""
 CELL = 6

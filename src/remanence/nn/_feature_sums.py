@@ -101,9 +101,6 @@ def hide_padding(key_logits: Tensor, value: Tensor, padded: Tensor | None) -> tu
         key_logits: ``(..., S, m)``.
         value: ``(..., S, d)``.
         padded: ``(..., S)`` bool, or None.
-
-    Returns:
-        The logits and values with padding hidden.
     """
     if padded is None:
         return key_logits, value

@@ -84,9 +84,6 @@ def get_model(name: str) -> Any:
     Args:
         name: one of those in :func:`list_models`.
 
-    Returns:
-        The class.
-
     Raises:
         ValueError: If there is none of that name; the nearest is proposed.
 

@@ -67,7 +67,9 @@ class ScreenedDeltaRule(DeltaRule):
         return f"{super().extra_repr()}, relevant={self.relevant}"
 
     def _shapes(self) -> tuple[tuple[int, ...], ...]:
-        n, slots, size = self.hidden_size, self.relevant, self.key_size
+        n = self.hidden_size
+        slots = self.relevant
+        size = self.key_size
         return (n, size), (slots, size), (slots, n), (slots,)
 
     def _value_shape(self) -> tuple[int, ...]:

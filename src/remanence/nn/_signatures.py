@@ -60,12 +60,7 @@ def _show(cls: Any, items: list[inspect.Parameter]) -> None:
 
 
 def explain_options(cls: Any, source: Any) -> None:
-    """Complete the docstring of a layer: arguments that it does not explain itself, in the words of another class.
-
-    Args:
-        cls: the layer.
-        source: the class that explains them.
-    """
+    """Complete the docstring of a layer: arguments that it does not explain itself, in the words of another class."""
     if not cls.__doc__ or not source.__doc__:
         return
     before, own, after = _split_arguments(inspect.cleandoc(cls.__doc__))

@@ -15,9 +15,6 @@ HALF = (torch.bfloat16, torch.float16)
 def widen(tensor: Tensor) -> Tensor:
     """A tensor of half precision in float32; any other as it is. Its gradient comes back in its own dtype.
 
-    Args:
-        tensor: any.
-
     Example:
         >>> widen(torch.zeros(2, dtype=torch.bfloat16)).dtype
         torch.float32
@@ -26,11 +23,7 @@ def widen(tensor: Tensor) -> Tensor:
 
 
 def widen_weights(weights: Weights) -> Weights:
-    """All parameters of a layer, widened.
-
-    Args:
-        weights: in any precision.
-    """
+    """All parameters of a layer, widened."""
     return map_tensors(widen, weights)
 
 
@@ -45,10 +38,6 @@ def widen_state(state: State | None) -> State | None:
 
 def narrow_state(state: State, dtype: torch.dtype) -> State:
     """All fields that hold numbers in a given dtype; counts stay what they are, whatever their size.
-
-    Args:
-        state: the state.
-        dtype: wanted.
 
     Example:
         >>> from remanence.ops import ScanSpec

@@ -86,11 +86,7 @@ def kernel_step(x: Tensor, weights: list[Tensor], state: State, config: list[int
 
 
 def flatten(layers: Iterable[Weights]) -> list[Tensor]:
-    """All weights one after the other, an empty tensor where there is none.
-
-    Args:
-        layers: parameters of each layer.
-    """
+    """All weights one after the other, an empty tensor where there is none."""
     return [NOTHING if tensor is None else tensor for layer in layers for tensor in layer.known_to_kernel()]
 
 

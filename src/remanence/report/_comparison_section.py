@@ -237,11 +237,7 @@ def _reasons(cell: Cell, stored: bool) -> Iterator[str]:
 
 
 def how_it_was_made(found: Comparison) -> Iterator[Block]:
-    """Commands, versions, machine and settings.
-
-    Args:
-        found: what was compared.
-    """
+    """Commands, versions, machine and settings."""
     yield Heading("How it was made")
     if found.commands:
         yield Text("Command" if len(found.commands) == 1 else "Commands")
@@ -269,9 +265,6 @@ _MADE = ("remanence", "torch", "numpy", "python", "git")
 
 def machines(manifests: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:
     """Every fact about versions and machine; where runs differ, all its values.
-
-    Args:
-        manifests: of runs.
 
     Example:
         >>> machines([{"torch": "2.13"}, {"torch": "2.14"}])

@@ -65,9 +65,6 @@ def measure_missing(paths: Sequence[str | Path], say: Callable[[str], None] = la
 def measure_run(record: RunRecord) -> dict[str, Any]:
     """Gradient reach, attention, cost and sizes of a run's best weights, on its task's test sequences.
 
-    Args:
-        record: of a run with weights.
-
     Returns:
         For JSON: ``update`` of the weights, ``parameters``, ``steps`` of a sequence, ``chance``, and the results of the
         probes by name; what a probe refuses is in ``errors``.

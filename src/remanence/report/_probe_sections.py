@@ -19,9 +19,6 @@ NAMED_BY_PLACE = {"attention_map", "cost"}
 def probes_section(found: Sequence[ProbeFinding]) -> Section:
     """Each probe with its verdict and pictures, by the file that it came from.
 
-    Args:
-        found: results of probes.
-
     Example:
         >>> probes_section([]).headline
         '0 probes'

@@ -41,9 +41,6 @@ def write_report(
         measure: whether to measure weights that have not been measured; without it only files are read.
         say: is told what is measured.
 
-    Returns:
-        The file.
-
     Raises:
         ValueError: If a path does not exist or holds no results.
         ImportError: If plotly, whose script the page carries, is missing.

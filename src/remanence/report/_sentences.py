@@ -86,9 +86,6 @@ def _together(found: Comparison, cells: Sequence[Cell]) -> str:
 def headline(found: Comparison) -> str:
     """Which models solve the task, at the greatest length that was trained at.
 
-    Args:
-        found: what was compared.
-
     Example:
         >>> headline(Comparison("copy", {}, ()))
         'Copy'

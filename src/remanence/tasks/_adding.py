@@ -85,17 +85,11 @@ class Adding(Task):
         )
 
     def sample(self, batch_size: int, generator: torch.Generator) -> Batch:
-        """Draws one batch.
-
-        Args:
-            batch_size: Number of rows, B.
-            generator: Source of all randomness.
-
-        Returns:
-            The batch.
-        """
+        """Draws one batch."""
         _validate.positive_int("batch_size", batch_size)
-        device, half, size = generator.device, self.length // 2, (1, batch_size)
+        device = generator.device
+        half = self.length // 2
+        size = (1, batch_size)
         numbers = torch.rand(self.length, batch_size, generator=generator, device=device)
         first = torch.randint(0, half, size, generator=generator, device=device)
         second = torch.randint(half, self.length, size, generator=generator, device=device)
@@ -125,8 +119,5 @@ class Adding(Task):
         Args:
             output: Answers `(N, 1)`.
             targets: Sums `(N, 1)`.
-
-        Returns:
-            bool `(N,)`.
         """
         return ((output - targets).abs() < self.tolerance).squeeze(-1)

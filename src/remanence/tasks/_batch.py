@@ -46,9 +46,6 @@ class Batch(NamedTuple):
         Args:
             start: First row.
             stop: Row after the last.
-
-        Returns:
-            The smaller batch.
         """
         reset = None if self.reset is None else self.reset[start:stop]
         return Batch(self.inputs[:, start:stop], self.targets[:, start:stop], self.mask[:, start:stop], reset)
@@ -70,9 +67,6 @@ class Batch(NamedTuple):
 
         Args:
             device: Where to.
-
-        Returns:
-            The batch on that device.
         """
         reset = None if self.reset is None else self.reset.to(device)
         return Batch(self.inputs.to(device), self.targets.to(device), self.mask.to(device), reset)

@@ -96,19 +96,13 @@ class HiddenMarkov(SymbolSequences):
         Returns:
             float64 `(symbols, symbols)`.
         """
-        transition, emission = self._matrix("transition"), self._matrix("emission")
+        transition = self._matrix("transition")
+        emission = self._matrix("emission")
         moved = torch.linalg.matrix_power(transition, lag)
         return emission.T @ (self.stationary.unsqueeze(1) * moved) @ emission
 
     def mutual_information(self, lags: Sequence[int] | Tensor) -> Tensor:
-        """Gives the exact mutual information of two symbols at a distance.
-
-        Args:
-            lags: Distances, whole numbers >= 1.
-
-        Returns:
-            Nats, float64 `(number of lags,)`.
-        """
+        """Gives the exact mutual information of two symbols at a distance."""
         alone = self._symbol_law()
         independent = alone.unsqueeze(1) * alone
         return torch.stack([_divergence(self.joint(int(lag)), independent) for lag in checked_lags(lags)])
@@ -126,15 +120,7 @@ class HiddenMarkov(SymbolSequences):
         return Baseline(self.chance.loss - information, self.joint(1).max(dim=1).values.sum().item())
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Tensor:
-        """Draws whole sequences.
-
-        Args:
-            batch_size: Number of sequences, B.
-            generator: Source of all randomness.
-
-        Returns:
-            Symbols, int64 `(length, B)`.
-        """
+        """Draws whole sequences."""
         device = generator.device
         size = (2, self.length, batch_size)
         numbers = torch.rand(*size, generator=generator, dtype=torch.float32, device=device)

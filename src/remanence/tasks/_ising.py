@@ -88,12 +88,6 @@ class Ising(BinarySequences):
     def correlation(self, lags: Tensor) -> Tensor:
         """Gives the correlation of two spins, for all spins coupled the mean over all places in the chain.
 
-        Args:
-            lags: Distances, int64 `(number of lags,)`.
-
-        Returns:
-            float64 `(number of lags,)`.
-
         Raises:
             ValueError: If all spins are coupled and there are too many to list their states, or a lag is too long.
         """
@@ -141,7 +135,8 @@ class Ising(BinarySequences):
 
     def _draw_neighbours(self, batch_size: int, generator: torch.Generator) -> Tensor:
         """Draws spin after spin by Equation 62: the next one equals the last with probability 1 / (1 + exp(2K))."""
-        size, device = (self.length, batch_size), generator.device
+        size = (self.length, batch_size)
+        device = generator.device
         numbers = torch.rand(*size, generator=generator, dtype=torch.float32, device=device)
         changes = numbers >= 1 / (1 + math.exp(2 * self.coupling))
         changes[0] = numbers[0] >= 0.5
@@ -151,7 +146,8 @@ class Ising(BinarySequences):
     def _draw_monte_carlo(self, batch_size: int, generator: torch.Generator) -> Tensor:
         """Gives every spin in turn a new value from its conditional, given all others, `sweeps` times."""
         couplings = _couplings(self).to(generator.device, torch.float32)
-        size, device = (self.length, batch_size), generator.device
+        size = (self.length, batch_size)
+        device = generator.device
         spins = torch.randint(2, size, generator=generator, device=device).float() * 2 - 1
         for _ in range(self.sweeps):
             numbers = torch.rand(*size, generator=generator, dtype=torch.float32, device=device)

@@ -79,7 +79,8 @@ class Lanes(Task):
         """
         number = position % self.batches_per_epoch(batch_size, split)
         lane = self._lane(batch_size, split)
-        start, stop = number * self.length, min((number + 1) * self.length, lane)
+        start = number * self.length
+        stop = min((number + 1) * self.length, lane)
         inputs, targets = (
             whole[: lane * batch_size].unflatten(0, (batch_size, lane))[:, start:stop].transpose(0, 1)
             for whole in self.pairs(split)
@@ -93,9 +94,6 @@ class Lanes(Task):
         Args:
             batch_size: Number of lanes, B.
             split: "train", "validation" or "test".
-
-        Returns:
-            The number.
         """
         return math.ceil(self._lane(batch_size, split) / self.length)
 
@@ -115,5 +113,6 @@ class Lanes(Task):
 def _all_steps(inputs: Tensor, targets: Tensor, reset: Tensor | None = None) -> Batch:
     """A batch in which every step counts; tokens are stored in a small type and handed out as int64."""
     if not inputs.is_floating_point():
-        inputs, targets = inputs.long(), targets.long()
+        inputs = inputs.long()
+        targets = targets.long()
     return Batch(inputs, targets, torch.ones(inputs.shape[:2], dtype=torch.bool), reset)

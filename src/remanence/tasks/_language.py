@@ -73,19 +73,12 @@ class Language(Lanes):
         return bigram(self.corpus)
 
     def pairs(self, split: Split) -> tuple[Tensor, Tensor]:
-        """The symbols of a split and, for each, the next.
-
-        Args:
-            split: "train", "validation" or "test".
-        """
+        """The symbols of a split and, for each, the next."""
         tokens = {"train": self.corpus.train, "validation": self.corpus.validation, "test": self.corpus.test}[split]
         return tokens[:-1], tokens[1:]
 
     def report(self, score: Score) -> dict[str, float]:
         """Words a score as texts are usually reported.
-
-        Args:
-            score: Sums over an evaluation.
 
         Returns:
             "loss" (nats), "accuracy", and "bits_per_character" or "perplexity".

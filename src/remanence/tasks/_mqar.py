@@ -88,15 +88,7 @@ class MultiQueryRecall(Task):
         return self.values
 
     def sample(self, batch_size: int, generator: torch.Generator) -> Batch:
-        """Draws one batch.
-
-        Args:
-            batch_size: Number of rows, B.
-            generator: Source of all randomness.
-
-        Returns:
-            The batch.
-        """
+        """Draws one batch."""
         _validate.positive_int("batch_size", batch_size)
         keys = 1 + self._distinct(torch.ones(self.keys), batch_size, generator)
         values = torch.randint(self.values, keys.shape, generator=generator, device=generator.device)

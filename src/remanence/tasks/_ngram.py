@@ -25,9 +25,6 @@ class _Pairs(NamedTuple):
 def unigram(corpus: Corpus) -> Baseline:
     """Judges the token frequencies of the training split, one added to every count, on the validation split.
 
-    Args:
-        corpus: The text.
-
     Returns:
         Loss in nats and accuracy of always naming the most frequent token.
     """
@@ -45,9 +42,6 @@ def bigram(corpus: Corpus) -> Baseline:
     A token's followers share out the weight by their counts, and the number of different followers is the weight of the
     token frequencies mixed in (Witten-Bell smoothing). The accuracy is that of naming the most frequent follower.
 
-    Args:
-        corpus: The text.
-
     Returns:
         Loss in nats, and accuracy.
     """
@@ -60,7 +54,8 @@ def bigram(corpus: Corpus) -> Baseline:
     followers = np.bincount(first, minlength=symbols)
 
     held_out = corpus.validation.numpy().astype(np.int64)
-    before, after = held_out[:-1], held_out[1:]
+    before = held_out[:-1]
+    after = held_out[1:]
     place = np.searchsorted(pairs.codes, before * symbols + after).clip(max=len(pairs.codes) - 1)
     joint = np.where(pairs.codes[place] == before * symbols + after, pairs.counts[place], 0)
     fallback = np.where(followers[before] > 0, followers[before], 1)

@@ -95,14 +95,7 @@ class Text(OwnFile, Language):
         return _read_text(self.path, self.level, self.validation, self.test, self.stamp())
 
     def report(self, score: Score) -> dict[str, float]:
-        """Words a score in the unit of the level.
-
-        Args:
-            score: Sums over an evaluation.
-
-        Returns:
-            "loss" (nats), "accuracy", and "bits_per_character" or "perplexity".
-        """
+        """Words a score in the unit of the level."""
         return self._report_in("bits_per_character" if self.level == "char" else "perplexity", score)
 
 

@@ -97,7 +97,8 @@ class PixelMnist(Task):
     @property
     def chance(self) -> Baseline:
         """The training set's frequencies of the digits, held against the validation set."""
-        train, validation = self._digits("train"), self._digits("validation")
+        train = self._digits("train")
+        validation = self._digits("validation")
         nothing_seen = (torch.zeros_like(train[0][:, :1]), torch.zeros_like(validation[0][:, :1]))
         return _table_baseline(*nothing_seen, train[1], validation[1])
 
@@ -105,7 +106,8 @@ class PixelMnist(Task):
     def memory_free(self) -> Baseline:
         """A table of the digits by the dark pixels of the last step, fitted on training, measured on validation."""
         last = self.permutation[-self.group :]
-        train, validation = self._digits("train"), self._digits("validation")
+        train = self._digits("train")
+        validation = self._digits("validation")
         return _table_baseline(train[0][:, last] > 127, validation[0][:, last] > 127, train[1], validation[1])
 
     def sample(self, batch_size: int, generator: torch.Generator, split: Split = "train") -> Batch:
@@ -115,9 +117,6 @@ class PixelMnist(Task):
             batch_size: Number of rows, B.
             generator: Source of all randomness.
             split: The pictures to draw from.
-
-        Returns:
-            The batch.
         """
         _validate.positive_int("batch_size", batch_size)
         images, _ = self._digits(split)
@@ -132,26 +131,16 @@ class PixelMnist(Task):
             split: "train" (shuffled anew for every epoch, an incomplete last batch left out), "validation" or "test"
                 (always in the same order).
             seed: The experiment's seed.
-
-        Returns:
-            The batch.
         """
         epoch, number = divmod(position, self.batches_per_epoch(batch_size, split))
-        start, stop = number * batch_size, (number + 1) * batch_size
+        start = number * batch_size
+        stop = (number + 1) * batch_size
         if split == "train":
             return self._batch(_shuffled(_TRAINING, seed, epoch)[start:stop], split)
         return self._batch(torch.arange(start, min(stop, len(self._digits(split)[0]))), split)
 
     def batches_per_epoch(self, batch_size: int, split: Split = "train") -> int:
-        """Number of batches in one pass over a split.
-
-        Args:
-            batch_size: Number of rows, B.
-            split: "train", "validation" or "test".
-
-        Returns:
-            The number.
-        """
+        """Number of batches in one pass over a split."""
         _validate.positive_int("batch_size", batch_size)
         if split != "train":
             return math.ceil(len(self._digits(split)[0]) / batch_size)

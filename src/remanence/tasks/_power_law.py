@@ -81,14 +81,7 @@ class BinaryPowerLaw(BinarySequences):
         _validate.one_of("method", self.method, ["auto", "cholesky", "circulant"])
 
     def correlation(self, lags: Tensor) -> Tensor:
-        """Gives the correlation of two bits, written as -1 and +1.
-
-        Args:
-            lags: Distances, int64 `(number of lags,)`.
-
-        Returns:
-            float64 `(number of lags,)`.
-        """
+        """Gives the correlation of two bits, written as -1 and +1."""
         return pair_correlation(self.amplitude * lags.double() ** -self.exponent)
 
     def covariance(self, lags: Tensor) -> Tensor:
@@ -105,10 +98,6 @@ class BinaryPowerLaw(BinarySequences):
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Tensor:
         """Draws whole sequences.
-
-        Args:
-            batch_size: Number of sequences, B.
-            generator: Source of all randomness.
 
         Returns:
             Bits, int64 `(length, B)`.
@@ -164,7 +153,8 @@ def _amplitudes(task: BinaryPowerLaw) -> Tensor:
 
 def _draw_circulant(amplitudes: Tensor, length: int, batch_size: int, generator: torch.Generator) -> Tensor:
     """Colours complex noise; real and imaginary part are two independent sequences."""
-    size, device = (len(amplitudes), math.ceil(batch_size / 2)), generator.device
+    size = (len(amplitudes), math.ceil(batch_size / 2))
+    device = generator.device
     noise = torch.randn(2, *size, generator=generator, dtype=torch.float64, device=device)
     coloured = torch.fft.fft(amplitudes.to(device).unsqueeze(1) * torch.complex(noise[0], noise[1]), dim=0)[:length]
     return torch.cat([coloured.real, coloured.imag], dim=1)[:, :batch_size]

@@ -80,10 +80,6 @@ class _Recall(Task):
     def sample(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Draws one batch.
 
-        Args:
-            batch_size: Number of rows, B.
-            generator: Source of all randomness.
-
         Returns:
             The batch; T is the same for all rows, drawn anew for every batch if `shortest` is given.
         """
@@ -96,16 +92,6 @@ class _Recall(Task):
         """Gives batch number `position` in pieces of time, with the numbers of the whole.
 
         Only the symbols and their places are drawn at once, so memory does not grow with T.
-
-        Args:
-            position: Number of the batch, from 0.
-            batch_size: Number of rows, B.
-            chunk: Steps of a piece; the last may be shorter.
-            split: "train", "validation" or "test".
-            seed: The experiment's seed.
-
-        Yields:
-            One piece after the other.
         """
         _validate.positive_int("chunk", chunk)
         drawn = self._draw(batch_size, self.stream(split, seed, position))
@@ -114,7 +100,8 @@ class _Recall(Task):
 
     def _draw(self, batch_size: int, generator: torch.Generator) -> _Drawn:
         _validate.positive_int("batch_size", batch_size)
-        device, length = generator.device, self._draw_length(generator)
+        device = generator.device
+        length = self._draw_length(generator)
         shown = torch.randint(1, self.symbols + 1, (self.items, batch_size), generator=generator, device=device)
         places = self._places(length, batch_size, generator)
         return _Drawn(shown, places, length + 2 * self.items, self._draw_first(batch_size, generator))

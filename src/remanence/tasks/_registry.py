@@ -20,9 +20,6 @@ def register_task(name: str) -> Callable[[TaskClass], TaskClass]:
     Args:
         name: What `make_task` and the command line call it.
 
-    Returns:
-        The class decorator.
-
     Raises:
         ValueError: If the name belongs to another class already.
         TypeError: If the class is not a `Task` made with `dataclass(frozen=True)`.
@@ -62,9 +59,6 @@ def make_task(name: str, **options: Any) -> Task:
     Args:
         name: One of `list_tasks()`.
         **options: Fields of the task's recipe.
-
-    Returns:
-        The task.
 
     Raises:
         ValueError: If the name or an option is unknown; the nearest known one is proposed.

@@ -61,9 +61,6 @@ class Repetitive(BinarySequences):
     def correlation(self, lags: Tensor) -> Tensor:
         """Gives the correlation of two bits, written as -1 and +1.
 
-        Args:
-            lags: Distances, int64 `(number of lags,)`.
-
         Returns:
             float64 `(number of lags,)`: (1 - 2p)^2 beyond neighbours, its sign alternating.
         """
@@ -74,10 +71,6 @@ class Repetitive(BinarySequences):
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Tensor:
         """Draws whole sequences.
-
-        Args:
-            batch_size: Number of sequences, B.
-            generator: Source of all randomness.
 
         Returns:
             Bits, int64 `(length, B)`.

@@ -114,11 +114,7 @@ class SeriesFile(OwnFile):
         return self._measured((_with_constant(inputs) @ weights).to(targets.dtype), targets)
 
     def pairs(self, split: Split) -> tuple[Tensor, Tensor]:
-        """Inputs `(N, columns)` and targets `(N, targets)` of a whole split.
-
-        Args:
-            split: "train", "validation" or "test".
-        """
+        """Inputs `(N, columns)` and targets `(N, targets)` of a whole split."""
         return self._scaled.pairs[_validate.one_of("split", split, SPLITS)]
 
     def forecast(self, output: Tensor, inputs: Tensor) -> Tensor:
@@ -153,17 +149,11 @@ class SeriesFile(OwnFile):
         Args:
             output: Forecast changes `(N, targets)`.
             targets: Changes `(N, targets)`.
-
-        Returns:
-            bool `(N,)`.
         """
         return self.step_loss(output, targets) < self.tolerance**2
 
     def report(self, score: Score) -> dict[str, float]:
         """Words a score, with one target also in the unit of the file.
-
-        Args:
-            score: Sums over an evaluation.
 
         Returns:
             "loss", "accuracy", and "rmse" if one column is forecast.
@@ -212,7 +202,8 @@ def _prepare(choice: _Choice, stamp: tuple[int, int]) -> _Scaled:
         places = [series.columns.index(_validate.one_of("target", choice.target, series.columns))]
     parts = _split(series.values, choice)
     train = parts["train"]
-    mean, deviation = train.mean(0), _no_zeros(train.std(0, correction=0))
+    mean = train.mean(0)
+    deviation = _no_zeros(train.std(0, correction=0))
     changes = {split: (part[choice.horizon :] - part[: -choice.horizon])[:, places] for split, part in parts.items()}
     change = _no_zeros(changes["train"].square().mean(0).sqrt())
     pairs: dict[Split, tuple[Tensor, Tensor]] = {

@@ -72,29 +72,11 @@ class SymbolSequences(Task):
         """
 
     def sample(self, batch_size: int, generator: torch.Generator) -> Batch:
-        """Draws one batch.
-
-        Args:
-            batch_size: Number of rows, B.
-            generator: Source of all randomness.
-
-        Returns:
-            The batch.
-        """
+        """Draws one batch."""
         return _next_symbol(self.draw(_validate.positive_int("batch_size", batch_size), generator))
 
     def batch(self, position: int, batch_size: int, *, split: Split = "train", seed: int = 0) -> Batch:
-        """Gives batch number `position`: fresh sequences, or the next ones of the fixed training set.
-
-        Args:
-            position: Number of the batch, from 0.
-            batch_size: Number of rows, B.
-            split: "train", "validation" or "test".
-            seed: The experiment's seed.
-
-        Returns:
-            The batch.
-        """
+        """Gives batch number `position`: fresh sequences, or the next ones of the fixed training set."""
         per_epoch = self.batches_per_epoch(batch_size, split)
         if per_epoch is None:
             return super().batch(position, batch_size, split=split, seed=seed)
@@ -104,15 +86,7 @@ class SymbolSequences(Task):
         return _next_symbol(sequences[:, order[number * batch_size : (number + 1) * batch_size]].long())
 
     def batches_per_epoch(self, batch_size: int, split: Split = "train") -> int | None:
-        """Number of batches in one pass over the fixed training set, None if sequences are always fresh.
-
-        Args:
-            batch_size: Number of rows, B.
-            split: "train", "validation" or "test".
-
-        Returns:
-            The number, or None.
-        """
+        """Number of batches in one pass over the fixed training set, None if sequences are always fresh."""
         if self.train_sequences is None or split != "train":
             return None
         if _validate.positive_int("batch_size", batch_size) > self.train_sequences:
@@ -149,14 +123,7 @@ class BinarySequences(SymbolSequences):
         """
 
     def mutual_information(self, lags: Sequence[int] | Tensor) -> Tensor:
-        """Gives the exact mutual information of two symbols at a distance.
-
-        Args:
-            lags: Distances, whole numbers >= 1.
-
-        Returns:
-            Nats, float64 `(number of lags,)`.
-        """
+        """Gives the exact mutual information of two symbols at a distance."""
         return pair_information(self.correlation(checked_lags(lags)))
 
     @property
@@ -174,5 +141,6 @@ def _training_set(task: SymbolSequences, seed: int) -> Tensor:
 
 
 def _next_symbol(symbols: Tensor) -> Batch:
-    inputs, targets = symbols[:-1], symbols[1:]
+    inputs = symbols[:-1]
+    targets = symbols[1:]
     return Batch(inputs, targets, torch.ones(inputs.shape, dtype=torch.bool, device=inputs.device))

@@ -109,9 +109,6 @@ class Task(ABC):
             split: "train", "validation" or "test".
             seed: The experiment's seed, any int >= 0.
             position: Number of the batch.
-
-        Returns:
-            A fresh generator.
         """
         return stream(split, seed, position)
 
@@ -123,9 +120,6 @@ class Task(ABC):
             batch_size: Number of rows, B.
             split: "train", "validation" or "test".
             seed: The experiment's seed.
-
-        Returns:
-            The batch.
         """
         return self.sample(batch_size, self.stream(split, seed, position))
 
@@ -158,9 +152,6 @@ class Task(ABC):
         Args:
             batch_size: Number of rows, B.
             split: "train", "validation" or "test".
-
-        Returns:
-            The number, or None.
         """
         return None
 
@@ -186,9 +177,6 @@ class Task(ABC):
         Args:
             length: The new length, in the unit of the task's own `length`.
 
-        Returns:
-            A new recipe.
-
         Raises:
             ValueError: If the length of this task is fixed by its data.
         """
@@ -202,9 +190,6 @@ class Task(ABC):
         Args:
             output: Class scores or values `(T, B, output_size)`.
             batch: The batch that was answered.
-
-        Returns:
-            A scalar.
         """
         return self.step_loss(*self._counted(output, batch)).mean()
 
@@ -228,9 +213,6 @@ class Task(ABC):
         Args:
             output: Class scores or values `(T, B, output_size)`.
             batch: The batch that was answered.
-
-        Returns:
-            The sums.
         """
         losses = self.step_loss(*self._counted(output, batch))
         right = self.step_correct(*_asked(output, batch))

@@ -123,9 +123,6 @@ class Text8(Language):
     def report(self, score: Score) -> dict[str, float]:
         """Words a score as texts are usually reported; on the prefix the unit says so.
 
-        Args:
-            score: Sums over an evaluation.
-
         Returns:
             "loss" (nats), "accuracy", and "bits_per_character" or "bits_per_character_of_prefix".
         """

@@ -28,7 +28,9 @@ def shapes(subject: Subject) -> None:
 @clause()
 def batch_first(subject: Subject) -> None:
     """``batch_first`` moves the batch of input, output and reset, never that of the state."""
-    x, plain, swapped = subject.data(), subject.layer(), subject.layer(batch_first=True)
+    x = subject.data()
+    plain = subject.layer()
+    swapped = subject.layer(batch_first=True)
     reset = torch.rand(LENGTH, BATCH, generator=torch.Generator().manual_seed(1)) < 0.1
     output, state = plain(x, reset=reset)
     other, other_state = swapped(x.transpose(0, 1), reset=reset.T)
@@ -40,7 +42,8 @@ def batch_first(subject: Subject) -> None:
 @clause()
 def unbatched(subject: Subject) -> None:
     """Input without a batch dimension gives output and state without one."""
-    layer, x = subject.layer(), subject.data(batch=1)
+    layer = subject.layer()
+    x = subject.data(batch=1)
     output, state = layer(x)
     alone, alone_state = layer(x[:, 0], layer.initial_state())
     expected = State(*(field[:, 0] for field in state))
@@ -50,7 +53,8 @@ def unbatched(subject: Subject) -> None:
 @clause()
 def packed_sequence(subject: Subject) -> None:
     """Packed in, packed out; every row as if it ran alone; padding touches neither state nor memory."""
-    layer, x = subject.layer(num_layers=2, bidirectional=True), subject.data()
+    layer = subject.layer(num_layers=2, bidirectional=True)
+    x = subject.data()
     lengths = [LENGTH // 2, LENGTH, 1]
     packed = pack_padded_sequence(x, torch.tensor(lengths), enforce_sorted=False)
     result, state = layer(packed)
@@ -68,7 +72,8 @@ def packed_sequence(subject: Subject) -> None:
 @clause()
 def padding_gets_no_gradient(subject: Subject) -> None:
     """What stands behind the end of a row has no influence, and its gradient is zero."""
-    layer, x = subject.layer(), subject.data().requires_grad_()
+    layer = subject.layer()
+    x = subject.data().requires_grad_()
     packed = pack_padded_sequence(x, torch.tensor([LENGTH, 20, 5]), enforce_sorted=False)
     output, state = layer(packed)
     loss = output.data.sum() + sum(field.sum() for field in state if field.is_floating_point())
@@ -81,10 +86,12 @@ def padding_gets_no_gradient(subject: Subject) -> None:
 @clause()
 def several_layers(subject: Subject) -> None:
     """Two layers are the first layer's output put into the second."""
-    layer, x = subject.layer(num_layers=2), subject.data()
+    layer = subject.layer(num_layers=2)
+    x = subject.data()
     output, state = layer(x)
     same(tuple(state.s.shape[:2]), (2, BATCH), "leading dimensions of state.s")
-    lower, upper = subject.layer(), subject.factory(layer.output_size, HIDDEN, dtype=torch.float64)
+    lower = subject.layer()
+    upper = subject.factory(layer.output_size, HIDDEN, dtype=torch.float64)
     _copy_layer(layer, lower, "_l0")
     _copy_layer(layer, upper, "_l1")
     middle, lower_state = lower(x)
@@ -104,7 +111,8 @@ def _copy_layer(source: nn.Module, target: nn.Module, suffix: str) -> None:
 @clause()
 def dropout_between_layers(subject: Subject) -> None:
     """Dropout acts between layers, in training mode only."""
-    layer, x = subject.layer(num_layers=2, dropout=0.5), subject.data()
+    layer = subject.layer(num_layers=2, dropout=0.5)
+    x = subject.data()
     torch.manual_seed(0)
     first = layer(x)[0]
     if torch.equal(first, layer(x)[0]):
@@ -118,7 +126,8 @@ def dropout_between_layers(subject: Subject) -> None:
 @clause()
 def bidirectional(subject: Subject) -> None:
     """The second direction is the layer run from the end, with weights of its own."""
-    layer, x = subject.layer(bidirectional=True), subject.data()
+    layer = subject.layer(bidirectional=True)
+    x = subject.data()
     output, state = layer(x)
     one = subject.layer()
     half = one.output_size

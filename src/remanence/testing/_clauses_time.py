@@ -17,7 +17,8 @@ from ._tolerance import assert_matches
 @clause()
 def chunks(subject: Subject) -> None:
     """One run equals any chunking with the state handed over: outputs, states, logs and gradients."""
-    layer, x = subject.layer(), subject.data()
+    layer = subject.layer()
+    x = subject.data()
     whole = collect(layer, x, layer.initial_state(BATCH))
     recent = getattr(getattr(layer.spec, "memory", None), "recent", None) or 4
     for size in {1, max(1, recent - 1), recent, recent + 1}:
@@ -33,7 +34,8 @@ def chunks(subject: Subject) -> None:
 
 def _entries(layer: Any, x: Tensor, sizes: list[int]) -> dict[str, Tensor]:
     """Who entered and who was displaced, over all chunks; some of it across their borders."""
-    traces, state = [], None
+    traces = []
+    state = None
     for piece in x.split(sizes):
         traces.append(layer.trace(piece, state)[0])
         state = layer(piece, state)[1]
@@ -50,9 +52,11 @@ def _crosses_a_border(displaced: Tensor, sizes: list[int], recent: int) -> bool:
 @clause()
 def step_by_step(subject: Subject) -> None:
     """A stream of single steps gives the numbers of the whole run."""
-    layer, x = subject.layer(num_layers=2), subject.data()
+    layer = subject.layer(num_layers=2)
+    x = subject.data()
     output, final = layer(x)
-    state, outputs = layer.initial_state(BATCH), []
+    state = layer.initial_state(BATCH)
+    outputs = []
     for x_t in x:
         y_t, state = layer.step(x_t, state)
         outputs.append(y_t)
@@ -62,7 +66,8 @@ def step_by_step(subject: Subject) -> None:
 @clause()
 def causality(subject: Subject) -> None:
     """An output does not depend on later inputs: the gradient is exactly zero there, and not before."""
-    layer, x = subject.layer(), subject.data().requires_grad_()
+    layer = subject.layer()
+    x = subject.data().requires_grad_()
     moment = LENGTH // 2
     (gradient,) = torch.autograd.grad(layer(x)[0][moment].sum(), x)
     same(float(gradient[moment + 1 :].abs().max()), 0.0, "gradient of later inputs")
@@ -73,7 +78,8 @@ def causality(subject: Subject) -> None:
 @clause()
 def rows_are_independent(subject: Subject) -> None:
     """A row's numbers depend on no other row."""
-    layer, x = subject.layer(), subject.data()
+    layer = subject.layer()
+    x = subject.data()
     output, state = layer(x)
     changed = x.clone()
     changed[:, 1:] = torch.randn_like(changed[:, 1:])
@@ -87,7 +93,9 @@ def rows_are_independent(subject: Subject) -> None:
 @clause()
 def reset_is_a_fresh_start(subject: Subject) -> None:
     """A row that is reset goes on as if it began there, gradients included; the others do not notice."""
-    layer, x, moment = subject.layer(), subject.data(), 7
+    layer = subject.layer()
+    x = subject.data()
+    moment = 7
     reset = torch.zeros(LENGTH, BATCH, dtype=torch.bool)
     reset[moment, 0] = True
     _, before = layer(subject.data(seed=5))
@@ -108,7 +116,8 @@ def reset_is_a_fresh_start(subject: Subject) -> None:
 @clause()
 def nan_does_not_survive_reset(subject: Subject) -> None:
     """A reset selects and does not multiply: NaN in the given state is gone, from gradients too."""
-    layer, x = subject.layer(), subject.data()
+    layer = subject.layer()
+    x = subject.data()
     _, state = layer(x)
     poisoned = State(*(torch.full_like(f, torch.nan) if f.is_floating_point() else f for f in state.detach()))
     reset = torch.zeros(LENGTH, BATCH, dtype=torch.bool)

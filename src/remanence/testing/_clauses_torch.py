@@ -35,7 +35,8 @@ from ._tolerance import assert_matches
 @clause()
 def copies(subject: Subject) -> None:
     """State dict, deepcopy and pickle give the same layer; a state survives pickle."""
-    layer, x = subject.layer(), subject.data()
+    layer = subject.layer()
+    x = subject.data()
     output, state = layer(x)
     loaded = subject.build(subject.seed + 100)
     loaded.load_state_dict(layer.state_dict())
@@ -48,8 +49,10 @@ def copies(subject: Subject) -> None:
 @clause()
 def determinism(subject: Subject) -> None:
     """Twice the same call, twice the same bits."""
-    layer, x = subject.layer().eval(), subject.data()
-    first, second = collect(layer, x), collect(layer, x)
+    layer = subject.layer().eval()
+    x = subject.data()
+    first = collect(layer, x)
+    second = collect(layer, x)
     for name, value in first.items():
         assert_equal(second[name], value, name)
 
@@ -57,7 +60,9 @@ def determinism(subject: Subject) -> None:
 @clause()
 def float32(subject: Subject) -> None:
     """The layer works in float32, and agrees with float64 away from discrete choices."""
-    exact, rough, x = subject.layer(), subject.layer(dtype=torch.float32), subject.data(SHORT)
+    exact = subject.layer()
+    rough = subject.layer(dtype=torch.float32)
+    x = subject.data(SHORT)
     rough.load_state_dict({name: value.float() for name, value in exact.state_dict().items()})
     exact.load_state_dict({name: value.double() for name, value in rough.state_dict().items()})
     x = x.float().double()
@@ -80,7 +85,8 @@ def meta_device(subject: Subject) -> None:
 @clause()
 def functional_call(subject: Subject) -> None:
     """The layer is a function of its parameters."""
-    layer, x = subject.layer(), subject.data()
+    layer = subject.layer()
+    x = subject.data()
     scaled = {name: value * 0.5 for name, value in layer.named_parameters()}
     output, _ = torch.func.functional_call(layer, scaled, (x,))
     with torch.no_grad():
@@ -92,7 +98,8 @@ def functional_call(subject: Subject) -> None:
 @clause()
 def cuts_equal_detach(subject: Subject) -> None:
     """A gradient cut equals ``.detach()`` at that place: of the recurrent state alone, or of the memory too."""
-    x, k = subject.data(), 5
+    x = subject.data()
+    k = 5
     whole = subject.layer()
     for reads in ("open", "cut"):
         layer = subject.layer(cuts=TruncatedBPTT(k, reads=reads))
@@ -110,7 +117,8 @@ class _Detached(nn.Module):
 
     def __init__(self, layer: nn.Module, memory: bool) -> None:
         super().__init__()
-        self.inner, self.memory = layer, memory
+        self.inner = layer
+        self.memory = memory
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Parameter]]:
         return self.inner.named_parameters(*args, **kwargs)
@@ -127,7 +135,8 @@ class _Detached(nn.Module):
 @clause(slow=True)
 def gradcheck(subject: Subject) -> None:
     """Analytic gradients equal finite differences in float64: input, state and every parameter."""
-    layer, x = subject.layer(), subject.data(batch=PAIR)
+    layer = subject.layer()
+    x = subject.data(batch=PAIR)
     if is_screened(layer):
         same(int(replacements(layer, x).min()) >= REPLACEMENTS, True, "enough replacements")
     _, state = layer(subject.data(length=9, batch=PAIR, seed=3))
@@ -152,7 +161,8 @@ def gradcheck(subject: Subject) -> None:
 @clause(slow=True)
 def double_backward(subject: Subject) -> None:
     """The reference can be differentiated twice."""
-    layer, x = subject.layer(backend="reference"), subject.data(length=SHORT, batch=1).requires_grad_()
+    layer = subject.layer(backend="reference")
+    x = subject.data(length=SHORT, batch=1).requires_grad_()
 
     def loss(x: Tensor) -> Tensor:
         return layer(x)[0].pow(2).sum()
@@ -167,7 +177,8 @@ def compiles(subject: Subject) -> None:
     _, state = layer(subject.data())
     if subject.grows:
         state = layer.initial_state(BATCH)
-    x, state = subject.data(SHORT), state.detach()
+    x = subject.data(SHORT)
+    state = state.detach()
     torch._dynamo.reset()
     compiled: Any = torch.compile(layer, fullgraph=True, backend="aot_eager")
     assert_matches(collect(compiled, x, state), _renamed(collect(layer, x, state)))
@@ -187,7 +198,8 @@ def _renamed(found: dict[str, Tensor]) -> dict[str, Tensor]:
 @clause(slow=True)
 def exports(subject: Subject) -> None:
     """``torch.export`` takes the layer at a fixed length; the program can be saved and loaded."""
-    layer, x = subject.layer().eval(), subject.data(SHORT)
+    layer = subject.layer().eval()
+    x = subject.data(SHORT)
     program = torch.export.export(layer, (x,))
     buffer = io.BytesIO()
     torch.export.save(program, buffer)

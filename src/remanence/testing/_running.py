@@ -109,7 +109,8 @@ def _run_in_chunks(
 ) -> tuple[Tensor, State]:
     if chunks is None:
         return layer(input, state, **call)
-    outputs, first = [], 0
+    outputs = []
+    first = 0
     for piece in input.split(list(chunks)):
         named = {name: value[first : first + len(piece)] for name, value in call.items()}
         output, state = layer(piece, state, **named)

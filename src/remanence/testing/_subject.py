@@ -14,7 +14,10 @@ from remanence.ops import State
 
 from ._running import is_screened, replacements, sharpen_
 
-INPUT, HIDDEN, LENGTH, BATCH = 3, 4, 48, 3
+INPUT = 3
+HIDDEN = 4
+LENGTH = 48
+BATCH = 3
 PAIR = 2
 """Rows of the check against finite differences, which takes long."""
 SHORT = 12
@@ -103,7 +106,8 @@ def named(state: State, prefix: str = "state") -> dict[str, Tensor]:
 
 def random_chunks(length: int, seed: int = 0) -> list[int]:
     """Sizes between 1 and 9 that add up to ``length``."""
-    generator, sizes = torch.Generator().manual_seed(seed), []
+    generator = torch.Generator().manual_seed(seed)
+    sizes = []
     while sum(sizes) < length:
         sizes.append(int(torch.randint(1, 10, (), generator=generator)))
     return [*sizes[:-1], length - sum(sizes[:-1])]

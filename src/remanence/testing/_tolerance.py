@@ -38,10 +38,12 @@ def relative_error(actual: Tensor, exact: Tensor) -> float:
         same = torch.equal(torch.nan_to_num(actual[odd]), torch.nan_to_num(exact[odd]))
         if not same or not torch.equal(actual.isnan(), exact.isnan()):
             return float("inf")
-        actual, exact = actual[~odd], exact[~odd]
+        actual = actual[~odd]
+        exact = exact[~odd]
     if not exact.numel():
         return 0.0
-    deviation, size = float((actual - exact).abs().max()), float(exact.abs().max())
+    deviation = float((actual - exact).abs().max())
+    size = float(exact.abs().max())
     return deviation / size if size else deviation
 
 
@@ -75,7 +77,8 @@ def assert_matches(
 def _complaint(
     name: str, actual: Mapping[str, Tensor], exact: Mapping[str, Tensor], plain: Mapping[str, Tensor] | None
 ) -> str:
-    have, want = actual[name], exact[name]
+    have = actual[name]
+    want = exact[name]
     if not have.is_floating_point():
         return "" if torch.equal(have, want) else f"{name}: not equal"
     error = relative_error(have, want.detach().to(torch.float64))

@@ -21,9 +21,6 @@ _CUTS = {"truncate": TruncatedBPTT, "h_detach": HDetach}
 def resolved(config: RunConfig) -> RunConfig:
     """The configuration with every size that its model needs: 128 hidden units by default.
 
-    Args:
-        config: Of the run.
-
     Example:
         >>> resolved(RunConfig()).model.options
         {'hidden_size': 128}
@@ -60,9 +57,6 @@ def refuse_none(section: str, options: dict[str, Any], kind: Any) -> None:
 def found_from_anywhere(config: RunConfig) -> RunConfig:
     """The configuration with the code that it imports named in full, so that a run works from any folder.
 
-    Args:
-        config: Of the run.
-
     Example:
         >>> found_from_anywhere(RunConfig(imports=("math",))).imports
         ('math',)
@@ -88,9 +82,6 @@ def build_task(config: RunConfig) -> Task:
 
 def build(config: RunConfig) -> tuple[Task, SequenceModel]:
     """Makes the task and the model of a configuration; a bad option is an error here, before anything is written.
-
-    Args:
-        config: Of the run.
 
     Example:
         >>> from remanence.train import ModelConfig
@@ -132,9 +123,6 @@ def _cuts(table: dict[str, Any]) -> Any:
 
 def check_device(name: str) -> None:
     """Refuses a device that torch does not know or that this machine has not.
-
-    Args:
-        name: As torch writes it.
 
     Example:
         >>> check_device("cpu")

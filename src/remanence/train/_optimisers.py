@@ -54,7 +54,8 @@ class AveragingSGD(torch.optim.Optimizer):
             gradient = gradient.add(parameter, alpha=group["weight_decay"])
         state = self.state[parameter]
         if not state:
-            state["step"], state["average"] = torch.zeros((), dtype=torch.float64), torch.zeros_like(parameter)
+            state["step"] = torch.zeros((), dtype=torch.float64)
+            state["average"] = torch.zeros_like(parameter)
         state["step"] += 1
         state["average"].lerp_(gradient, 1 - group["momentum"])
         share = 1 - group["momentum"] ** float(state["step"]) if group["bias_correction"] else 1.0
@@ -119,10 +120,6 @@ def make_optimiser(model: nn.Module, config: OptimiserConfig) -> torch.optim.Opt
 @torch.no_grad()
 def decay_(optimiser: torch.optim.Optimizer, decoupled_decay: float) -> None:
     """Shrinks every parameter that has a gradient by its learning rate times `decoupled_decay`, as AdamW does.
-
-    Args:
-        optimiser: Whose parameters and learning rates.
-        decoupled_decay: The decay.
 
     Example:
         >>> weight = nn.Parameter(torch.tensor([1.0]))

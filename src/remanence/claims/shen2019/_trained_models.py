@@ -219,7 +219,8 @@ def beyond_the_context_all_is_lost(cells: Cells) -> Evidence:
     numbers: dict[str, Number] = {}
     holds = True
     for cell in runs:
-        within, beyond = _refitted(cell, 1, 32), _refitted(cell, 33, 200)
+        within = _refitted(cell, 1, 32)
+        beyond = _refitted(cell, 33, 200)
         holds &= _is(within, "power") and _is(beyond, "exponential")
         numbers |= {
             f"run {cell.place['seed']}, within": _said(within),
@@ -253,7 +254,8 @@ def words_hold_more_than_characters(cells: Cells) -> Evidence:
         runs.append(cell)
         found[f"{kind}, lags 1 to 5"] = _share(text, cell, 1, 5)
         found[f"{kind}, lags 15 to 30"] = _share(text, cell, 15, 30)
-    short, middle = found["words, lags 1 to 5"], found["words, lags 15 to 30"]
+    short = found["words, lags 1 to 5"]
+    middle = found["words, lags 15 to 30"]
     holds = short > 0.9 and middle > 2 * found["characters, lags 15 to 30"]
     judged = trained(runs, lambda cell: not holds, lambda cell: f"LSTM of {cell.place['data']}")
     return Evidence(holds, numbers=dict[str, Number](found), runs=judged)

@@ -93,7 +93,9 @@ class _Instance:
         return (self.gradient(self.weight) - self.gradient(self.weight, window)).norm().item()
 
     def descend(self, window: int, updates: int, rate: float, schedule: str) -> list[float]:
-        whole, part, gaps = self.weight, self.weight, []
+        whole = self.weight
+        part = self.weight
+        gaps = []
         for update in range(1, updates + 1):
             step = rate / update if schedule == "decaying" else rate
             whole = _projected(whole - step * self.gradient(whole), self.norm)
@@ -126,7 +128,8 @@ def weight_distance(
         ``updates``; ``distance``, the norm of the difference of all weights; ``moved``, that of how far the recurrent
         ones have come; and ``share``, the last distance over the last way.
     """
-    folder, kept = run.parent / "pair", run.parent / "distances.json"
+    folder = run.parent / "pair"
+    kept = run.parent / "distances.json"
     found: list[dict[str, float]] = json.loads(kept.read_text()) if kept.is_file() else []
     for updates in stages[len(found) :]:
         trained = {name: {**settings, **own, "budget.updates": updates} for name, own in _pair(truncated).items()}

@@ -13,7 +13,9 @@ KERAS = "not printed; the default of Keras"
 CODE = "PyTorch's example, which the paper uses"
 TRANSFORMER = "E.2"
 DATA = "data"
-RNN, LSTM, ATTENTION = "RNN", "LSTM", "Transformer"
+RNN = "RNN"
+LSTM = "LSTM"
+ATTENTION = "Transformer"
 
 # Fits: least lag, greatest lag, least estimate that counts (None is the floor of the estimate).
 BINARY_FITS = {"all": [1, 500, 1e-3]}
@@ -113,7 +115,9 @@ def sampled(data: str, model: str, width: int, depth: int) -> Recipe:
 NAMES = ("sampled_information", "data_information")
 
 
-XI, MIDDLE, FAR = ("xi", "all", "xi"), ("xi, middle", "middle", "xi"), ("gamma, far", "far", "gamma")
+XI = ("xi", "all", "xi")
+MIDDLE = ("xi, middle", "middle", "xi")
+FAR = ("gamma, far", "far", "gamma")
 
 
 def _readings(*numbers: tuple[str, str, str]) -> tuple[Reading, ...]:
@@ -170,7 +174,9 @@ BINARY_SMOKE = _tiny(task__options__length=20, task__options__train_sequences=8)
 
 def _scan(place: Mapping[str, Any]) -> Recipe | None:
     """Widths at depth 1 and depths at width 8; the data once."""
-    model, width, depth = place["model"], place["width"], place["depth"]
+    model = place["model"]
+    width = place["width"]
+    depth = place["depth"]
     if depth != 1 and width != 8:
         return None
     if model == DATA and (width, depth) != (WIDTHS[0], 1):
@@ -232,7 +238,9 @@ def _text_widths(model: str, widths: Mapping[str, tuple[int, ...]], depths: Mapp
     """Widths at depth 1, and depths at one width of each kind of text; the text itself once."""
 
     def recipe(place: Mapping[str, Any]) -> Recipe | None:
-        data, width, depth = place["data"], place["width"], place["depth"]
+        data = place["data"]
+        width = place["width"]
+        depth = place["depth"]
         if width == DATA:
             return sampled(data, DATA, 0, 1) if depth == 1 else None
         if width not in widths[data] or (depth != 1 and width != depths[data]):
