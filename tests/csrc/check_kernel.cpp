@@ -238,6 +238,6 @@ int main() {
         std::printf("screen %d save %d start %d: %g\n", int(screen), int(save), start, worst);
         ++wrong;
       }
-  std::printf("%s kernels, %d wrong\n", kernels().name, wrong);
+  std::printf("%s kernels, %td cells, %d wrong\n", kernels().name, CELLS.count, wrong);
   return wrong;
 }
