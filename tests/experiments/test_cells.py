@@ -63,6 +63,7 @@ def test_the_grid_is_the_papers():
 def test_a_changed_setting_is_another_cell_and_the_same_is_the_same():
     (first,) = plan_cells(TABLE, "paper", "x", ["model=LSTM", "length=100"], [0])
     (again,) = plan_cells(TABLE, "paper", "x", ["model=LSTM", "length=100"], [0])
+    assert first.work.config.label == "LSTM"
     (laptop,) = plan_cells(TABLE, "laptop", "x", ["model=LSTM", "length=100"], [0])
     assert first.folder == again.folder != laptop.folder
 

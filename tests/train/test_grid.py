@@ -33,6 +33,14 @@ def small(**changes) -> RunConfig:
     return config_from(changes, config_from(table))
 
 
+def test_a_run_carries_its_label_which_decides_nothing(tmp_path):
+    (labelled,) = plan_grid({"LSTM, first trial": small()}, tmp_path, lengths=[3])
+    assert labelled.run.config.label == "LSTM, first trial"
+    (again,) = plan_grid({"LSTM, second trial": small()}, tmp_path, lengths=[3])
+    assert again.run.folder == labelled.run.folder
+    assert again.run.config.digest == small(label="any", task={"options": {"length": 3}}).digest
+
+
 def test_a_grid_runs_to_its_end_and_then_has_nothing_left_to_do(tmp_path, monkeypatch):
     cells = plan_grid({"LSTM": small(), "GRU": small(model={"name": "GRU"})}, tmp_path, lengths=[3])
     seen = []
