@@ -44,7 +44,7 @@ class ScreenedCache(Cache):
     Example:
         >>> from transformers import LlamaConfig, LlamaForCausalLM
         >>> config = LlamaConfig(vocab_size=32, hidden_size=16, intermediate_size=16, num_hidden_layers=2,
-        ...                      num_attention_heads=4, num_key_value_heads=2)
+        ...                      num_attention_heads=4, num_key_value_heads=2, eos_token_id=None)  # never ends
         >>> model = LlamaForCausalLM(config)
         >>> cache = ScreenedCache(model, budget=8, recent=4)
         >>> prompt = torch.ones(1, 20, dtype=torch.int64)
