@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
@@ -41,3 +42,12 @@ def test_a_comparison_leaves_what_the_report_reads(tmp_path):
     page = tmp_path / "page.html"
     assert runner.invoke(app, ["report", str(folder), "-o", str(page), "--no-probes"]).exit_code == 0
     assert "Accuracy without more training" in page.read_text(encoding="utf-8")
+    assert "comparison.json is missing" not in words_of(page)
+    (folder / "comparison.json").unlink()
+    assert runner.invoke(app, ["report", str(folder), "-o", str(page), "--no-probes"]).exit_code == 0
+    assert "comparison.json is missing" in words_of(page)
+
+
+def words_of(page):
+    """The text of a page without its tags."""
+    return " ".join(re.sub("<[^>]*>", " ", page.read_text(encoding="utf-8")).split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,9 @@ from remanence.runs import find_folders, read_file, unsealed
 
 CELL = "cell-measurement"
 """Kind of what an experiment's cell keeps beside its run; the tables of ``remanence reproduce`` show it."""
+COMPARISON = "comparison.json"
+WORKER = "train._worker"
+"""Module that ``remanence compare`` starts for each of its runs; the run's manifest keeps the command."""
 NOTHING_KNOWN = "holds no results that are known here"
 
 
@@ -151,12 +155,28 @@ def find_results(paths: Sequence[str | Path]) -> Findings:
     policies = folders_with("policy.toml", paths)
     findings.runs += [read_run(folder, findings.problems) for folder in runs]
     findings.policies += [read_policy(folder, findings.problems) for folder in policies]
+    findings.problems += _lost_comparisons(findings.runs)
     for path in _json_files(paths, {folder.resolve() for folder in (*runs, *policies)}):
         _add_file(findings, path)
     if findings.is_empty:
         hint = "Name a run's folder, a comparison's, or a file of `remanence probe|mi|verify --json`"
         raise ValueError(message("path", "hold results", ", ".join(map(str, paths)) or "nothing", hint))
     return findings
+
+
+def _lost_comparisons(runs: Sequence[RunRecord]) -> Iterator[Problem]:
+    """Comparisons that only their runs tell of."""
+    for folder in dict.fromkeys(run.folder.parent for run in runs if _was_compared(run)):
+        if not os.path.lexists(folder / COMPARISON):
+            words = "is missing: it was lost, or the comparison has not ended; its runs are shown without it"
+            yield Problem(str(folder / COMPARISON), words)
+
+
+def _was_compared(run: RunRecord) -> bool:
+    """Whether a comparison started the run: Python replaces the name of a module that it runs by the module's path."""
+    command = run.manifest.get("command")
+    program = str(command[0]) if isinstance(command, list) and command else ""
+    return program.removesuffix(".py").replace(os.sep, ".").endswith(WORKER)
 
 
 def _json_files(paths: Sequence[str | Path], folders: set[Path]) -> list[Path]:
