@@ -150,10 +150,10 @@ def test_nothing_is_written_through_a_link(tmp_path):
         (tmp_path / name).symlink_to(victim)
     replace_file(tmp_path / "status.json", b"{}")
     assert not (tmp_path / "status.json").is_symlink()
-    with pytest.raises(DamagedFileError, match=r"metrics\.jsonl is no regular file"):
+    with pytest.raises(DamagedFileError, match=r"metrics\.jsonl is a link"):
         MetricsFile(tmp_path / "metrics.jsonl").append({"kind": "train", "update": 1})
     (tmp_path / "lock").symlink_to(tmp_path / "made")
-    with pytest.raises(DamagedFileError, match="lock is no regular file"), locked(tmp_path):
+    with pytest.raises(DamagedFileError, match="lock is a link"), locked(tmp_path):
         pass
     assert victim.read_text() == "dear"
     assert not (tmp_path / "made").exists()
@@ -297,6 +297,6 @@ def test_a_log_that_is_no_file_is_refused_and_not_waited_for(folder, kind):
     else:
         (folder / "output.txt").symlink_to(folder.parent / "elsewhere")
     Run(folder).set_status("interrupted", update=4)
-    with pytest.raises(DamagedFileError, match=r"output\.txt is no regular file"):
+    with pytest.raises(DamagedFileError, match=r"output\.txt is (a link|no regular file)"):
         carry_out([Cell("LSTM", 3, 0, Run(folder))], jobs=1)
     assert not (folder.parent / "elsewhere").exists()

@@ -1,5 +1,7 @@
 """A run folder is data: code that it names runs only if the user has named that very code, or says to trust it."""
 
+import importlib.util
+import py_compile
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from remanence.runs import UntrustedCodeError, import_all, is_trusted, remember_code, require_trust, trusting
+from remanence.runs import _imports as imports
 from remanence.runs import _trust as trust
 from remanence.train import Run, config_from, resume, train
 
@@ -107,3 +110,32 @@ def test_a_run_finds_its_code_from_any_folder(tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     Run.open(tmp_path / "run").load()
+
+
+def test_compiled_code_beside_a_trusted_file_does_not_run(tmp_path):
+    evil = code(tmp_path / "evil.py", tmp_path / "ran")
+    mine = tmp_path / "mine.py"
+    mine.write_text("")
+    cached = Path(importlib.util.cache_from_source(str(mine)))
+    # Unchecked: Python takes such a file without a look at the source that it stands for.
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(evil), cfile=str(cached), invalidation_mode=mode)
+    remember_code([str(mine)])
+    import_all([str(mine)])
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_file_that_changes_after_the_look_at_it_does_not_run(tmp_path, monkeypatch):
+    mine = tmp_path / "mine.py"
+    mine.write_text("")
+    remember_code([str(mine)])
+    look = imports.require_trust
+
+    def look_and_swap(names):
+        look(names)
+        code(mine, tmp_path / "ran")
+
+    monkeypatch.setattr(imports, "require_trust", look_and_swap)
+    with pytest.raises(UntrustedCodeError):
+        import_all([str(mine)])
+    assert not (tmp_path / "ran").exists()

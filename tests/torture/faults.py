@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -9,6 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import safetensors.torch
+import torch
+
+from remanence.runs import digest_of_weights, sealed
+
+FITTING = "values of other types, checksums that fit"
 STRANGE = [None, [], {}, "", "x", -1, 1e400, True, [[]], {"a": {}}, "../../secret", "[bold]a[/b]", 10**30]
 
 
@@ -75,6 +82,38 @@ def _strange_toml(text: str, draws: random.Random) -> str:
     return "\n".join(lines)
 
 
+def fitting(path: Path, draws: random.Random, outside: Path) -> None:
+    """Another type of one value, and every checksum made to fit: what a stranger writes, and no accident does."""
+    if path.suffix == ".safetensors":
+        path.write_bytes(_strange_tensors(path.read_bytes(), draws))
+    elif path.suffix == ".json" and isinstance(table := json.loads(path.read_text()), dict):
+        key = draws.choice(sorted(table))
+        changed = {**table, key: _strange_json(table[key], draws)}
+        path.write_text(sealed(changed) if "sha256" in table else json.dumps(changed))
+    else:
+        strange(path, draws, outside)
+    sums = path.with_name("sha256.json")
+    if path != sums and sums.is_file():
+        sums.write_text(json.dumps({**json.loads(sums.read_text()), path.name: _sha256(path.read_bytes())}))
+
+
+def _sha256(contents: bytes) -> str:
+    return hashlib.sha256(contents).hexdigest()
+
+
+def _strange_tensors(contents: bytes, draws: random.Random) -> bytes:
+    """One tensor of another kind, size or value, or under another name."""
+    tensors = safetensors.torch.load(contents)
+    facts = json.dumps(draws.choice([{"update": 3}, {"update": "x"}, {}, []]))
+    if tensors:
+        name = draws.choice(sorted(tensors))
+        tensor = tensors.pop(name)
+        others = [torch.zeros(0), torch.zeros(3, dtype=torch.bool), torch.full((2,), float("nan"))]
+        others += [tensor.to(torch.int8), tensor.double(), tensor[None], tensor.flatten()[:-1].clone(), tensor * 0 + 7]
+        tensors[draws.choice([name, name, name, f"../{name}"])] = draws.choice(others)
+    return safetensors.torch.save(tensors, metadata={"facts": facts, "sha256": digest_of_weights(tensors, facts)})
+
+
 def deep(path: Path, draws: random.Random, outside: Path) -> None:
     nested = "[" * 100_000
     path.write_text(f"a = {nested}" if path.suffix == ".toml" else nested)
@@ -89,6 +128,7 @@ FAULTS: dict[str, Callable[[Path, random.Random, Path], None]] = {
     "a pipe instead": pipe,
     "a link that leads outside": link,
     "values of other types": strange,
+    FITTING: fitting,
     "nested 100,000 deep": deep,
 }
 

@@ -97,7 +97,7 @@ def configuration(
     """
     start = recipe(task, model)
     if config_file is not None:
-        start = config_from({"task": {"name": task}}, read_config(config_file))
+        start = config_from({"task": {"name": task}}, read_config(config_file.resolve()))
     return adjusted(start, given, settings)
 
 

@@ -183,7 +183,7 @@ def _json_files(paths: Sequence[str | Path], folders: set[Path]) -> list[Path]:
     """Files that were named, and those in folders, except what belongs to a run."""
     found: dict[Path, Path] = {}
     for path in map(Path, paths):
-        for file in sorted(path.rglob("*.json")) if path.is_dir() else [path]:
+        for file in sorted(path.rglob("*.json")) if path.is_dir() else [path.resolve()]:
             belongs = path.is_dir() and any(parent in folders for parent in file.resolve().parents)
             if not belongs:
                 found.setdefault(file.resolve(), file)

@@ -26,6 +26,7 @@ from remanence.runs import (
     make_manifest,
     save_checkpoint,
     seed_all,
+    taking_up,
     to_toml,
 )
 from remanence.tasks import stream
@@ -167,22 +168,27 @@ class Learning:
             self.metrics.cut_after(0)
             self._save()  # measurements without a checkpoint would look as if one had been lost
             return
-        training, player = found.training, self.player
         try:
             self.policy.load_state_dict(found.weights)
         except RuntimeError as error:
             reason = str(error).splitlines()[0]
             place = self.run.checkpoints
             raise CheckpointError(f"the weights in {place} do not fit {self.run.config_path}: {reason}") from error
+        with taking_up(self.run.checkpoints):
+            self._take_up(found.training)
+        self.update = found.update
+        self.metrics.cut_after(self.update)
+        self._tell({"kind": "resumed", "update": self.update})
+
+    def _take_up(self, training: dict[str, Any]) -> None:
+        player = self.player
         self.optimiser.load_state_dict(training["optimiser"])
         player.state, player.begins = training["state"], training["begins"]
         for episode, place in zip(self.episodes, training["places"], strict=True):
             episode.go_to(place)
         player.returns, player.lengths = training["so_far"]
         self.returns, self.lengths = training["ended"]
-        self.update, self.seconds = found.update, training["seconds"]
-        self.metrics.cut_after(self.update)
-        self._tell({"kind": "resumed", "update": self.update})
+        self.seconds = training["seconds"]
 
     def _outcome(self, status: Literal["done", "interrupted"], signal: int | None = None) -> PolicyOutcome:
         reason = "budget used up" if signal is None else f"signal {signal}"

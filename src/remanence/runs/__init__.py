@@ -6,12 +6,14 @@ It lies below :mod:`remanence.train` and :mod:`remanence.rl`, which make runs, a
 from remanence.ops.states import detach, map_tensors
 from remanence.runs._checkpoint import (
     Checkpoint,
+    digest_of_weights,
     forget_drafts,
     list_checkpoints,
     load_best,
     load_checkpoint,
     save_best,
     save_checkpoint,
+    taking_up,
 )
 from remanence.runs._errors import (
     CheckpointError,
@@ -28,6 +30,7 @@ from remanence.runs._files import (
     read_file,
     read_json,
     replace_file,
+    require_no_link,
     require_regular,
     write_folder,
 )
@@ -70,6 +73,7 @@ __all__ = [
     "result_from",
     "result_kinds",
     "tag",
+    "require_no_link",
     "require_regular",
     "sealed",
     "unsealed",
@@ -84,6 +88,7 @@ __all__ = [
     "NoEvents",
     "Checkpoint",
     "save_checkpoint",
+    "taking_up",
     "load_checkpoint",
     "list_checkpoints",
     "save_best",
@@ -121,6 +126,7 @@ __all__ = [
     "settings_table",
     "to_toml",
     "digest_of",
+    "digest_of_weights",
     "RunError",
     "NonFiniteError",
     "RunLockedError",

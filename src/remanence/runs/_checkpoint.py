@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
-from remanence.runs._errors import CheckpointError
-from remanence.runs._files import WRITING, read_file, read_json, replace_file, write_folder
+from remanence.runs._errors import CheckpointError, RunError
+from remanence.runs._files import WRITING, read_file, read_json, replace_file, require_no_link, write_folder
 from remanence.runs._states import pack, unpack
 
 KEPT = 2
@@ -94,6 +95,7 @@ def list_checkpoints(folder: Path) -> list[Path]:
         >>> list_checkpoints(Path("no such folder"))
         []
     """
+    require_no_link(folder)
     try:
         return sorted(path for path in folder.iterdir() if re.fullmatch(r"\d{9,}", path.name))
     except FileNotFoundError:
@@ -164,6 +166,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         Traceback (most recent call last):
         remanence.runs._errors.DamagedFileError: no such folder/sha256.json is missing
     """
+    require_no_link(path)
     sums = read_json(path / "sha256.json")
     if sorted(sums) != sorted(FILES):  # a name may lead anywhere: only these are ever opened
         raise ValueError(f"sha256.json must name {', '.join(FILES)}, and names {', '.join(sums) or 'nothing'}")
@@ -172,9 +175,35 @@ def read_checkpoint(path: Path) -> Checkpoint:
         found = hashlib.sha256(contents).hexdigest()
         if found != sums[name]:
             raise ValueError(f"{name} has SHA-256 {found[:12]}..., not {str(sums[name])[:12]}...")
-    outline = json.loads(files["training.json"])
-    training = unpack(outline["training"], safetensors.torch.load(files["training.safetensors"]))
+    outline = _table(json.loads(files["training.json"]))
+    if type(outline["update"]) is not int:
+        raise ValueError(f"training.json names no update: {outline['update']!r}")
+    training = _table(unpack(outline["training"], safetensors.torch.load(files["training.safetensors"])))
     return Checkpoint(outline["update"], safetensors.torch.load(files["weights.safetensors"]), training)
+
+
+@contextlib.contextmanager
+def taking_up(folder: Path) -> Iterator[None]:
+    """Words what goes wrong when the state of a training is taken up: its file is whole, and yet holds something else.
+
+    Args:
+        folder: ``checkpoint`` of the run, to be named.
+
+    Raises:
+        CheckpointError: In the place of whatever the block raises.
+
+    Example:
+        >>> with taking_up(Path("run/checkpoint")):
+        ...     {}["optimiser"]
+        Traceback (most recent call last):
+        remanence.runs._errors.CheckpointError: the checkpoint in run/checkpoint is no state of this training (...)
+    """
+    try:
+        yield
+    except RunError:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
+        raise CheckpointError(f"the checkpoint in {folder} is no state of this training ({error!r})") from error
 
 
 def save_best(folder: Path, weights: Mapping[str, Tensor], **facts: Any) -> None:
@@ -229,16 +258,29 @@ def load_best(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     if not os.path.lexists(path):
         return None
     try:
-        if not path.is_file():
-            raise ValueError("it is no regular file")
-        with safetensors.safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dictionary
+        # Not mapped: whoever cuts the file meanwhile would end this process.
+        contents = read_file(path)
+        weights = safetensors.torch.load(contents)
+        metadata = _metadata(contents)
         if "sha256" in metadata and digest_of_weights(weights, metadata["facts"]) != metadata["sha256"]:
             raise ValueError("its checksum is another one")  # files of older versions carry none
-        return weights, json.loads(metadata["facts"])
-    except (OSError, safetensors.SafetensorError, KeyError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} is damaged ({error}); evaluate the last weights instead") from error
+        return weights, _table(json.loads(metadata["facts"]))
+    except (safetensors.SafetensorError, KeyError, TypeError, ValueError, RecursionError, RuntimeError) as error:
+        words = str(error).removeprefix(f"{path} ")
+        raise CheckpointError(f"{path} is damaged ({words}); evaluate the last weights instead") from error
+
+
+def _table(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"a JSON object was expected, not a {type(value).__name__}")
+    return value
+
+
+def _metadata(contents: bytes) -> dict[str, str]:
+    """The plain facts in a safetensors file, which has the length of its header, and the header as JSON, in front."""
+    start = 8
+    length = int.from_bytes(contents[:start], "little")
+    return json.loads(contents[start : start + length]).get("__metadata__", {})
 
 
 def forget_drafts(folder: Path) -> None:

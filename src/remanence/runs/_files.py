@@ -115,7 +115,7 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
 
 
 def read_file(path: Path) -> bytes:
-    """Reads a regular file; a pipe, which would never end, and whatever cannot be read are errors that name it.
+    """Reads a file of a run's folder; a pipe, which would never end, a link, and what cannot be read are named errors.
 
     Args:
         path: The file.
@@ -129,6 +129,7 @@ def read_file(path: Path) -> bytes:
         remanence.runs._errors.DamagedFileError: no such file is missing
     """
     try:
+        require_no_link(path)
         if not path.is_file():
             raise DamagedFileError(f"{path} is no regular file" if os.path.lexists(path) else f"{path} is missing")
         return path.read_bytes()
@@ -178,8 +179,25 @@ def require_regular(path: Path) -> None:
     Example:
         >>> require_regular(Path("no such file"))
     """
-    if path.is_symlink() or (path.exists() and not path.is_file()):
+    require_no_link(path)
+    if path.exists() and not path.is_file():
         raise DamagedFileError(f"{path} is no regular file; remove it")
+
+
+def require_no_link(path: Path) -> None:
+    """Refuses a link in a run's folder: it may lead to what is nobody's business, or to what would be overwritten.
+
+    Args:
+        path: The file or folder, which need not exist.
+
+    Raises:
+        DamagedFileError: If it is a link.
+
+    Example:
+        >>> require_no_link(Path("no such file"))
+    """
+    if path.is_symlink():
+        raise DamagedFileError(f"{path} is a link, which may lead anywhere; put what it leads to in its place")
 
 
 def sync_folder(path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from remanence.runs._files import read_file, replace_file, require_regular, storage_error
+from remanence.runs._files import read_file, replace_file, require_no_link, require_regular, storage_error
 from remanence.runs._history import is_line
 
 
@@ -121,6 +121,7 @@ class TensorBoard:
         except ImportError:
             say("no TensorBoard events: the package is not installed (pip install tensorboard); metrics.jsonl has all")
             return
+        require_no_link(folder)
         self._folder = folder
         self._before = threading.excepthook
         threading.excepthook = self._heed

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 from remanence._validate import message
 from remanence.runs._checkpoint import Checkpoint, forget_drafts, list_checkpoints, load_checkpoint
 from remanence.runs._errors import CheckpointError, DamagedFileError
-from remanence.runs._files import WRITING, is_locked, locked, read_json, replace_file
+from remanence.runs._files import WRITING, is_locked, locked, read_json, replace_file, require_no_link
 from remanence.runs._history import History
 from remanence.runs._metrics import MetricsFile
 from remanence.runs._result import ResultError, check_version, tag
@@ -159,6 +159,7 @@ class Run:
         Raises:
             CheckpointError: If there is none, though the run has made progress: it is never begun anew in silence.
         """
+        require_no_link(self.checkpoints)
         forget_drafts(self.folder)
         forget_drafts(self.checkpoints)
         found = load_checkpoint(self.checkpoints, warn, repair=True)

@@ -88,6 +88,8 @@ def unpack(outline: Any, tensors: Mapping[str, Tensor]) -> Any:
         >>> unpack({"list": [{"value": 1}]}, {})
         [1]
     """
+    if not isinstance(outline, dict) or len(outline) != 1:
+        raise ValueError("the checkpoint's outline is damaged: every value is an object with one key, its kind")
     ((kind, inner),) = outline.items()
     if kind == "tensor":
         return tensors[inner]

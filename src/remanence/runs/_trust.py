@@ -75,11 +75,33 @@ def require_trust(names: Iterable[str]) -> None:
     """
     refused = [name for name in names if not is_trusted(name)]
     if refused:
-        named = ", ".join(map(repr, refused))
-        raise UntrustedCodeError(
-            f"the settings name code to run, {named}, which no command of yours has named, or which has changed since; "
-            "read it, and if you trust it add --trust"
-        )
+        raise _untrusted(refused)
+
+
+def require_trusted_source(name: str, source: bytes) -> None:
+    """Refuses the contents of a file of code, unless the user has named or trusts them.
+
+    Args:
+        name: Of the file.
+        source: What was read from it, and will run.
+
+    Raises:
+        UntrustedCodeError: If it may not run.
+
+    Example:
+        >>> with trusting():
+        ...     require_trusted_source("mine.py", b"")
+    """
+    if not _TRUSTING.get() and not _is_remembered(hashlib.sha256(source).hexdigest()):
+        raise _untrusted([name])
+
+
+def _untrusted(names: Iterable[str]) -> UntrustedCodeError:
+    named = ", ".join(map(repr, names))
+    return UntrustedCodeError(
+        f"the settings name code to run, {named}, which no command of yours has named, or which has changed since; "
+        "read it, and if you trust it add --trust"
+    )
 
 
 def is_trusted(name: str) -> bool:
@@ -92,9 +114,10 @@ def is_trusted(name: str) -> bool:
         >>> is_trusted("this_module_of_a_stranger")
         False
     """
-    if _TRUSTING.get():
-        return True
-    digest = code_digest(name)
+    return _TRUSTING.get() or _is_remembered(code_digest(name))
+
+
+def _is_remembered(digest: str) -> bool:
     return digest in _REMEMBERED or (_store() / digest).is_file()
 
 

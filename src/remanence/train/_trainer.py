@@ -25,6 +25,7 @@ from remanence.runs import (
     seed_all,
     set_random_states,
     stop_requests,
+    taking_up,
 )
 from remanence.tasks import Task
 from remanence.train._building import build, found_from_anywhere, resolved
@@ -194,10 +195,14 @@ class _Training:
             self.learner.model.load_state_dict(checkpoint.weights)
         except RuntimeError as error:
             raise CheckpointError(OTHER_PARAMETERS) from error
+        with taking_up(self.run.checkpoints):
+            self._take_up(training)
+        self.saved_update = checkpoint.update
+
+    def _take_up(self, training: dict[str, Any]) -> None:
         self.learner.optimiser.load_state_dict(_matched(self.learner.optimiser.state_dict(), training["optimiser"]))
         self.progress = Progress.from_dict(training["progress"])
         set_random_states(training["random"])
-        self.saved_update = checkpoint.update
         carried = training["carried"]
         if len(carried) == self.processes.size and len(carried[0]) == len(self.learner.rows):
             self.learner.carried = carried[self.processes.rank]
