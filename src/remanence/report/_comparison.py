@@ -73,7 +73,7 @@ class Transfer:
 
 
 @dataclass(frozen=True)
-class Cell:
+class SeedRuns:
     """The runs of one model with the same settings at one length, over their seeds.
 
     Args:
@@ -83,7 +83,7 @@ class Cell:
         transfer: its best run at other lengths.
 
     Example:
-        >>> Cell("LSTM", 100, ()).name
+        >>> SeedRuns("LSTM", 100, ()).name
         'LSTM, T = 100'
     """
 
@@ -204,7 +204,7 @@ class Comparison:
 
     task: str
     options: dict[str, Any]
-    cells: tuple[Cell, ...]
+    cells: tuple[SeedRuns, ...]
     commands: tuple[str, ...] = ()
     source: str = ""
 
@@ -276,7 +276,7 @@ def _comparison(runs: list[RunRecord], sources: Sequence[Source]) -> Comparison:
     for run in runs:
         cells.setdefault((labels[run.folder], run.length or 0), []).append(run)
     made = tuple(
-        Cell(label, length or None, tuple(sorted(found, key=_by_seed)), _transfers(found, sources))
+        SeedRuns(label, length or None, tuple(sorted(found, key=_by_seed)), _transfers(found, sources))
         for (label, length), found in sorted(cells.items())
     )
     return Comparison(runs[0].task, runs[0].task_options, made, _commands(runs, sources))
@@ -331,11 +331,11 @@ def best_of(runs: Sequence[RunRecord]) -> RunRecord | None:
     return min(judged, key=lambda run: run.loss if run.loss is not None else float("inf"))
 
 
-def seeds_of(cell: Cell) -> str:
+def seeds_of(cell: SeedRuns) -> str:
     """How many runs a cell has, and what has become of them.
 
     Example:
-        >>> seeds_of(Cell("LSTM", 5, (RunRecord(Path("a")), RunRecord(Path("b")))))
+        >>> seeds_of(SeedRuns("LSTM", 5, (RunRecord(Path("a")), RunRecord(Path("b")))))
         '2 seeds, 2 unknown'
     """
     states = [run.status for run in cell.runs if run.status != "done"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from remanence.figures import Axis, Curve, Figure, Look, length_axis, log_axis, overlay, share_axis
-from remanence.report._comparison import Cell, Comparison
+from remanence.report._comparison import Comparison, SeedRuns
 from remanence.report._numbers import number_of
 from remanence.report._run_record import RunRecord
 from remanence.runs import Measurement
@@ -53,7 +53,7 @@ def _learning(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]
                 yield figure
 
 
-def _curve(cell: Cell, run: RunRecord, metric: str, look: Look) -> Curve:
+def _curve(cell: SeedRuns, run: RunRecord, metric: str, look: Look) -> Curve:
     lines = thinned(run.history.validation or run.history.training)
     state = "" if run.status == "done" else f", {run.status}"
     name = f"{cell.label}, seed {run.seed}{state}"
@@ -89,7 +89,7 @@ def _transfer(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]
     yield replace(_grouped(whole, found), caption=words, x=length_axis("T of the evaluation", lengths), wide=True)
 
 
-def _transfer_figure(cell: Cell) -> Figure:
+def _transfer_figure(cell: SeedRuns) -> Figure:
     points = {**_trained_at(cell), **{point.length: point.accuracy for point in cell.transfer}}
     shown = dict(sorted(points.items()))
     curves = [Curve(cell.name, list(shown), list(shown.values()), "both")]
@@ -99,7 +99,7 @@ def _transfer_figure(cell: Cell) -> Figure:
     return Figure("", "", tuple(curves), length_axis("T of the evaluation", list(shown)), share_axis("accuracy"))
 
 
-def _trained_at(cell: Cell) -> dict[int, float | None]:
+def _trained_at(cell: SeedRuns) -> dict[int, float | None]:
     """The length of training, and what the run that was measured at other lengths reached there."""
     accuracies = [run.accuracy for run in cell.runs if str(run.folder) == cell.transfer[0].run]
     return {} if cell.length is None or not accuracies else {cell.length: accuracies[0]}

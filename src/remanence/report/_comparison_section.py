@@ -21,7 +21,7 @@ from remanence.report._blocks import (
     Table,
     Text,
 )
-from remanence.report._comparison import Cell, Comparison, seeds_of
+from remanence.report._comparison import Comparison, SeedRuns, seeds_of
 from remanence.report._comparison_figures import comparison_figures
 from remanence.report._numbers import ABSENT, count, duration, if_known, number_of, percent, plain, points
 from remanence.report._page import link_from
@@ -72,7 +72,7 @@ class _View:
         yield Table(_RUN_COLUMNS, rows, f"{self.found.title}: every run", "runs")
         yield from how_it_was_made(self.found)
 
-    def _named(self, cell: Cell) -> Entry:
+    def _named(self, cell: SeedRuns) -> Entry:
         return Entry(cell.label, colour=self.styles[cell.label].colour)
 
     def _link(self, target: str | Path) -> str:
@@ -89,7 +89,7 @@ class _View:
             note += " No speed is given for runs whose length grew during training."
         yield Text(note, "small")
 
-    def _cell_row(self, cell: Cell) -> list[Entry]:
+    def _cell_row(self, cell: SeedRuns) -> list[Entry]:
         updates = sorted(update for update, _ in cell.solved)
         seconds = sorted(seconds for _, seconds in cell.solved if seconds is not None)
         reached = "" if len(updates) == len(cell.runs) else f" ({len(updates)} of {len(cell.runs)})"
@@ -122,7 +122,7 @@ class _View:
             yield Heading("Beside the paper")
             yield Table(_PRINTED_COLUMNS, rows, "Measured and printed accuracies")
 
-    def _printed_row(self, cell: Cell, length: int | None, here: float | None, link: str) -> list[list[Entry]]:
+    def _printed_row(self, cell: SeedRuns, length: int | None, here: float | None, link: str) -> list[list[Entry]]:
         printed = cell.printed(length)
         if printed is None:
             return []
@@ -140,7 +140,7 @@ class _View:
             ]
         ]
 
-    def _run_row(self, cell: Cell, run: RunRecord) -> list[Entry]:
+    def _run_row(self, cell: SeedRuns, run: RunRecord) -> list[Entry]:
         reason = run.state.get("reason")
         ended = f"{run.status}: {reason}" if reason and run.status in ("failed", "interrupted") else run.status
         made = ", ".join(f"{name} {run.manifest[name]}" for name in ("remanence", "torch") if name in run.manifest)
@@ -226,7 +226,7 @@ def _unmeasured(found: Comparison) -> Iterator[Text]:
         yield Text(f"{which}: {reason}.", "note")
 
 
-def _reasons(cell: Cell, stored: bool) -> Iterator[str]:
+def _reasons(cell: SeedRuns, stored: bool) -> Iterator[str]:
     if cell.probed is None:
         if not stored:
             yield "weights have not been measured"
@@ -252,7 +252,7 @@ def how_it_was_made(found: Comparison) -> Iterator[Block]:
     yield from (Details("; ".join(names), [Code(text)]) for text, names in settings.items() if text)
 
 
-def _settings_of(cell: Cell) -> str:
+def _settings_of(cell: SeedRuns) -> str:
     seeds = [if_known(run.seed) for run in cell.runs]
     if len(seeds) == 1:
         return f"{cell.name}, seed {seeds[0]}"

@@ -6,7 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from remanence.report._comparison import Cell, Comparison, Spread, Transfer
+from remanence.report._comparison import Comparison, SeedRuns, Spread, Transfer
 from remanence.report._numbers import SPACE, at_length, count, enumerated, number_of, percent, plain, size, the_only
 from remanence.report._run_record import SOLVED
 
@@ -16,21 +16,21 @@ KEPT = 0.95
 """Accuracy from which on a model is said to keep what it learnt."""
 
 
-def with_range(cell: Cell) -> str:
+def with_range(cell: SeedRuns) -> str:
     """Mean accuracy over the seeds, and their range.
 
     Example:
-        >>> with_range(Cell("LSTM", 5, ()))
+        >>> with_range(SeedRuns("LSTM", 5, ()))
         '–'
     """
     return _ranged(cell.accuracy, percent)
 
 
-def in_unit(cell: Cell) -> str:
+def in_unit(cell: SeedRuns) -> str:
     """The mean in the task's own unit over the seeds, and their range.
 
     Example:
-        >>> in_unit(Cell("LSTM", 5, ()))
+        >>> in_unit(SeedRuns("LSTM", 5, ()))
         '–'
     """
     return _ranged(cell.in_unit, lambda value: plain(value, 4))
@@ -49,11 +49,11 @@ def findings(found: Comparison) -> list[tuple[str, str]]:
         found: what was compared.
 
     Example:
-        >>> [text.replace(SPACE, " ") for text, _ in findings(Comparison("copy", {}, (Cell("LSTM", 5, ()),)))]
+        >>> [text.replace(SPACE, " ") for text, _ in findings(Comparison("copy", {}, (SeedRuns("LSTM", 5, ()),)))]
         ['LSTM has not been evaluated at T = 5.']
     """
     ordered = sorted(found.cells, key=lambda cell: (not _all_solved(cell), -(cell.accuracy.mean or 0.0)))
-    alike: dict[object, list[Cell]] = {}
+    alike: dict[object, list[SeedRuns]] = {}
     for cell in ordered:
         alike.setdefault(_fate(cell), []).append(cell)
     said = []
@@ -65,7 +65,7 @@ def findings(found: Comparison) -> list[tuple[str, str]]:
     return said
 
 
-def _fate(cell: Cell) -> object:
+def _fate(cell: SeedRuns) -> object:
     """What cells have in common that one sentence can speak of; otherwise the cell itself."""
     plain_end = not _ending(cell) and not _kept(cell)
     if not plain_end or not cell.can_be_solved or not cell.accuracy.values or (cell.solved and not _all_solved(cell)):
@@ -73,7 +73,7 @@ def _fate(cell: Cell) -> object:
     return cell.length, len(cell.runs), _all_solved(cell) or _within(cell)
 
 
-def _together(found: Comparison, cells: Sequence[Cell]) -> str:
+def _together(found: Comparison, cells: Sequence[SeedRuns]) -> str:
     """One sentence about models that fared alike."""
     told = [f"{cell.short} ({with_range(cell)})" for cell in cells]
     runs = "in one run each" if len(cells[0].runs) == 1 else f"over {number_of(len(cells[0].runs), 'seed')} each"
@@ -113,7 +113,7 @@ def headline(found: Comparison) -> str:
     return "; ".join(clauses)
 
 
-def _called(group: Sequence[Cell], cells: Sequence[Cell]) -> list[str]:
+def _called(group: Sequence[SeedRuns], cells: Sequence[SeedRuns]) -> list[str]:
     """Names of a group's models; one name for all variants of a model where all of them are in the group."""
     elsewhere = {cell.model for cell in cells if cell not in group}
     return list(dict.fromkeys(cell.short if cell.model in elsewhere else cell.model for cell in group))
@@ -131,7 +131,7 @@ def _none_of(labels: Sequence[str]) -> str:
     return f"Neither {labels[0]} nor {labels[1]} solves" if len(labels) == 2 else f"None of {len(labels)} models solves"
 
 
-def finding(found: Comparison, cell: Cell) -> str:
+def finding(found: Comparison, cell: SeedRuns) -> str:
     """What became of one model."""
     task = found.title + at_length(cell.length)
     if not cell.accuracy.values and not cell.loss.values:
@@ -156,16 +156,16 @@ def finding(found: Comparison, cell: Cell) -> str:
     return f"{verb}{_ending(cell)}.{_kept(cell)}{_state(cell)}"
 
 
-def _all_solved(cell: Cell) -> bool:
+def _all_solved(cell: SeedRuns) -> bool:
     """Whether the best weights of every run are at 99 %."""
     return len(cell.accuracy.values) == len(cell.runs) > 0 and (cell.accuracy.least or 0.0) >= SOLVED
 
 
-def _basis(cell: Cell) -> str:
+def _basis(cell: SeedRuns) -> str:
     return "in its one run" if len(cell.runs) == 1 else f"over {number_of(len(cell.runs), 'seed')}"
 
 
-def _within(cell: Cell) -> str:
+def _within(cell: SeedRuns) -> str:
     """The budget, which is what a model that did not get there was given."""
     made = max((run.update for run in cell.runs), default=0)
     return f" within {count(made)} updates" if made else ""
@@ -175,7 +175,7 @@ def _chance(found: Comparison) -> str:
     return "" if found.chance is None else f"; a guess gets {percent(found.chance)}"
 
 
-def _ending(cell: Cell) -> str:
+def _ending(cell: SeedRuns) -> str:
     """What has to be said of runs that did not end."""
     states = Counter(run.status for run in cell.runs if run.status != "done")
     if not states:
@@ -184,7 +184,7 @@ def _ending(cell: Cell) -> str:
     return f" ({enumerated(told)})"
 
 
-def _kept(cell: Cell) -> str:
+def _kept(cell: SeedRuns) -> str:
     """How the best run does at other lengths: the farthest that it keeps, and the first that it does not."""
     known = [point for point in cell.transfer if point.accuracy is not None]
     if not known or (cell.accuracy.most or 0.0) < KEPT:  # what was not learnt cannot be kept
@@ -212,17 +212,17 @@ def _before_first_loss(points: Sequence[Transfer]) -> list[Transfer]:
     return kept
 
 
-def _state(cell: Cell) -> str:
+def _state(cell: SeedRuns) -> str:
     if cell.weights.state_bytes is None:
         return ""
     return f" It carries {state_words(cell)} from step to step."
 
 
-def state_words(cell: Cell) -> str:
+def state_words(cell: SeedRuns) -> str:
     """Bytes of the state, and whether they grow.
 
     Example:
-        >>> state_words(Cell("LSTM", 5, ()))
+        >>> state_words(SeedRuns("LSTM", 5, ()))
         '–'
     """
     cost = cell.weights.cost
