@@ -1,266 +1,16 @@
-// The scan as torch ops: schemas, checks, allocation. Through the stable ABI, so one build serves several torch versions.
-// Autograd is registered from Python (ops/fused.py).
-#include <algorithm>
+// The scan as torch ops: schemas, checks, allocation. Through the stable ABI,
+// so one build serves several torch versions. Autograd is registered from
+// Python (ops/fused.py).
 #include <cstring>
 #include <string>
 #include <tuple>
 
 #include "../kernel/dispatch.h"
-#include "tensors.h"
+#include "history.h"
+#include "inputs.h"
 
 namespace remanence {
 namespace {
-
-struct Inputs {  // contiguous tensors, kept alive; order of the schema
-  Tensor x, w_ih, w_hh;
-  Maybe b_ih, b_hh, query, key, score, own, gate, gate_bias;
-  Maybe s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step;  // all of them, or none
-  Maybe reset, lengths, cut_h, cut_c, h_offset, forced;
-
-  // x may be packed, (places, inputs): the real steps of rows of unequal length, longest first, time by time.
-  bool packed() const { return x.dim() == 2; }
-  int64_t inputs() const { return x.size(x.dim() - 1); }
-  int64_t batch() const { return packed() ? lengths->size(0) : x.size(1); }
-  int64_t steps() const { return packed() ? in<int64_t>(*lengths)[0] : x.size(0); }
-  Shape by_time() const { return packed() ? Shape{x.size(0)} : Shape{x.size(0), x.size(1)}; }
-  Shape by_time(int64_t width) const { return packed() ? Shape{x.size(0), width} : Shape{x.size(0), x.size(1), width}; }
-};
-
-void check_weights(const Inputs &i, const Spec &spec, Index n) {
-  int64_t gates = spec.blocks() * n;
-  ScalarType dtype = i.x.scalar_type();
-  expect(i.w_ih, "weight_ih", dtype, {gates, i.inputs()});
-  expect(i.w_hh, "weight_hh", dtype, {gates, n});
-  expect(i.b_ih, "bias_ih", dtype, {gates});
-  expect(i.b_hh, "bias_hh", dtype, {gates});
-  expect(i.own, "bias_modrelu", dtype, {n});
-  if (!spec.remembers()) return;
-  STD_TORCH_CHECK(i.query && i.key, "remanence: a memory needs `query` and `key` weights");
-  if (spec.has_keys()) {
-    expect(i.query, "query", dtype, {n, n});
-    expect(i.key, "key", dtype, {n, n});
-    expect(i.score, "score", dtype, {n});
-    expect(i.gate, "gate", dtype, {n});
-    expect(i.gate_bias, "gate_bias", dtype, {1});
-    STD_TORCH_CHECK(!spec.screening().gated || (i.gate && i.gate_bias),
-                    "remanence: a learned screen needs `gate` and `gate_bias`");
-  } else {
-    expect(i.query, "query", dtype, {n});
-    expect(i.key, "key", dtype, {n});
-    expect(i.score, "score", dtype, {1});
-  }
-}
-
-void check_state(const Inputs &i, const Spec &spec, Index n, Index held) {
-  int64_t batch = i.batch(), slots = spec.relevant;
-  ScalarType dtype = i.x.scalar_type();
-  STD_TORCH_CHECK(i.c && i.h && i.recent && i.relevant && i.relevant_step && i.step, "remanence: half a state");
-  STD_TORCH_CHECK(i.recent->dim() == 3, "remanence: `state.recent` has an unexpected shape or dtype");
-  expect(i.s, "state.s", dtype, {batch, n});
-  expect(i.c, "state.c", dtype, {batch, spec.has_c() ? n : 0});
-  expect(i.h, "state.h", dtype, {batch, spec.leaks_h() ? n : 0});
-  expect(i.recent, "state.recent", dtype, {batch, held, n});
-  expect(i.recent_score, "state.recent_score", dtype, {batch, spec.screens ? spec.recent : 0});
-  expect(i.relevant, "state.relevant", dtype, {batch, slots, n});
-  expect(i.relevant_score, "state.relevant_score", dtype, {batch, spec.has_keys() ? slots : 0});
-  expect(i.relevant_step, "state.relevant_step", ScalarType::Long, {batch, slots});
-  expect(i.step, "state.step", ScalarType::Long, {batch});
-  check_steps(in<int64_t>(i.step), batch);
-}
-
-void check_by_time(const Inputs &i, Index n) {
-  for (const auto &[mask, name] : {std::pair{&i.reset, "reset"}, {&i.cut_h, "cut_h"}, {&i.cut_c, "cut_c"}})
-    expect(*mask, name, ScalarType::Bool, i.by_time());
-  expect(i.forced, "forced_log.slot", ScalarType::Long, i.by_time());
-  expect(i.h_offset, "h_offset", i.x.scalar_type(), i.by_time(n));
-}
-
-void check_sizes(const Inputs &i) {
-  bool shaped = i.x.dim() == 3 || (i.packed() && i.lengths && i.lengths->dim() == 1 && i.lengths->numel());
-  STD_TORCH_CHECK(shaped, "remanence: `x` must be (T, B, input_size), or packed with its lengths");
-  STD_TORCH_CHECK(i.x.is_cpu(), "remanence: `x` must be on the CPU");
-  STD_TORCH_CHECK(i.x.size(0) >= 1 && i.x.size(0) <= MOST_SLOTS, "`x` must hold at least one step");
-  STD_TORCH_CHECK(i.w_hh.dim() == 2 && i.w_hh.size(1) >= 1, "remanence: `weight_hh` must be a matrix");
-}
-
-void check_lengths(const Inputs &i) {
-  int64_t most = i.x.size(0), batch = i.packed() ? i.lengths->size(0) : i.batch(), sum = 0;
-  expect(i.lengths, "lengths", ScalarType::Long, {batch});
-  const int64_t *lengths = in<int64_t>(i.lengths);
-  for (int64_t row = 0; lengths && row < batch; sum += lengths[row++]) {
-    STD_TORCH_CHECK(lengths[row] >= 1 && lengths[row] <= most, "`lengths` must be in 1..T");
-    STD_TORCH_CHECK(!i.packed() || !row || lengths[row] <= lengths[row - 1], "remanence: packed rows must be sorted");
-  }
-  STD_TORCH_CHECK(!i.packed() || sum == i.x.size(0), "remanence: packed rows do not fit their lengths");
-}
-
-template <class T> struct Reading {  // a scan, and what it points to where no state was given
-  Scan<T> scan{};
-  std::vector<T> zeros;
-  std::vector<int64_t> counts, starts;
-};
-
-// Where each time of packed rows begins.
-inline std::vector<int64_t> find_starts(const int64_t *lengths, Index batch, Index steps) {
-  std::vector<int64_t> starts(steps);
-  Index alive = batch;
-  for (Index t = 0, place = 0; t < steps; place += alive, ++t) {
-    while (alive && lengths[alive - 1] <= t) --alive;
-    starts[t] = place;
-  }
-  return starts;
-}
-
-template <class T> void read_state(const Inputs &i, Scan<T> &a) {
-  a.s0 = in<T>(i.s);
-  a.c0 = in<T>(i.c);
-  a.h0 = in<T>(i.h);
-  a.recent0 = in<T>(i.recent);
-  a.recent_score0 = in<T>(i.recent_score);
-  a.relevant0 = in<T>(i.relevant);
-  a.relevant_score0 = in<T>(i.relevant_score);
-  a.relevant_step0 = in<int64_t>(i.relevant_step);
-  a.step0 = in<int64_t>(i.step);
-}
-
-// Rows that start afresh: zeros, and slots that hold nothing. What a buffer would hold is not even looked at.
-template <class T> void start_afresh(Reading<T> &r) {
-  Scan<T> &a = r.scan;
-  Index slots = a.spec.relevant, stored = a.spec.has_rows() ? slots * a.n : slots;
-  r.zeros.assign(a.batch * std::max({a.n, a.held, stored}), T(0));
-  r.counts.assign(a.batch * (slots + 1), EMPTY);
-  for (Index row = 0; row < a.batch; ++row) {
-    r.counts[row] = 0;
-    if (a.spec.start_zero && slots) r.counts[a.batch + row * slots] = BEFORE_START;
-  }
-  a.fresh = true;
-  a.s0 = a.c0 = a.h0 = a.relevant0 = a.relevant_score0 = r.zeros.data();
-  a.recent_score0 = a.spec.screens ? r.zeros.data() : nullptr;
-  a.step0 = r.counts.data();
-  a.relevant_step0 = r.counts.data() + a.batch;
-}
-
-template <class T> Reading<T> read_inputs(const Inputs &i, const Spec &spec) {
-  Reading<T> reading;
-  Scan<T> &a = reading.scan;
-  a.spec = spec;
-  check_sizes(i);
-  check_lengths(i);
-  a.steps = i.steps();
-  a.batch = i.batch();
-  a.inputs = i.inputs();
-  a.lengths = in<int64_t>(i.lengths);
-  if (i.packed()) {
-    reading.starts = find_starts(a.lengths, a.batch, a.steps);
-    a.starts = reading.starts.data();
-  }
-  a.n = i.w_hh.size(1);
-  a.np = (a.n + ALIGN - 1) / ALIGN * ALIGN;
-  bool buffer = spec.has_keys();
-  a.held = !buffer ? 0 : spec.recent >= 0 ? spec.recent : i.recent && i.recent->dim() == 3 ? i.recent->size(1) : 0;
-  a.capacity = !buffer ? 0 : spec.recent >= 0 ? spec.recent : a.held + a.steps;
-  check_weights(i, spec, a.n);
-  check_by_time(i, a.n);
-  if (i.s) {
-    check_state(i, spec, a.n, a.held);
-    read_state(i, a);
-  } else {
-    start_afresh(reading);
-  }
-  a.x = in<T>(i.x);
-  a.w_ih = in<T>(i.w_ih);
-  a.w_hh = in<T>(i.w_hh);
-  a.b_ih = in<T>(i.b_ih);
-  a.b_hh = in<T>(i.b_hh);
-  a.query = in<T>(i.query);
-  a.key = in<T>(i.key);
-  a.score = in<T>(i.score);
-  a.own = in<T>(i.own);
-  a.gate = in<T>(i.gate);
-  a.gate_bias = in<T>(i.gate_bias);
-  a.reset = in<bool>(i.reset);
-  a.cut_h = in<bool>(i.cut_h);
-  a.cut_c = in<bool>(i.cut_c);
-  a.forced = in<int64_t>(i.forced);
-  a.offset = in<T>(i.h_offset);
-  return reading;
-}
-
-// An empty tensor; a large one in memory of the pool, which gets it back when its last user lets go of it.
-Tensor pooled(const Tensor &x, const Shape &shape) {
-  Shape strides(shape.size(), 1);
-  for (std::size_t i = shape.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * shape[i + 1];
-  std::size_t bytes = std::size_t(shape[0] * strides[0]) * x.element_size();
-  if (bytes < Pool::LEAST) return fresh(shape, x.scalar_type());
-  return torch::stable::from_blob(pool().take(bytes), shape, strides, x.device(), x.scalar_type(),
-                                  [](void *p) { pool().give(p); });
-}
-
-// Like `dense`; a copy in memory of the pool. The cotangent of a sum is one number for all.
-Maybe dense_pooled(const Maybe &t) {
-  if (!t || t->is_contiguous() || !t->numel()) return t;
-  Tensor copy = pooled(*t, shape_of(*t));
-  torch::stable::copy_(copy, *t);
-  return copy;
-}
-
-// The history: take(wanted, width) gives each part its place, one behind the other: `width` numbers for every place of the
-// scan, or take(wanted, width, true) for every chunk of them. The output serves as history of s (or h) if its rows need no
-// padding.
-template <class T, class Take> void lay_history(Scan<T> &a, T *output, const Take &take) {
-  const Spec &spec = a.spec;
-  if (spec.save == Save::NOTHING) return;
-  bool remembers = spec.remembers(), reads = spec.has_keys(), whole = spec.save == Save::ALL;
-  bool same = a.n == a.np && spec.output != Output::SUMMARY;
-  bool is_h = same && (!remembers || spec.output == Output::HIDDEN);
-  bool is_s = same && (!remembers || spec.output == Output::MACRO);
-  a.h_hist = is_h ? output : take(true, a.np, false);
-  a.s_hist = !remembers ? a.h_hist : is_s ? output : take(true, a.np, false);
-  a.c_hist = take(spec.has_c(), a.np, !whole);
-  a.gates = take(spec.traits().plane_is_h ? a.offset != nullptr : whole, spec.planes() * a.np, false);
-  a.q_hist = take(reads && whole, a.np, false);
-  a.k_hist = take(a.keeps_keys(), a.np, false);
-  a.norm = take(reads, a.norm_size(), false);
-  a.wide = reinterpret_cast<Width *>(take(a.keeps_keys(), 1, false));
-}
-
-// How many numbers the history takes: for every place, and for every chunk of so many places.
-struct HistorySize {
-  Index each = 0, chunked = 0, chunk = 1;
-  Index numbers(Index places) const { return places * each + places / chunk * chunked; }
-};
-
-template <class T> HistorySize history_size(Scan<T> a) {
-  HistorySize size;
-  size.chunk = chunk_steps(a.np, a.batch);
-  lay_history<T>(a, nullptr, [&](bool wanted, Index width, bool chunked) {
-    (chunked ? size.chunked : size.each) += wanted ? width : 0;
-    return static_cast<T *>(nullptr);
-  });
-  return size;
-}
-
-template <class T> void point_history(Scan<T> &a, Index places, T *output, T *history) {
-  Index used = 0, chunk = chunk_steps(a.np, a.batch);
-  lay_history(a, output, [&](bool wanted, Index width, bool chunked) {
-    T *part = wanted && history ? history + used : nullptr;
-    used += wanted ? (chunked ? places / chunk : places) * width : 0;
-    return part;
-  });
-}
-
-// For tracing, where there are shapes and no data: see `history_numbers` in ops/_kernel_tensors.py.
-std::tuple<int64_t, int64_t, int64_t> history_of(Config config, int64_t hidden, int64_t batch, bool offset) {
-  Scan<float> a{};
-  float marker = 0;
-  a.spec = read_spec(config);
-  a.n = hidden;
-  a.np = (hidden + ALIGN - 1) / ALIGN * ALIGN;
-  a.batch = batch;
-  a.offset = offset ? &marker : nullptr;
-  HistorySize size = history_size(a);
-  return {size.each, size.chunked, size.chunk};
-}
 
 using ForwardOut =
     std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
@@ -350,7 +100,8 @@ struct Saved {
   Tensor output, slot, history;
 };
 
-// What the forward pass saved must still be what it was: the walk back goes by it.
+// What the forward pass saved must still be what it was: the walk back goes by
+// it.
 template <class T> void check_saved(const Scan<T> &a, const Inputs &i, const Saved &saved, Index places) {
   ScalarType dtype = i.x.scalar_type();
   int64_t wide = a.spec.features(a.n);
@@ -375,7 +126,8 @@ template <class T> void check_cotangents(const Scan<T> &a, const Inputs &i, cons
   expect(d.relevant, "the gradient of state.relevant", dtype, {B, a.spec.relevant, a.n});
 }
 
-// Gradients in the order in which the operator returns them. `wanted` has a bit for each; the others are empty.
+// Gradients in the order in which the operator returns them. `wanted` has a bit
+// for each; the others are empty.
 class Given {
  public:
   Given(const Inputs &i, int64_t wanted) : like(i.x), wanted(wanted) {}
@@ -513,28 +265,43 @@ std::string instruction_set() { return kernels().name; }
 STABLE_TORCH_LIBRARY(remanence, m) {
   pool();  // now, while nobody forks
   m.def(
-      "scan_forward(Tensor x, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, Tensor? query, Tensor? key, "
-      "Tensor? score, Tensor? own, Tensor? gate, Tensor? gate_bias, Tensor? s, Tensor? c, Tensor? h, Tensor? "
+      "scan_forward(Tensor x, Tensor w_ih, Tensor w_hh, Tensor? b_ih, "
+      "Tensor? b_hh, Tensor? query, Tensor? key, "
+      "Tensor? score, Tensor? own, Tensor? gate, Tensor? gate_bias, Tensor? "
+      "s, Tensor? c, Tensor? h, Tensor? "
       "recent, Tensor? recent_score, "
-      "Tensor? relevant, Tensor? relevant_score, Tensor? relevant_step, Tensor? step, Tensor? reset, Tensor? lengths, "
-      "Tensor? cut_h, Tensor? cut_c, Tensor? h_offset, Tensor? forced, int[] config) -> (Tensor output, Tensor s_n, "
-      "Tensor c_n, Tensor h_n, Tensor recent_n, Tensor recent_score_n, Tensor relevant_n, Tensor relevant_score_n, "
-      "Tensor relevant_step_n, Tensor step_n, Tensor slot, Tensor displaced, Tensor history)");
+      "Tensor? relevant, Tensor? relevant_score, Tensor? relevant_step, "
+      "Tensor? step, Tensor? reset, Tensor? lengths, "
+      "Tensor? cut_h, Tensor? cut_c, Tensor? h_offset, Tensor? forced, int[] "
+      "config) -> (Tensor output, Tensor s_n, "
+      "Tensor c_n, Tensor h_n, Tensor recent_n, Tensor recent_score_n, "
+      "Tensor relevant_n, Tensor relevant_score_n, "
+      "Tensor relevant_step_n, Tensor step_n, Tensor slot, Tensor displaced, "
+      "Tensor history)");
   m.def(
-      "scan_backward(Tensor? d_output, Tensor? d_s, Tensor? d_c, Tensor? d_h, Tensor? d_recent, Tensor? d_relevant, "
-      "Tensor x, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, Tensor? query, Tensor? key, Tensor? score, "
-      "Tensor? own, Tensor? gate, Tensor? gate_bias, Tensor? s, Tensor? c, Tensor? h, Tensor? recent, Tensor? "
+      "scan_backward(Tensor? d_output, Tensor? d_s, Tensor? d_c, Tensor? "
+      "d_h, Tensor? d_recent, Tensor? d_relevant, "
+      "Tensor x, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, "
+      "Tensor? query, Tensor? key, Tensor? score, "
+      "Tensor? own, Tensor? gate, Tensor? gate_bias, Tensor? s, Tensor? c, "
+      "Tensor? h, Tensor? recent, Tensor? "
       "relevant, Tensor? relevant_step, "
-      "Tensor? step, Tensor? reset, Tensor? lengths, Tensor? cut_h, Tensor? cut_c, Tensor? h_offset, Tensor output, "
-      "Tensor slot, Tensor history, int[] config, int wanted) -> (Tensor d_x, Tensor d_w_ih, Tensor d_w_hh, "
-      "Tensor d_b_ih, Tensor d_b_hh, Tensor d_query, Tensor d_key, Tensor d_score, Tensor d_own, Tensor d_gate, "
+      "Tensor? step, Tensor? reset, Tensor? lengths, Tensor? cut_h, Tensor? "
+      "cut_c, Tensor? h_offset, Tensor output, "
+      "Tensor slot, Tensor history, int[] config, int wanted) -> (Tensor "
+      "d_x, Tensor d_w_ih, Tensor d_w_hh, "
+      "Tensor d_b_ih, Tensor d_b_hh, Tensor d_query, Tensor d_key, Tensor "
+      "d_score, Tensor d_own, Tensor d_gate, "
       "Tensor d_gate_bias, Tensor d_s_0, "
-      "Tensor d_c_0, Tensor d_h_0, Tensor d_recent_0, Tensor d_relevant_0, Tensor d_h_offset)");
+      "Tensor d_c_0, Tensor d_h_0, Tensor d_recent_0, Tensor d_relevant_0, "
+      "Tensor d_h_offset)");
   m.def("packed_product(Tensor a, Tensor weights) -> Tensor");
   m.def("source_hash() -> str");
   m.def("cell_names() -> str");
   m.def("config_fields() -> str");
-  m.def("history_of(int[] config, int hidden, int batch, bool offset) -> (int, int, int)");
+  m.def(
+      "history_of(int[] config, int hidden, int batch, bool offset) -> (int, "
+      "int, int)");
   m.def("instruction_set() -> str");
   m.def("release_memory() -> ()");
 }
