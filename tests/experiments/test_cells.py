@@ -165,6 +165,39 @@ def test_a_later_measurement_is_not_misread(cells):
         read_kept(cells[0].folder, measure)
 
 
+def test_every_damage_to_a_measurement_is_seen(cells):
+    carry_out(cells[0].work, cells[0].folder)
+    measure = cells[0].work.measures[0]
+    path = cells[0].folder / "measures" / measure.file
+    whole = path.read_bytes()
+    first = read_kept(cells[0].folder, measure)
+    damaged = [whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :] for place in range(len(whole))]
+    for contents in [*damaged, *(whole[:length] for length in range(0, len(whole.rstrip()), 7))]:
+        path.write_bytes(contents)
+        try:
+            found = read_kept(cells[0].folder, measure)
+        except ValueError:
+            continue
+        assert found == first  # a blank between two entries
+
+
+@pytest.mark.parametrize("kind", ["pipe", "directory", "link", "other values"])
+def test_what_is_no_measurement_is_named(cells, kind, tmp_path):
+    measure = cells[0].work.measures[0]
+    path = cells[0].folder / "measures" / measure.file
+    path.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "directory":
+        path.mkdir()
+    elif kind == "link":
+        path.symlink_to(tmp_path)
+    else:
+        path.write_text(sealed({"kind": "cell-measurement", "version": 1, "measure": 3, "values": []}))
+    with pytest.raises(ValueError, match=measure.file):
+        read_kept(cells[0].folder, measure)
+
+
 # ---- the local engine ------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from remanence.kv import SCREENS
+from remanence.runs import read_tensors, write_tensors
 
 
 def generate(model, tokens, cache, **options):
@@ -220,6 +221,42 @@ def test_a_filled_cache_names_what_does_not_fit(tiny, prompt, screened_cache):
     screened_cache(other, 12)  # switches its attention
     with pytest.raises(ValueError, match="Another model filled the cache"), torch.no_grad():
         other(prompt(2, 1), past_key_values=cache)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"budget": "12"},
+        {"layers": 3},
+        {"layers": [{"seen": 20, "count": 9, "padded": False}] * 3},
+        {"layers": [{"seen": 5, "count": 12, "padded": False}] * 3},
+        {"layers": [{"update": 0}] * 3},
+        {"layers": [[]] * 3},
+    ],
+)
+def test_facts_that_do_not_fit_the_tensors_are_refused(tiny, prompt, screened_cache, tmp_path, change):
+    model = tiny("llama")
+    cache = screened_cache(model, 12)
+    with torch.no_grad():
+        model(prompt(2, 20), past_key_values=cache)
+    cache.save(tmp_path / "cache")
+    tensors, facts = read_tensors(tmp_path / "cache")
+    write_tensors(tmp_path / "cache", tensors, {**facts, **change})
+    with pytest.raises(ValueError, match=r"be a file of ScreenedCache\.save"):
+        screened_cache.load(tmp_path / "cache", model)
+
+
+def test_a_damaged_cache_is_refused(tiny, screened_cache, tmp_path):
+    model = tiny("llama")
+    cache = screened_cache(model, 12)
+    with torch.no_grad():
+        model(torch.ones(1, 20, dtype=torch.int64), past_key_values=cache)
+    cache.save(tmp_path / "cache")
+    contents = bytearray((tmp_path / "cache").read_bytes())
+    contents[-1] ^= 1
+    (tmp_path / "cache").write_bytes(contents)
+    with pytest.raises(ValueError, match="its checksum is another one"):
+        screened_cache.load(tmp_path / "cache", model)
 
 
 def test_layers_with_a_sliding_window_keep_their_own_cache(tiny, prompt, screened_cache):

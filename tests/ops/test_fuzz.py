@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import statistics
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -20,12 +19,10 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from remanence import ops
 from remanence.nn import Full, HDetach, RecurrentLayer, Screened, State, Strided, TruncatedBPTT
-from remanence.testing import assert_matches, relative_error, tolerance
+from remanence.testing import assert_matches
 
 FIRST_SEED = int(os.environ.get("REMANENCE_FUZZ_SEED", "0"))
 PER_TEST = 10
-FAR_OFF = 4
-"""Times its limit that one float32 tensor may be off: its own error is a draw too. The mean must be below 1."""
 KERNELS = ("portable", "avx2", "avx512")
 SCREENS = ("attention", "attention", "mean", "value", "learned", "random", "newest")
 
@@ -226,39 +223,28 @@ def teach(made: dict[str, Tensor], dtype: torch.dtype) -> None:
     torch.autograd.backward(learning, cotangents)
 
 
-def check(seed: int, kernel: str | None, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Compares in float64; every other layer also in float32, whose errors come back as shares of their limits."""
+def check(seed: int, kernel: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compares in float64; every other layer also in float32."""
     plan = draw_plan(seed)
     monkeypatch.setenv("REMANENCE_KERNEL", plan.kernel if kernel is None else kernel)
     layer = build(plan)
     given = draw_given(plan, layer)
     exact = run(plan, layer, given, "reference", torch.float64)
-    actual = run(plan, layer, given, "fused", torch.float64)
     try:
-        assert_matches(actual, exact)
-        return shares_of_limits(plan, layer, given, exact) if seed % 2 else []
+        assert_matches(run(plan, layer, given, "fused", torch.float64), exact)
+        if seed % 2:
+            check_single(plan, layer, given, exact)
     except AssertionError as error:
         raise AssertionError(f"seed {seed}: {plan}\n{error}") from error
 
 
-def shares_of_limits(plan: Plan, layer: RecurrentLayer, given: Given, exact: dict[str, Tensor]) -> list[float]:
-    """None where rounding changed who is remembered: choices are compared in float64."""
+def check_single(plan: Plan, layer: RecurrentLayer, given: Given, exact: dict[str, Tensor]) -> None:
+    """Not where rounding changed who is remembered: choices are compared in float64."""
     plain = run(plan, layer, given, "reference", torch.float32)
     actual = run(plan, layer, given, "fused", torch.float32)
     steps = "state.relevant_step"
-    if not all(torch.equal(result[steps], exact[steps]) for result in (plain, actual)):
-        return []
-    shares = []
-    for name, value in exact.items():
-        if value.is_floating_point() and value.numel():
-            limit = tolerance(torch.float32, relative_error(plain[name], value))
-            shares.append(relative_error(actual[name], value) / limit)
-            assert shares[-1] <= FAR_OFF, f"{name}: {shares[-1]:.1f} times its limit in float32"
-    return shares
-
-
-def mean_share(shares: list[float]) -> float:
-    return statistics.geometric_mean([max(share, 1e-3) for share in shares])
+    if all(torch.equal(result[steps], exact[steps]) for result in (plain, actual)):
+        assert_matches(actual, exact, plain)
 
 
 def available(kernel: str) -> bool:
@@ -275,7 +261,8 @@ def available(kernel: str) -> bool:
 @pytest.mark.parametrize("part", range(20))
 def test_random_layers_agree(part, monkeypatch):
     seeds = range(FIRST_SEED + part * PER_TEST, FIRST_SEED + (part + 1) * PER_TEST)
-    assert mean_share([share for seed in seeds for share in check(seed, None, monkeypatch)]) < 1
+    for seed in seeds:
+        check(seed, None, monkeypatch)
 
 
 @pytest.mark.slow
@@ -285,4 +272,5 @@ def test_thousands_of_random_layers_agree(part, kernel, monkeypatch):
     if not available(kernel):
         pytest.skip(f"this processor has no {kernel}")
     seeds = range(FIRST_SEED + 1000 + part * 50, FIRST_SEED + 1000 + (part + 1) * 50)
-    assert mean_share([share for seed in seeds for share in check(seed, kernel, monkeypatch)]) < 1
+    for seed in seeds:
+        check(seed, kernel, monkeypatch)

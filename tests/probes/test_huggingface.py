@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -76,6 +77,35 @@ def test_mi_measures_what_a_language_model_says(folder):
 def test_nothing_is_fetched_unless_asked():
     with pytest.raises(ValueError, match="Nothing is fetched unless download is asked for"):
         probes.load_language_model("nobody/no-such-model")
+
+
+@needs_transformers
+@pytest.mark.filterwarnings("ignore")
+def test_code_in_a_folder_neither_runs_nor_is_asked_about(folder, tmp_path, monkeypatch):
+    stranger = tmp_path / "stranger"
+    shutil.copytree(folder, stranger)
+    code = f"open({str(tmp_path / 'ran')!r}, 'w')"
+    for name in ("modeling_mine.py", "configuration_mine.py", "tokenization_mine.py"):
+        (stranger / name).write_text(code)
+    settings = json.loads((stranger / "config.json").read_text())
+    settings |= {"model_type": "mine", "auto_map": {"AutoConfig": "configuration_mine.Mine"}}
+    settings["auto_map"]["AutoModelForCausalLM"] = "modeling_mine.Mine"
+    (stranger / "config.json").write_text(json.dumps(settings))
+    monkeypatch.setattr("builtins.input", lambda *words: pytest.fail(f"asked: {words}"))
+    with pytest.raises(ValueError, match="`place` must be"):
+        probes.load_language_model(stranger)
+    assert not (tmp_path / "ran").exists()
+
+
+@needs_transformers
+@pytest.mark.filterwarnings("ignore")
+def test_pickled_weights_are_not_read(folder, tmp_path):
+    stranger = tmp_path / "stranger"
+    shutil.copytree(folder, stranger)
+    (stranger / "model.safetensors").unlink()
+    torch.save({}, stranger / "pytorch_model.bin")
+    with pytest.raises(ValueError, match="safetensors"):
+        probes.load_language_model(stranger)
 
 
 @needs_transformers

@@ -9,9 +9,17 @@ import signal
 import pytest
 import torch
 
-from remanence.rl import PolicyConfig, PPOConfig, build_policy, evaluate_policy, load_policy, train_policy
+from remanence.rl import (
+    PolicyConfig,
+    PPOConfig,
+    build_policy,
+    evaluate_policy,
+    load_policy,
+    resume_policy,
+    train_policy,
+)
 from remanence.rl._environment import Episode, make_environment
-from remanence.runs import bits_equal, load_checkpoint, locked, read_lines, sealed, unsealed
+from remanence.runs import DamagedFileError, bits_equal, load_checkpoint, locked, read_lines, sealed, unsealed
 from remanence.train import CheckpointError, ModelConfig, RunLockedError
 
 SMALL = {"hidden_size": 16}
@@ -109,6 +117,36 @@ def test_a_run_can_be_made_longer(recall, tmp_path):
     assert train_policy(tiny(recall), tmp_path / "run").update == 6
     train_policy(tiny(recall), tmp_path / "whole")
     assert bits_equal(weights(tmp_path / "whole"), weights(tmp_path / "run"))
+
+
+def test_settings_that_were_emptied_or_cut_are_refused_and_left_alone(recall, tmp_path):
+    train_policy(tiny(recall), tmp_path / "run")
+    path = tmp_path / "run" / "policy.toml"
+    lines = path.read_text().splitlines(keepends=True)
+    sections = [place for place, line in enumerate(lines) if line.startswith(("[model]", "[ppo]"))]
+    before = (tmp_path / "run" / "manifest.json").read_bytes()
+    for kept in (0, 1, *sections):
+        text = "".join(lines[:kept])
+        path.write_text(text)
+        for attempt in (load_policy, resume_policy):
+            with pytest.raises(DamagedFileError, match=r"policy\.toml is damaged: it says nothing of"):
+                attempt(tmp_path / "run")
+        assert path.read_text() == text
+    assert (tmp_path / "run" / "manifest.json").read_bytes() == before
+
+
+def test_a_policy_that_does_not_fit_its_settings_is_left_alone(recall, tmp_path):
+    train_policy(tiny(recall, frames=4 * 64), tmp_path / "run")
+    path = tmp_path / "run" / "policy.toml"
+    path.write_text(
+        path.read_text().replace("hidden_size = 16", "hidden_size = 8").replace("frames = 256", "frames = 384")
+    )
+    text = path.read_text()
+    before = (tmp_path / "run" / "manifest.json").read_bytes()
+    with pytest.raises(CheckpointError, match="do not fit"):
+        resume_policy(tmp_path / "run")
+    assert path.read_text() == text
+    assert (tmp_path / "run" / "manifest.json").read_bytes() == before
 
 
 def test_a_run_killed_before_its_first_save_goes_on(recall, tmp_path):

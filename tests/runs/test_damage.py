@@ -1,6 +1,7 @@
 """Damage is seen: no silent other numbers, no traceback, no hang, and nothing is written through a link."""
 
 import fcntl
+import hashlib
 import json
 import os
 import threading
@@ -157,6 +158,34 @@ def test_nothing_is_written_through_a_link(tmp_path):
         pass
     assert victim.read_text() == "dear"
     assert not (tmp_path / "made").exists()
+
+
+def test_settings_that_lost_their_end_are_refused(folder):
+    path = folder / "config.toml"
+    lines = path.read_text().splitlines(keepends=True)
+    for kept in (0, *(place for place, line in enumerate(lines) if line.startswith("["))):
+        path.write_text("".join(lines[:kept]))
+        with pytest.raises(DamagedFileError, match=r"config\.toml is damaged: it says nothing of .*curriculum"):
+            Run(folder).load()
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("training.json", {"update": "x"}),
+        ("training.json", {"training": 3}),
+        ("training.json", {"training": {"dict": [["optimiser", {"value": 1}]]}}),
+        ("training.json", {"training": {"list": []}}),
+    ],
+)
+def test_a_checkpoint_with_right_checksums_and_other_contents_is_named(folder, name, change):
+    for path in list_checkpoints(folder / "checkpoint"):
+        contents = json.dumps(json.loads((path / name).read_text()) | change).encode()
+        (path / name).write_bytes(contents)
+        sums = json.loads((path / "sha256.json").read_text())
+        (path / "sha256.json").write_text(json.dumps(sums | {name: hashlib.sha256(contents).hexdigest()}))
+    with pytest.raises(CheckpointError, match="can be read|is no state of this training"):
+        resume(folder, config=config_from({"budget": {"updates": 6}}, Run(folder).config))
 
 
 def test_weights_that_do_not_fit_are_one_line(folder):

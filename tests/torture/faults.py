@@ -13,7 +13,7 @@ from typing import Any
 import safetensors.torch
 import torch
 
-from remanence.runs import digest_of_weights, sealed
+from remanence.runs import sealed, write_tensors
 
 FITTING = "values of other types, checksums that fit"
 STRANGE = [None, [], {}, "", "x", -1, 1e400, True, [[]], {"a": {}}, "../../secret", "[bold]a[/b]", 10**30]
@@ -85,7 +85,7 @@ def _strange_toml(text: str, draws: random.Random) -> str:
 def fitting(path: Path, draws: random.Random, outside: Path) -> None:
     """Another type of one value, and every checksum made to fit: what a stranger writes, and no accident does."""
     if path.suffix == ".safetensors":
-        path.write_bytes(_strange_tensors(path.read_bytes(), draws))
+        _strange_tensors(path, draws)
     elif path.suffix == ".json" and isinstance(table := json.loads(path.read_text()), dict):
         key = draws.choice(sorted(table))
         changed = {**table, key: _strange_json(table[key], draws)}
@@ -101,17 +101,16 @@ def _sha256(contents: bytes) -> str:
     return hashlib.sha256(contents).hexdigest()
 
 
-def _strange_tensors(contents: bytes, draws: random.Random) -> bytes:
+def _strange_tensors(path: Path, draws: random.Random) -> None:
     """One tensor of another kind, size or value, or under another name."""
-    tensors = safetensors.torch.load(contents)
-    facts = json.dumps(draws.choice([{"update": 3}, {"update": "x"}, {}, []]))
+    tensors = safetensors.torch.load(path.read_bytes())
     if tensors:
         name = draws.choice(sorted(tensors))
         tensor = tensors.pop(name)
         others = [torch.zeros(0), torch.zeros(3, dtype=torch.bool), torch.full((2,), float("nan"))]
         others += [tensor.to(torch.int8), tensor.double(), tensor[None], tensor.flatten()[:-1].clone(), tensor * 0 + 7]
         tensors[draws.choice([name, name, name, f"../{name}"])] = draws.choice(others)
-    return safetensors.torch.save(tensors, metadata={"facts": facts, "sha256": digest_of_weights(tensors, facts)})
+    write_tensors(path, tensors, draws.choice([{"update": 3}, {"update": "x"}, {}]))
 
 
 def deep(path: Path, draws: random.Random, outside: Path) -> None:

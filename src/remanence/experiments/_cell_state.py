@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from remanence.experiments._work import Measure, Work
 from remanence.rl import PolicyConfig
-from remanence.runs import Result, ResultError, is_locked, read_json
+from remanence.runs import Result, ResultError, is_locked, read_file, read_json
 from remanence.train import MetricsFile, Run
 
 ERROR = "error.txt"
@@ -113,7 +113,7 @@ def read_state(work: Work, folder: Path) -> CellState:
         return replace(run, status="running")
     error = folder / ERROR
     if error.is_file():
-        return replace(run, status="failed", reason=_last_line(error.read_text(encoding="utf-8")))
+        return replace(run, status="failed", reason=_last_line(read_file(error).decode("utf-8", "replace")))
     return replace(run, status="trained" if work.config is not None and run.is_done else run.status)
 
 

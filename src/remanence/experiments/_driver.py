@@ -12,7 +12,7 @@ from remanence.experiments._cell import LOG, Cell, refresh, unique
 from remanence.experiments._cell_state import ERROR
 from remanence.experiments._storage import PAUSE
 from remanence.experiments.engines import Engine
-from remanence.runs import stop_requests
+from remanence.runs import read_file, stop_requests
 
 Tick = Callable[[list[dict[str, Any]]], None]
 
@@ -109,7 +109,7 @@ def _failure(cell: Cell) -> Failure:
     state = cell.state
     text = f"it left no traceback: {state.status} at update {state.update}"
     if path.is_file():
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path).decode("utf-8", "replace")
     return Failure(cell.label, text, cell.folder / LOG)
 
 

@@ -13,7 +13,7 @@ from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLa
 from remanence._validate import message, positive_int
 from remanence.kv._attention import PREFIX, announce, attention_name, switch_on
 from remanence.kv._layer import Policy, ScreenedLayer
-from remanence.kv._saving import load_layers, read_facts, save_layers
+from remanence.kv._saving import load_layers, read_cache, save_layers
 from remanence.kv._screens import Screen, as_screen
 
 
@@ -124,13 +124,13 @@ class ScreenedCache(Cache):
             screen: needed if it was not one of this package's.
 
         Raises:
-            ValueError: the file is no cache, or the model another one.
+            ValueError: the file is damaged or no cache, or the model another one.
         """
-        facts = read_facts(Path(path))
+        tensors, facts = read_cache(Path(path))
         known = as_screen(facts["screen"] if screen is None else screen)
         recent = facts["recent"] if known.keeps_recent else None
         cache = cls(model, facts["budget"], recent, known, sinks=facts["sinks"], chunk=facts["chunk"])
-        load_layers(Path(path), facts, cache.layers, model.device)
+        load_layers(Path(path), tensors, facts, cache.layers, model.device)
         return cache
 
     @property

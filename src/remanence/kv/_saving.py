@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
-from remanence._validate import message
+from remanence._validate import message, positive_int
 from remanence.kv._layer import Policy, ScreenedLayer
 from remanence.kv._screens import SCREENS
 from remanence.kv._slots import Slots
-from remanence.runs import check_version, replace_file, tag
+from remanence.runs import DamagedFileError, check_version, read_tensors, tag, write_tensors
 
 KIND = "kv-cache"
+Held = dict[str, Tensor]
 
 
 def save_layers(path: Path, policy: Policy, layers: list[Any]) -> None:
@@ -26,50 +24,53 @@ def save_layers(path: Path, policy: Policy, layers: list[Any]) -> None:
     names = {made: name for name, made in SCREENS.items()}
     numbers = {"budget": policy.budget, "recent": policy.recent, "sinks": policy.sinks, "chunk": policy.chunk}
     facts = {**tag(KIND), **numbers, "screen": names.get(type(policy.screen)), "layers": [*map(_counts, layers)]}
-    replace_file(path, save(tensors, metadata={"cache": json.dumps(facts)}))
+    write_tensors(path, tensors, facts)
 
 
-def read_facts(path: Path) -> dict[str, Any]:
-    """Reads what a file says of its cache.
+def read_cache(path: Path) -> tuple[Held, dict[str, Any]]:
+    """Reads what a file holds and says of its cache.
 
     Raises:
         ValueError: it is damaged, not a cache, or written by a newer version.
     """
     try:
-        with safe_open(path, framework="pt") as file:
-            found = (file.metadata() or {}).get("cache")
-    except SafetensorError as error:
-        raise ValueError(message("path", "be a whole file of ScreenedCache.save", str(path), str(error))) from error
-    if found is None:
-        raise ValueError(message("path", "be a file of ScreenedCache.save", str(path)))
-    facts = json.loads(found)
-    check_version(facts, KIND, 1)
-    return facts
+        tensors, facts = read_tensors(path.resolve())
+        check_version(facts, KIND, 1)
+    except DamagedFileError as error:
+        raise _refused(path, str(error)) from error
+    numbers = [facts.get(name) for name in ("budget", "recent", "sinks", "chunk")]
+    if not all(type(number) is int for number in numbers) or not isinstance(facts.get("layers"), list):
+        raise _refused(path, "another table of facts")
+    return tensors, facts
 
 
-def load_layers(path: Path, facts: dict[str, Any], layers: list[Any], device: torch.device) -> None:
+def load_layers(path: Path, tensors: Held, facts: dict[str, Any], layers: list[Any], device: torch.device) -> None:
     """Fills fresh layers with what a file holds.
 
     Raises:
-        ValueError: the model has another number of layers.
+        ValueError: the model has another number of layers, or the tensors are no layers of a cache.
     """
     if len(facts["layers"]) != len(layers):
         raise ValueError(message("model", f"have the {len(facts['layers'])} layers of the cache", len(layers)))
-    with safe_open(path, framework="pt", device=str(device)) as file:
-        for place, (layer, counts) in enumerate(zip(layers, facts["layers"], strict=True)):
-            names = [name for name in file.keys() if name.startswith(f"{place}.")]  # noqa: SIM118 (no mapping)
-            if names:
-                _restore(layer, {name.partition(".")[2]: file.get_tensor(name) for name in names})
-            vars(layer).update(counts)
+    for place, (layer, counts) in enumerate(zip(layers, facts["layers"], strict=True)):
+        prefix = f"{place}."
+        held = {name.removeprefix(prefix): field for name, field in tensors.items() if name.startswith(prefix)}
+        try:
+            _restore(layer, {name: field.to(device) for name, field in held.items()}, counts)
+        except (KeyError, TypeError, AttributeError, ValueError, RuntimeError, IndexError) as error:
+            raise _refused(path, f"a layer {place} that is none ({error})") from error
 
 
-def _held(layer: Any) -> dict[str, Tensor]:
+def _refused(path: Path, got: str) -> ValueError:
+    return ValueError(message("path", "be a file of ScreenedCache.save", f"{path}, {got}"))
+
+
+def _held(layer: Any) -> Held:
     if not layer.is_initialized:
         return {}
     if not isinstance(layer, ScreenedLayer):
-        return {"keys": layer.keys.contiguous(), "values": layer.values.contiguous()}
-    held = layer.slots.first(layer.count)._asdict()
-    return {"start": layer.start, **{name: field.contiguous() for name, field in held.items()}}
+        return {"keys": layer.keys, "values": layer.values}
+    return {"start": layer.start, **layer.slots.first(layer.count)._asdict()}
 
 
 def _counts(layer: Any) -> dict[str, Any]:
@@ -78,10 +79,29 @@ def _counts(layer: Any) -> dict[str, Any]:
     return {"cumulative_length": layer.cumulative_length}
 
 
-def _restore(layer: Any, found: dict[str, Tensor]) -> None:
-    layer.lazy_initialization(found["keys"], found["values"])
+def _restore(layer: Any, held: Held, counts: dict[str, Any]) -> None:
+    """Takes nothing that does not fit: a tensor of another size would be stretched, a name would replace a method."""
+    if held:
+        layer.lazy_initialization(held["keys"], held["values"])
     if isinstance(layer, ScreenedLayer):
-        layer.start = found.pop("start")
-        layer.slots.write(0, Slots(**found))
-    else:
-        layer.keys, layer.values = found["keys"], found["values"]
+        _restore_screened(layer, held, counts)
+        return
+    layer.cumulative_length = positive_int("cumulative_length", counts["cumulative_length"], 0)
+    if held:
+        layer.keys, layer.values = held["keys"], held["values"]
+
+
+def _restore_screened(layer: ScreenedLayer, held: Held, counts: dict[str, Any]) -> None:
+    layer.count = positive_int("count", counts["count"], 0)
+    layer.seen = positive_int("seen", counts["seen"], layer.count)
+    layer.padded = bool(counts["padded"])
+    if not held:
+        if layer.seen:
+            raise ValueError("it has seen tokens and holds none")
+        return
+    expected = {"start": layer.start, **layer.slots.first(layer.count)._asdict()}
+    kinds = {name: (tuple(field.shape), field.dtype) for name, field in held.items()}
+    if kinds != {name: (tuple(field.shape), field.dtype) for name, field in expected.items()}:
+        raise ValueError(f"sizes or kinds of its tensors are {kinds}")
+    layer.start = held.pop("start")
+    layer.slots.write(0, Slots(**held))

@@ -43,11 +43,14 @@ def load_language_model(place: str | Path, *, download: bool = False) -> tuple[A
     """
     library = _transformers()
     path = Path(place)
-    options = dict[str, bool | str](local_files_only=not download)
+    # Said aloud: without it transformers asks at the terminal whether code in the folder may run.
+    options = dict[str, bool | str](local_files_only=not download, trust_remote_code=False)
     source = str(place)
     if path.suffix == ".gguf":
         source = str(path.parent)
         options["gguf_file"] = path.name
+    else:
+        options["use_safetensors"] = True  # other weights are pickles
     try:
         tokenizer = library.AutoTokenizer.from_pretrained(source, **options)
         model = library.AutoModelForCausalLM.from_pretrained(source, **options)

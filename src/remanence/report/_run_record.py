@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from remanence.report._measured_weights import MeasuredWeights
 from remanence.report._numbers import as_number
 from remanence.report._page import Problem
-from remanence.runs import History, Measurement, ResultError, Run, RunError, read_file, read_json
+from remanence.runs import DamagedFileError, History, Measurement, ResultError, Run, RunError, read_file, read_json
 
 SOLVED = 0.99
 """Accuracy from which on a task counts as solved."""
@@ -228,7 +228,7 @@ def read_files(kind: type[Record], folder: Path, problems: list[Problem]) -> Rec
     """
     run = Run(folder)
     path = run.config_path
-    text = attempt(lambda: read_file(path).decode("utf-8", "replace"), "", path, problems)
+    text = attempt(lambda: _settings(path), "", path, problems)
     return kind(
         folder=folder,
         config=attempt(lambda: run.settings, {}, path, problems) if text else {},
@@ -237,6 +237,13 @@ def read_files(kind: type[Record], folder: Path, problems: list[Problem]) -> Rec
         manifest=_facts(run, "manifest.json", lambda: run.manifest, problems),
         history=_history(run, problems),
     )
+
+
+def _settings(path: Path) -> str:
+    text = read_file(path).decode("utf-8", "replace")
+    if not text.strip():
+        raise DamagedFileError(f"{path} is empty")
+    return text
 
 
 def _facts(run: Run, name: str, read: Callable[[], dict[str, Any]], problems: list[Problem]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import torch
 from remanence import runs
 from remanence.rl._building import build_policy
 from remanence.rl._config import PolicyConfig
-from remanence.runs import import_all, read_table, require_trust, to_toml, with_table
+from remanence.runs import import_all, read_stored_table, require_trust, to_toml, with_table
 
 
 class PolicyRun(runs.Run):
@@ -52,7 +52,7 @@ class PolicyRun(runs.Run):
     @property
     def config(self) -> PolicyConfig:
         """The configuration."""
-        return with_table(PolicyConfig(), read_table(self.config_path))
+        return with_table(PolicyConfig(), read_stored_table(self.config_path, ("environment", "model", "ppo")))
 
 
 def code_of(config: PolicyConfig) -> list[str]:

@@ -80,8 +80,8 @@ class Learning:
         self.optimiser = torch.optim.Adam(self.policy.parameters(), lr=ppo.learning_rate, eps=ppo.epsilon, fused=True)
         self.episodes = [self._episode(copy) for copy in range(config.copies)]
         self.player = Player(self.episodes, self.policy)
-        self._write_facts()
         self._restore()
+        self._write_facts()  # not before a checkpoint is found to fit: nothing of a damaged run is overwritten
 
     def _episode(self, copy: int) -> Episode:
         there = make_environment(self.config.environment, self.config.environment_options)

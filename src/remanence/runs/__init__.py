@@ -6,7 +6,6 @@ It lies below :mod:`remanence.train` and :mod:`remanence.rl`, which make runs, a
 from remanence.ops.states import detach, map_tensors
 from remanence.runs._checkpoint import (
     Checkpoint,
-    digest_of_weights,
     forget_drafts,
     list_checkpoints,
     load_best,
@@ -57,7 +56,16 @@ from remanence.runs._run import Run, find_folders, list_runs
 from remanence.runs._seal import sealed, unsealed
 from remanence.runs._signals import StopRequest, stop_requests
 from remanence.runs._states import bits_equal, register_state
-from remanence.runs._toml import digest_of, flat_table, read_table, settings_table, to_toml, with_table
+from remanence.runs._tensors import read_tensors, write_tensors
+from remanence.runs._toml import (
+    digest_of,
+    flat_table,
+    read_stored_table,
+    read_table,
+    settings_table,
+    to_toml,
+    with_table,
+)
 from remanence.runs._trust import is_trusted, remember_code, require_trust, trusting
 
 __all__ = [
@@ -70,6 +78,7 @@ __all__ = [
     "Result",
     "read_result",
     "write_result",
+    "write_tensors",
     "result_from",
     "result_kinds",
     "tag",
@@ -121,12 +130,13 @@ __all__ = [
     "is_trusted",
     "require_trust",
     "remember_code",
+    "read_stored_table",
     "read_table",
+    "read_tensors",
     "with_table",
     "settings_table",
     "to_toml",
     "digest_of",
-    "digest_of_weights",
     "RunError",
     "NonFiniteError",
     "RunLockedError",

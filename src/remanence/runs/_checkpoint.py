@@ -18,9 +18,10 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
-from remanence.runs._errors import CheckpointError, RunError
-from remanence.runs._files import WRITING, read_file, read_json, replace_file, require_no_link, write_folder
+from remanence.runs._errors import CheckpointError, DamagedFileError, RunError
+from remanence.runs._files import WRITING, read_file, read_json, require_no_link, write_folder
 from remanence.runs._states import pack, unpack
+from remanence.runs._tensors import read_tensors, table_of, write_tensors
 
 KEPT = 2
 BEST = "best.safetensors"
@@ -175,10 +176,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
         found = hashlib.sha256(contents).hexdigest()
         if found != sums[name]:
             raise ValueError(f"{name} has SHA-256 {found[:12]}..., not {str(sums[name])[:12]}...")
-    outline = _table(json.loads(files["training.json"]))
+    outline = table_of(json.loads(files["training.json"]))
     if type(outline["update"]) is not int:
         raise ValueError(f"training.json names no update: {outline['update']!r}")
-    training = _table(unpack(outline["training"], safetensors.torch.load(files["training.safetensors"])))
+    training = table_of(unpack(outline["training"], safetensors.torch.load(files["training.safetensors"])))
     return Checkpoint(outline["update"], safetensors.torch.load(files["weights.safetensors"]), training)
 
 
@@ -221,30 +222,7 @@ def save_best(folder: Path, weights: Mapping[str, Tensor], **facts: Any) -> None
         ...     load_best(Path(folder))
         ({'a': tensor([1.])}, {'update': 3})
     """
-    copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
-    text = json.dumps(facts)
-    metadata = {"facts": text, "sha256": digest_of_weights(copies, text)}
-    replace_file(folder / BEST, safetensors.torch.save(copies, metadata=metadata))
-
-
-def digest_of_weights(weights: Mapping[str, Tensor], facts: str) -> str:
-    """SHA-256 of named tensors, with their shapes and kinds, and of what is known about them.
-
-    Args:
-        weights: By name.
-        facts: As text.
-
-    Example:
-        >>> import torch
-        >>> digest_of_weights({"a": torch.ones(2)}, "") == digest_of_weights({"a": torch.ones(2, 1)}, "")
-        False
-    """
-    total = hashlib.sha256(facts.encode())
-    for name in sorted(weights):
-        tensor = weights[name]
-        total.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        total.update(safetensors.torch.save({"": tensor})[-tensor.nbytes :] if tensor.nbytes else b"")
-    return total.hexdigest()
+    write_tensors(folder / BEST, weights, facts)
 
 
 def load_best(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
@@ -258,29 +236,9 @@ def load_best(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     if not os.path.lexists(path):
         return None
     try:
-        # Not mapped: whoever cuts the file meanwhile would end this process.
-        contents = read_file(path)
-        weights = safetensors.torch.load(contents)
-        metadata = _metadata(contents)
-        if "sha256" in metadata and digest_of_weights(weights, metadata["facts"]) != metadata["sha256"]:
-            raise ValueError("its checksum is another one")  # files of older versions carry none
-        return weights, _table(json.loads(metadata["facts"]))
-    except (safetensors.SafetensorError, KeyError, TypeError, ValueError, RecursionError, RuntimeError) as error:
-        words = str(error).removeprefix(f"{path} ")
-        raise CheckpointError(f"{path} is damaged ({words}); evaluate the last weights instead") from error
-
-
-def _table(value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"a JSON object was expected, not a {type(value).__name__}")
-    return value
-
-
-def _metadata(contents: bytes) -> dict[str, str]:
-    """The plain facts in a safetensors file, which has the length of its header, and the header as JSON, in front."""
-    start = 8
-    length = int.from_bytes(contents[:start], "little")
-    return json.loads(contents[start : start + length]).get("__metadata__", {})
+        return read_tensors(path)
+    except DamagedFileError as error:
+        raise CheckpointError(f"{error}; evaluate the last weights instead") from error
 
 
 def forget_drafts(folder: Path) -> None:

@@ -42,6 +42,32 @@ def read_table(path: str | Path) -> dict[str, Any]:
         raise DamagedFileError(f"{path} is not valid TOML: {error}") from error
 
 
+def read_stored_table(path: str | Path, keys: Iterable[str]) -> dict[str, Any]:
+    """Reads the settings of a run, which names all of them: of a file that lost its end, defaults would take the place.
+
+    Args:
+        path: The file.
+        keys: That it must have.
+
+    Raises:
+        DamagedFileError: If it cannot be read, is not valid, or lacks one of the keys.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "config.toml"
+        ...     _ = path.write_text("seed = 3")
+        ...     read_stored_table(path, ["task"])
+        Traceback (most recent call last):
+        remanence.runs._errors.DamagedFileError: ... is damaged: it says nothing of task; put the whole file back
+    """
+    table = read_table(path)
+    missing = [key for key in keys if key not in table]
+    if missing:
+        raise DamagedFileError(f"{path} is damaged: it says nothing of {', '.join(missing)}; put the whole file back")
+    return table
+
+
 def with_table(config: Config, table: Mapping[str, Any], prefix: str = "") -> Config:
     """Changes a configuration of any kind.
 

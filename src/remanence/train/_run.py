@@ -11,12 +11,15 @@ from torch import Tensor
 from remanence import runs
 from remanence._validate import one_of
 from remanence.nn import SequenceModel
-from remanence.runs import CheckpointError, load_best, load_checkpoint, remember_code, to_toml
+from remanence.runs import CheckpointError, load_best, load_checkpoint, read_stored_table, remember_code, to_toml
 from remanence.tasks import Task
 from remanence.train import _states as _states  # what a checkpoint may hold
 from remanence.train._building import build, found_from_anywhere, resolved
 from remanence.train._config import RunConfig
-from remanence.train._settings import read_config
+from remanence.train._settings import config_from
+
+SECTIONS = ("task", "model", "optimiser", "schedule", "budget", "loop", "evaluation", "curriculum")
+"""What the settings in a folder always name."""
 
 
 class Weights(NamedTuple):
@@ -89,7 +92,7 @@ class Run(runs.Run):
     @property
     def config(self) -> RunConfig:
         """The resolved configuration."""
-        return read_config(self.config_path)
+        return config_from(read_stored_table(self.config_path, SECTIONS))
 
     def load(self, weights: str | Weights = "best") -> tuple[SequenceModel, Task]:
         """The trained model in evaluation mode, and its task.
