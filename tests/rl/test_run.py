@@ -138,10 +138,8 @@ def test_settings_that_were_emptied_or_cut_are_refused_and_left_alone(recall, tm
 def test_a_policy_that_does_not_fit_its_settings_is_left_alone(recall, tmp_path):
     train_policy(tiny(recall, frames=4 * 64), tmp_path / "run")
     path = tmp_path / "run" / "policy.toml"
-    path.write_text(
-        path.read_text().replace("hidden_size = 16", "hidden_size = 8").replace("frames = 256", "frames = 384")
-    )
-    text = path.read_text()
+    text = path.read_text().replace("hidden_size = 16", "hidden_size = 8").replace("frames = 256", "frames = 384")
+    path.write_text(text)
     before = (tmp_path / "run" / "manifest.json").read_bytes()
     with pytest.raises(CheckpointError, match="do not fit"):
         resume_policy(tmp_path / "run")
