@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 
 from remanence.runs import (
@@ -185,6 +186,19 @@ def test_a_checkpoint_with_right_checksums_and_other_contents_is_named(folder, n
         sums = json.loads((path / "sha256.json").read_text())
         (path / "sha256.json").write_text(json.dumps(sums | {name: hashlib.sha256(contents).hexdigest()}))
     with pytest.raises(CheckpointError, match=r"can be read|is no state of this training"):
+        resume(folder, config=config_from({"budget": {"updates": 6}}, Run(folder).config))
+
+
+def test_an_optimiser_of_other_parameters_is_refused(folder):
+    for path in list_checkpoints(folder / "checkpoint"):
+        tensors = safetensors.torch.load_file(path / "training.safetensors")
+        tensors = {name: torch.zeros(2, 2) if "optimiser.state" in name else value for name, value in tensors.items()}
+        contents = safetensors.torch.save(tensors)
+        (path / "training.safetensors").write_bytes(contents)
+        sums = json.loads((path / "sha256.json").read_text())
+        sums["training.safetensors"] = hashlib.sha256(contents).hexdigest()
+        (path / "sha256.json").write_text(json.dumps(sums))
+    with pytest.raises(CheckpointError, match="of the optimiser must have the size of its parameter"):
         resume(folder, config=config_from({"budget": {"updates": 6}}, Run(folder).config))
 
 

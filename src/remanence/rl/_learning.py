@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -30,6 +30,7 @@ from remanence.runs import (
     to_toml,
 )
 from remanence.tasks import stream
+from remanence.train import load_optimiser
 
 REMEMBERED = 100
 """Episodes that the mean return is taken over."""
@@ -182,12 +183,14 @@ class Learning:
 
     def _take_up(self, training: dict[str, Any]) -> None:
         player = self.player
-        self.optimiser.load_state_dict(training["optimiser"])
+        load_optimiser(self.optimiser, training["optimiser"])
         player.state, player.begins = training["state"], training["begins"]
         for episode, place in zip(self.episodes, training["places"], strict=True):
             episode.go_to(place)
-        player.returns, player.lengths = training["so_far"]
-        self.returns, self.lengths = training["ended"]
+        player.returns, player.lengths = _counted(*training["so_far"])
+        if len(player.returns) != len(player.lengths) or len(player.returns) != len(self.episodes):
+            raise ValueError(f"{len(player.returns)} episodes go on in {len(self.episodes)} copies")
+        self.returns, self.lengths = _counted(*training["ended"])
         self.seconds = training["seconds"]
 
     def _outcome(self, status: Literal["done", "interrupted"], signal: int | None = None) -> PolicyOutcome:
@@ -202,3 +205,8 @@ class Learning:
     def _tell(self, line: dict[str, Any]) -> None:
         if self.observer is not None:
             self.observer({**line, "budget": self.config.updates})
+
+
+def _counted(returns: Sequence[float], lengths: Sequence[int]) -> tuple[list[float], list[int]]:
+    """Returns and lengths of episodes as numbers, whatever the checkpoint has for them."""
+    return [float(value) for value in returns], [int(value) for value in lengths]

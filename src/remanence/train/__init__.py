@@ -29,7 +29,7 @@ from remanence.train._config import (
 from remanence.train._distributed import Processes, join_processes
 from remanence.train._evaluation import Evaluation, evaluate
 from remanence.train._grid import Cell, carry_out, plan_grid, run_name, summarise
-from remanence.train._optimisers import AveragingSGD, make_optimiser, parameter_groups
+from remanence.train._optimisers import AveragingSGD, load_optimiser, make_optimiser, parameter_groups
 from remanence.train._outcome import Outcome
 from remanence.train._progress import ACCURACY_REACHED
 from remanence.train._recipes import comparison_recipe, recipe
@@ -47,6 +47,7 @@ __all__ = [
     "Run",
     "Weights",
     "list_runs",
+    "load_optimiser",
     "best_run",
     "recipe",
     "comparison_recipe",

@@ -62,6 +62,34 @@ class AveragingSGD(torch.optim.Optimizer):
         parameter.add_(state["average"], alpha=-group["lr"] / share)
 
 
+def load_optimiser(optimiser: torch.optim.Optimizer, saved: dict[str, Any]) -> None:
+    """Gives an optimiser a state that was saved; one that is of other parameters is refused.
+
+    Torch takes tensors of any size, and fails only later, when it makes a step with them.
+
+    Args:
+        optimiser: Of the model that learns on.
+        saved: What ``state_dict`` gave.
+
+    Raises:
+        ValueError: If a tensor of the state is neither one number nor of the size of its parameter.
+
+    Example:
+        >>> weight = nn.Parameter(torch.ones(2))
+        >>> adam = torch.optim.Adam([weight])
+        >>> saved = {**adam.state_dict(), "state": {0: {"step": torch.ones(()), "exp_avg": torch.ones(3)}}}
+        >>> load_optimiser(adam, saved)
+        Traceback (most recent call last):
+        ValueError: `exp_avg` of the optimiser must have the size of its parameter, (2,); got (3,)
+    """
+    optimiser.load_state_dict(saved)
+    for parameter, state in optimiser.state.items():
+        for name, value in state.items():
+            if isinstance(value, Tensor) and value.dim() and value.shape != parameter.shape:
+                expected = f"have the size of its parameter, {tuple(parameter.shape)}"
+                raise ValueError(f"`{name}` of the optimiser must {expected}; got {tuple(value.shape)}")
+
+
 def parameter_groups(model: nn.Module, config: OptimiserConfig) -> list[dict[str, Any]]:
     """Sorts parameters by how they are treated: orthogonal parts, embeddings, and all others.
 

@@ -34,6 +34,7 @@ from remanence.train._distributed import Processes
 from remanence.train._evaluation import evaluate
 from remanence.train._journal import Journal, Observer
 from remanence.train._learner import BadNumberError, Learner, Learnt
+from remanence.train._optimisers import load_optimiser
 from remanence.train._outcome import Outcome
 from remanence.train._progress import Progress, stop_reason
 from remanence.train._run import Run
@@ -200,7 +201,8 @@ class _Training:
         self.saved_update = checkpoint.update
 
     def _take_up(self, training: dict[str, Any]) -> None:
-        self.learner.optimiser.load_state_dict(_matched(self.learner.optimiser.state_dict(), training["optimiser"]))
+        optimiser = self.learner.optimiser
+        load_optimiser(optimiser, _matched(optimiser.state_dict(), training["optimiser"]))
         self.progress = Progress.from_dict(training["progress"])
         set_random_states(training["random"])
         carried = training["carried"]
