@@ -252,3 +252,13 @@ def test_a_storage_that_fails_for_a_while_is_tried_again(tmp_path, memory, monke
             assert time.monotonic() < until
             time.sleep(0.01)
     assert capsys.readouterr().out.count("no route") == 2
+
+
+def test_what_a_link_leads_to_is_not_mirrored(tmp_path):
+    (tmp_path / "secret").write_text("nobody's business")
+    folder = tmp_path / "cell"
+    folder.mkdir()
+    (folder / "mine").write_text("mine")
+    (folder / "link").symlink_to(tmp_path / "secret")
+    with tarfile.open(fileobj=io.BytesIO(packed(folder))) as archive:
+        assert archive.getnames() == ["mine"]

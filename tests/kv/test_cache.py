@@ -204,7 +204,7 @@ def test_an_empty_cache_can_be_saved_and_a_strange_file_is_refused(tiny, screene
     with pytest.raises(ValueError, match="`model` must have the 3 layers of the cache; got 1"):
         screened_cache.load(tmp_path / "cache", tiny("llama", num_hidden_layers=1))
     save_file({"a": torch.zeros(1)}, tmp_path / "other")
-    with pytest.raises(ValueError, match=r"be a file of ScreenedCache\.save"):
+    with pytest.raises(ValueError, match=r"be a whole file of ScreenedCache\.save"):
         screened_cache.load(tmp_path / "other", model)
     (tmp_path / "half").write_bytes((tmp_path / "cache").read_bytes()[:-1])
     with pytest.raises(ValueError, match=r"`path` must be a whole file of ScreenedCache\.save; got .*half"):
@@ -242,7 +242,7 @@ def test_facts_that_do_not_fit_the_tensors_are_refused(tiny, prompt, screened_ca
     cache.save(tmp_path / "cache")
     tensors, facts = read_tensors(tmp_path / "cache")
     write_tensors(tmp_path / "cache", tensors, {**facts, **change})
-    with pytest.raises(ValueError, match=r"be a file of ScreenedCache\.save"):
+    with pytest.raises(ValueError, match=r"be a whole file of ScreenedCache\.save"):
         screened_cache.load(tmp_path / "cache", model)
 
 

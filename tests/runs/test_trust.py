@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from remanence.runs import UntrustedCodeError, import_all, is_trusted, remember_code, require_trust, trusting
+from remanence.rl import PolicyConfig, load_policy, resume_policy
+from remanence.runs import UntrustedCodeError, import_all, is_trusted, remember_code, require_trust, to_toml, trusting
 from remanence.runs import _imports as imports
 from remanence.runs import _trust as trust
 from remanence.train import Run, config_from, resume, train
@@ -138,4 +139,23 @@ def test_a_file_that_changes_after_the_look_at_it_does_not_run(tmp_path, monkeyp
     monkeypatch.setattr(imports, "require_trust", look_and_swap)
     with pytest.raises(UntrustedCodeError):
         import_all([str(mine)])
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"environment": "strange_module:Maze-v0"},
+        {"environment": "GymV26Environment-v0", "environment_options": {"env_id": "strange_module:Maze-v0"}},
+    ],
+)
+def test_an_environment_may_not_bring_code(tmp_path, monkeypatch, settings):
+    pytest.importorskip("gymnasium")
+    code(tmp_path / "strange_module.py", tmp_path / "ran")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "policy.toml").write_text(to_toml(PolicyConfig(**settings)))
+    for attempt in (load_policy, resume_policy):
+        with pytest.raises(UntrustedCodeError, match="strange_module"):
+            attempt(tmp_path / "run")
     assert not (tmp_path / "ran").exists()

@@ -226,7 +226,7 @@ def _add(archive: tarfile.TarFile, file: Path, name: str) -> None:
 
 
 def _files(folder: Path) -> list[Path]:
-    return [file for file in folder.rglob("*") if file.is_file() and file.name != LOCK]
+    return [file for file in folder.rglob("*") if file.is_file() and not file.is_symlink() and file.name != LOCK]
 
 
 def _changed(folder: Path) -> tuple[int, int]:

@@ -62,7 +62,7 @@ def load_layers(path: Path, tensors: Held, facts: dict[str, Any], layers: list[A
 
 
 def _refused(path: Path, got: str) -> ValueError:
-    return ValueError(message("path", "be a file of ScreenedCache.save", f"{path}, {got}"))
+    return ValueError(message("path", "be a whole file of ScreenedCache.save", f"{path}, {got}"))
 
 
 def _held(layer: Any) -> Held:

@@ -56,11 +56,13 @@ class PolicyRun(runs.Run):
 
 
 def code_of(config: PolicyConfig) -> list[str]:
-    """The code that a configuration runs: its imports, and the module of an environment named ``module:Name``.
+    """The code that a configuration runs: its imports, and the modules of environments named ``module:Name``.
+
+    Environments that wrap others, as Gymnasium's for the older Gym, are told their names in the option ``env_id``.
 
     Example:
         >>> code_of(PolicyConfig(environment="mine:Maze-v0", imports=("other",)))
         ['other', 'mine']
     """
-    module, colon, _ = config.environment.partition(":")
-    return [*config.imports, *([module] if colon else [])]
+    names = (config.environment, str(config.environment_options.get("env_id", "")))
+    return [*config.imports, *(name.partition(":")[0] for name in names if ":" in name)]
