@@ -69,6 +69,7 @@ def test_a_table_is_run_stored_and_reported(tmp_path):
     ended = ask(*SMOKE, "--folder", cells, "--store", store)
     assert ended.exit_code == 0, ended.output
     assert "done" in ended.output
+    assert "kerg2020/table-2 (smoke): measured [printed]" in ended.output
     assert json.loads(store.read_text())["experiment"] == "kerg2020/table-2"
     again = json.loads(ask(*SMOKE, "--folder", cells, "--json").output)
     assert again["cells"][0]["status"] == "done"

@@ -197,9 +197,10 @@ def show_results(asked: Asked, cells: Sequence[Cell], *, as_json: bool) -> None:
         typer.echo(json.dumps(rows, indent=1))
         return
     laid = grid(asked.experiment, found)
-    table = Table(*laid.head, title=f"{asked.id} ({asked.scale}): measured [printed]", box=None, padding=(0, 2, 0, 0))
+    typer.echo(f"{asked.id} ({asked.scale}): measured [printed]")
+    table = Table(*laid.head, box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for row in laid.rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))  # brackets are no markup
     Console().print(table)
 
 
