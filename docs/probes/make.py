@@ -1,4 +1,4 @@
-"""Writes the pages of this folder: runs the code of each and puts its verdict and picture beside it.
+"""Writes the pages of this folder: runs the code of each and adds its verdict and picture.
 
 ``python docs/probes/make.py``. The pictures are the figures that ``plot()`` draws, as SVG.
 """
@@ -37,7 +37,7 @@ off*, as with truncated backpropagation. The probe needs the memory of an ordina
 """,
     ),
     "perturbation_reach": (
-        "How far back is a change felt?",
+        "How far back does a change matter?",
         """
 model = torch.nn.LSTM(4, 32)
 result = probes.perturbation_reach(model, torch.randn(300, 8, 4))
@@ -45,7 +45,9 @@ result = probes.perturbation_reach(model, torch.randn(300, 8, 4))
         """
 The probe changes one step at a time and compares the last output with the original. It needs no gradient, so it also
 works on sampled, rounded or compiled models. A token is replaced by another token of the batch. A step of numbers is
-moved by the difference of two steps of the batch, the same at all distances. Where the inputs are tokens and the
+moved by the difference of two steps of the batch, the same at all distances. Not every distance is tried, but none
+with an effect is missed: the steps between two distances are changed together, and a step that matters is searched
+for by bisection. So is the distance at which half, and a hundredth, of the effect is left. Where the inputs are tokens and the
 output has a class for each token, the change is measured as the total variation between the two distributions (0:
 equal, 1: disjoint); otherwise as the norm of the difference. `floor` is the change that rounding alone causes.
 
@@ -64,7 +66,8 @@ result = probes.context_use(model, model.sample(64, 200))
 """,
         """
 The same tokens are predicted with 1, 2, 4, ... tokens of context, and the cross-entropy is given in nats per token.
-This shows what more context is worth. `result.enough(0.01)` is the context length beyond which the gain is at most
+This shows what more context is worth. If few tokens are enough (up to 32), their exact number is searched for by
+bisection. `result.enough(0.01)` is the context length beyond which the gain is at most
 0.01 nats. The intervals are those of the difference from the longest context, token by token, so they are narrower
 than those of the losses. Give real sequences: random tokens contain no structure to use.
 """,
@@ -131,10 +134,13 @@ result = probes.cost(MemRNN(4, 8, backend="reference"), [32, 64, 128, 256])
 The probe measures seconds of a forward and a backward pass, the peak bytes of live tensors, the bytes of the carried
 state, and the floating-point operations of the matrix products. It fits `a + b T + c T^2` to each, without negative
 terms and with relative errors; a log-log slope alone would take a small quadratic term for a linear one.
-`as_declared` compares the measurements with what is declared: the state with the layer's `initial_state`, operations
-(within a factor of two) with the formulas of `remanence.theory` for its layers, and time, for which there is no
-formula, by whether it grows no faster than those operations. The state of a full memory grows although it is declared
-empty, and the verdict says so. Operations are counted on the reference path, because a fused kernel would hide them.
+Time is processor time, the best of several runs. On a busy machine it scatters: if more than one order of growth fits,
+or if time does not grow like the counted operations, the verdict is "too noisy to say".
+
+`as_declared` compares the measurements with what the layers declare: the state with `initial_state`, operations (within
+a factor of two) with the formulas of `remanence.theory`, and time by whether it grows no faster than those operations.
+The state of a full memory grows although it is declared empty, and the verdict says so. Operations are counted on the
+reference path, because a fused kernel would hide them. Models without matrix products have none to count.
 """,
     ),
     "tradeoff": (
@@ -163,9 +169,10 @@ result = probes.stability(StableRNN(4, 16, contraction=0.9), torch.randn(200, 2,
 A contraction factor is *proved* where the weights allow it: by the layer's own `certificate()`, or by the spectral
 norm of a tanh recurrence. The largest Lyapunov exponent is *estimated* along the given run, by power iteration with
 the Jacobians of the recurrence, or from the decay of the gradient where Jacobians are not available (memories,
-stacks, foreign models). `window_by_lemma` is the truncation length that keeps outputs within epsilon by Lemma 1 of
-Miller and Hardt 2018. `window_measured` is the one that does so on the given run, if any shorter than the run does;
-it is never longer than `window_by_lemma`.
+stacks, foreign models). In that case `interval` gives 95 % of it, and the verdict is "holds" if the interval includes
+0. If the gradient is exactly zero beyond a distance, as in a convolution, `horizon` is that distance. `window_by_lemma` is the truncation length that keeps outputs within epsilon by Lemma 1 of
+Miller and Hardt 2018. `window_measured` is the shortest of those tried that does so on the given run; it is `None` if
+only the whole run does, and never longer than `window_by_lemma`.
 """,
     ),
     "truncation_gap": (
@@ -194,7 +201,7 @@ otherwise it is what the task states.
 """,
     ),
     "mutual_information": (
-        "How far do symbols tell about each other?",
+        "How far apart do symbols carry information about each other?",
         """
 from remanence.tasks import BinaryPowerLaw
 

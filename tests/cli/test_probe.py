@@ -82,7 +82,7 @@ def test_every_foreign_model_passes_every_probe(factory, require_or_skip):
     assert [line.partition(":")[0] for line in lines] == list(PROBES)
     assert "failed" not in result.output
     assert "Sees" in lines[0]
-    assert "Feels" in lines[1]
+    assert "Reacts" in lines[1]
 
 
 def test_the_layout_can_be_given_and_must_be_where_nothing_tells_it(here):
@@ -102,7 +102,7 @@ def test_a_language_model_is_read_from_its_folder(tmp_path, require_or_skip):
     result = runner.invoke(app, ["probe", f"hf:{tmp_path}", "--shape", "4,24"])
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("read as T = 24 steps, B = 4 rows")
-    assert "nats a token" in result.output
+    assert "nats per token" in result.output
     text = tmp_path / "text.txt"
     text.write_text("a b c d e f " * 20, encoding="utf-8")
     result = runner.invoke(app, ["probe", f"hf:{tmp_path}", "--shape", "4,24", "--text", str(text)])

@@ -27,7 +27,8 @@ def test_half_and_a_hundredth_are_where_the_powers_are():
     assert found.steps_left(0.5) == math.floor(math.log(0.5) / math.log(0.8))
     assert found.steps_left(0.01) == math.floor(math.log(0.01) / math.log(0.8))
     assert (
-        "Feels about 20 steps: of the effect of the last step, 50 % is left 3 steps back, 1 % 20 back" in found.verdict
+        "Reacts to about 20 steps: of the effect of the last step, 50 % is left 3 steps back, 1 % 20 back"
+        in found.verdict
     )
 
 
@@ -61,7 +62,7 @@ def test_models_without_gradients_have_a_reach():
 def test_nothing_is_felt_of_a_constant():
     found = probes.perturbation_reach(torch.zeros_like, torch.randn(9, 1, 1))
     assert found.horizon == -1
-    assert "Feels nothing" in found.verdict
+    assert "Reacts to nothing" in found.verdict
 
 
 def test_bad_changes_name_the_way_out():
@@ -91,21 +92,21 @@ def test_nats_per_token_fall_at_the_order_of_the_chain(order):
 def test_the_verdict_says_tokens_and_nats():
     model = MarkovModel(CHAIN, 3)
     found = probes.context_use(model, model.sample(40, 300, torch.Generator().manual_seed(0)))
-    assert found.verdict.startswith("Uses about 4 tokens of context: 1.099 nats a token with 1 token of context, 0.6")
+    assert found.verdict.startswith("Uses about 3 tokens of context: 1.099 nats per token with 1 token of context, 0.6")
 
 
 def test_useless_context_is_not_called_used():
     model = MarkovModel(CHAIN, 1)
     tokens = torch.randint(3, (20, 4), generator=torch.Generator().manual_seed(0))
     assert "Too few tokens to say" in probes.context_use(MarkovModel(CHAIN, 3), tokens[:, :1], targets=2).verdict
-    assert "Context does harm" in probes.context_use(MarkovModel(CHAIN, 3), tokens.repeat(1, 200)).verdict
+    assert "Context makes predictions worse" in probes.context_use(MarkovModel(CHAIN, 3), tokens.repeat(1, 200)).verdict
     assert probes.context_use(model, tokens, batch_first=False).gain == 0
 
 
 def test_context_is_for_tokens_and_logits():
     with pytest.raises(ValueError, match="hold tokens"):
         probes.context_use(DelayLine(1), torch.randn(9, 2, 3))
-    with pytest.raises(ValueError, match="logits over all tokens"):
+    with pytest.raises(ValueError, match="predicts no tokens"):
         probes.context_use(nn.Embedding(5, 3), torch.randint(5, (9, 2)) // 4 * 4, batch_first=False)
     with pytest.raises(ValueError, match="three tokens in a row"):
         probes.context_use(nn.Embedding(5, 5), torch.randint(5, (2, 1)))

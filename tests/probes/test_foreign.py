@@ -206,7 +206,7 @@ def test_one_failing_probe_does_not_stop_the_others():
     found = probes.probe_model(Grumpy(), TIME_FIRST())
     assert found["gradient_reach"].verdict == "failed: RuntimeError: no gradients here"
     assert found["gradient_reach"].figures() == []
-    assert found["perturbation_reach"].verdict.startswith("Feels")
+    assert found["perturbation_reach"].verdict.startswith("Reacts")
 
 
 def test_what_is_skipped_says_why():

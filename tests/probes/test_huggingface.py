@@ -75,7 +75,7 @@ def test_mi_measures_what_a_language_model_says(folder):
 @needs_transformers
 @pytest.mark.filterwarnings("ignore")
 def test_nothing_is_fetched_unless_asked():
-    with pytest.raises(ValueError, match="Nothing is fetched unless download is asked for"):
+    with pytest.raises(ValueError, match="Pass download=True to fetch it"):
         probes.load_language_model("nobody/no-such-model")
 
 
@@ -137,5 +137,5 @@ def test_bad_input():
         model.config = Dead()
         with pytest.raises(ValueError, match=f"`{next(iter(options))}` must be"):
             probes.sample_texts(model, Dead(), **options)
-    with pytest.raises(ValueError, match="`tokenizer` must have a sign"):
+    with pytest.raises(ValueError, match="`tokenizer` must have a start or an end token"):
         probes.sample_texts(model, Dead())

@@ -110,8 +110,8 @@ def told(**changes):
 def test_time_and_operations_that_are_not_as_declared_are_named():
     slow, quick = told(seconds=(1.0, 4.0, 16.0)), told(seconds=(1.0, 2.0, 4.0))
     assert (slow.as_declared["seconds"], quick.as_declared["seconds"]) == (False, True)
-    assert "time not as declared" in slow.verdict
-    assert "time, operations as declared" in quick.verdict
+    assert "time not as its layers declare" in slow.verdict
+    assert "time and operations as its layers declare" in quick.verdict
     busy = told(operations=(10**6, 2 * 10**6, 4 * 10**6))
     assert busy.as_declared["operations"] is False
 

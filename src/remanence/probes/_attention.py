@@ -96,7 +96,7 @@ def attention_map(model: Callable[..., Any], batch: object, *, training: bool = 
         model: any callable on sequences.
         batch: the input: a tensor, a dictionary of tensors, a tuple that starts with either, or anything with
             ``inputs``.
-        training: whether to keep training mode, with its dropout; by default the model is in evaluation mode meanwhile.
+        training: whether to keep training mode, with its dropout; by default the model is probed in evaluation mode.
 
     Example:
         >>> layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0)

@@ -18,12 +18,18 @@ from ._subject import Subject, subject_of
 from ._truncation import require_any_length
 
 TARGETS = 16
+FINE = 32
+"""Tokens of context up to which it is measured exactly how many are enough."""
 NORMAL = 1.96
 """Standard errors of a 95 % interval."""
 FEWEST = 30
 """Predicted tokens from which on a mean says something."""
 LITTLE = 0.01
 """Nats per token that count as no difference."""
+
+
+class NoTokensError(ValueError):
+    """A model's output is not a distribution over tokens."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +55,7 @@ class ContextUse(ProbeResult):
     """How many are predicted."""
 
     def enough(self, tolerance: float = LITTLE) -> int:
-        """The least context from which on all are within a tolerance of the longest, in nats per token.
+        """The shortest context from which on the loss is within a tolerance of the longest's, in nats per token.
 
         Args:
             tolerance: at least 0.
@@ -72,16 +78,16 @@ class ContextUse(ProbeResult):
         first = self.contexts[0]
         last = self.contexts[-1]
         least = number_of(first, "token")
-        worth = f"{self.nats[0]:.3f} nats a token with {least} of context, {self.nats[-1]:.3f} with {last:,}"
+        worth = f"{self.nats[0]:.3f} nats per token with {least} of context, {self.nats[-1]:.3f} with {last:,}"
         if self.tokens < FEWEST or abs(self.gain) <= NORMAL * self.error[0]:
             return f"Too few tokens to say whether context is used: {worth}, measured on {self.tokens:,} tokens"
         if self.gain < 0:
-            return f"Context does harm: {worth}"
+            return f"Context makes predictions worse: {worth}"
         enough = self.enough()
         if enough == last:
             return f"Uses all {last:,} tokens of context that were tried: {worth}"
         used = number_of(enough, "token")
-        return f"Uses about {used} of context: {worth}; beyond {enough:,} less than {LITTLE} nats are won"
+        return f"Uses about {used} of context: {worth}; more than {enough:,} save less than {LITTLE} nats"
 
     def figures(self) -> list[Figure]:
         """Nats per token against context."""
@@ -109,11 +115,12 @@ def context_use(
 
     Args:
         model: gives logits over the next token, at every step or once for a row.
-        batch: tokens of real sequences, ``(T, B)``, ``(B, T)`` or ``(T,)``; random ones hold nothing to be used.
-        contexts: numbers of tokens, rising; ``None`` for powers of two, and all that there are.
-        targets: how many last tokens of every row are predicted.
-        batch_first: whether time is the second dimension; ``None`` asks the model, and measures where it does not say.
-        training: whether to keep training mode, with its dropout; by default the model is in evaluation mode meanwhile.
+        batch: tokens of real sequences, ``(T, B)``, ``(B, T)`` or ``(T,)``; random ones have no structure to use.
+        contexts: numbers of tokens, rising; ``None`` for powers of two, the longest, and the exact number that is
+            enough if that is small.
+        targets: number of tokens predicted at the end of every row.
+        batch_first: whether time is the second dimension; ``None`` asks the model, or measures it.
+        training: whether to keep training mode, with its dropout; by default the model is probed in evaluation mode.
 
     Raises:
         ValueError: If inputs are not tokens, the output has fewer classes than there are tokens, the sequences are too
@@ -135,15 +142,27 @@ def context_use(
     sizes = _contexts(contexts, steps - predicted)
     places = range(steps - predicted, steps)
     with subject.untouched(), torch.no_grad():
-        losses = torch.stack([_losses(subject, size, places) for size in sizes])
-    apart = losses - losses[-1]
-    error = apart.std(dim=1, correction=0) / max(losses.shape[1] - 1, 1) ** 0.5
-    return ContextUse(
-        contexts=tuple(sizes),
-        nats=tuple(losses.mean(dim=1).tolist()),
-        error=tuple(error.tolist()),
-        tokens=losses.shape[1],
-    )
+        losses = {size: _losses(subject, size, places) for size in sizes}
+        while contexts is None and (size := _between(_summary(losses))):
+            losses[size] = _losses(subject, size, places)
+    return _summary(losses)
+
+
+def _summary(losses: dict[int, Tensor]) -> ContextUse:
+    """The result for cross-entropies ``(places * B,)`` by context."""
+    sizes = sorted(losses)
+    table = torch.stack([losses[size] for size in sizes])
+    apart = table - table[-1]
+    error = apart.std(dim=1, correction=0) / max(table.shape[1] - 1, 1) ** 0.5
+    nats = table.mean(dim=1)
+    return ContextUse(tuple(sizes), tuple(nats.tolist()), tuple(error.tolist()), table.shape[1])
+
+
+def _between(found: ContextUse) -> int:
+    """A context half-way to the least that is known to be enough; 0 if that is exact, or long."""
+    enough = found.enough()
+    shorter = max((size for size in found.contexts if size < enough), default=0)
+    return (shorter + enough) // 2 if enough - shorter > 1 and enough <= FINE else 0
 
 
 def _contexts(given: Sequence[int] | None, longest: int) -> list[int]:
@@ -165,8 +184,8 @@ def _losses(subject: Subject, context: int, places: range) -> Tensor:
     else:
         logits = _logits(subject, torch.cat(windows, dim=layout.row_dim))
     if logits.shape[1] <= int(tokens.max()):
-        expected = "give logits over all tokens"
-        raise ValueError(message("model", expected, f"{logits.shape[1]} classes for token {int(tokens.max())}"))
+        sizes = f"{number_of(logits.shape[1], 'output')}, tokens up to {int(tokens.max())}"
+        raise NoTokensError(f"the model predicts no tokens ({sizes})")
     return nn.functional.cross_entropy(logits, tokens, reduction="none")
 
 

@@ -34,6 +34,8 @@ UNITS = {
 }
 NEAR = 0.25
 """How far off a measured cost, relative to it, a fitted growth may be to be believed."""
+PATIENCE = 1.0
+"""Seconds of processor time up to which runs are repeated while their scatter allows more than one order."""
 WORDS = {"seconds": "time", "peak_bytes": "memory", "state_bytes": "state", "operations": "operations"}
 
 
@@ -98,19 +100,20 @@ class Cost(ProbeResult):
     @property
     def verdict(self) -> str:
         """The order of growth of each, and whether that is as declared."""
-        orders = ", ".join(f"{WORDS[name]} {self.order(name) or '(too noisy to say)'}" for name in MEASURES)
-        parts = [f"{orders} in T"]
-        for holds, ending in ((True, "as declared"), (False, "not as declared")):
+        seen = [name for name in MEASURES if any(getattr(self, name))]
+        orders = ", ".join(f"{WORDS[name]} {self.order(name) or '(too noisy to say)'}" for name in seen)
+        parts = [f"{orders} from T = {self.lengths[0]:,} to {self.lengths[-1]:,}"]
+        for holds, ending in ((True, "as its layers declare"), (False, "not as its layers declare")):
             names = [WORDS[name] for name, found in self.as_declared.items() if found == holds]
             if names:
-                parts.append(f"{', '.join(names)} {ending}")
+                parts.append(f"{' and '.join(names)} {ending}")
         return "; ".join(parts)
 
     def order(self, measure: str) -> str | None:
         """How a measure grows, or None if the measurements are too noisy to say.
 
-        The fitted growth must be within a quarter of everything measured, and time must grow as the operations do:
-        if it does not, something else on the machine disturbed it.
+        The fitted growth must be within a quarter of everything measured, and time must grow as the operations do, or
+        as the memory where none were counted: if it does not, something else on the machine disturbed it.
 
         Args:
             measure: ``"seconds"``, ``"peak_bytes"``, ``"state_bytes"`` or ``"operations"``.
@@ -120,7 +123,8 @@ class Cost(ProbeResult):
             return "constant"
         fitted = self._fitted(measure)
         close = all(abs(a - b) <= NEAR * abs(b) for a, b in zip(fitted, getattr(self, measure), strict=True))
-        disturbed = measure == "seconds" and growth.order != self.growth["operations"].order
+        yardstick = "operations" if any(self.operations) else "peak_bytes"
+        disturbed = measure == "seconds" and growth.order != self.growth[yardstick].order
         unclear = disturbed or growth.order == "unclear"
         return growth.order if close and not unclear else None
 
@@ -165,9 +169,10 @@ def cost(
         lengths: two at least, rising.
         batch: one input, repeated or cut along time to each length; ``None`` draws one row for the model's first
             layer with an ``input_size``.
-        batch_first: whether time is the second dimension; ``None`` asks the model, and measures where it does not say.
-        repeats: runs of which the fastest counts.
-        training: whether to keep training mode, with its dropout; by default the model is in evaluation mode meanwhile.
+        batch_first: whether time is the second dimension; ``None`` asks the model, or measures it.
+        repeats: runs of which the fastest counts. As many again follow, for up to a second, while the times scatter too
+            much to tell an order.
+        training: whether to keep training mode, with its dropout; by default the model is probed in evaluation mode.
         count: whether to count operations, on the plain path, which is slow for long sequences. Without, the declared
             ones stand for them where there are any.
 
@@ -183,6 +188,9 @@ def cost(
     inputs = [subject.at_length(length).inputs for length in sizes]
     with subject.untouched(), torch.enable_grad():
         runs = _times(subject, inputs, max(1, repeats))
+        while _spent(runs) < PATIENCE and fit_noisy_growth(sizes, runs).order == "unclear":
+            more = _times(subject, inputs, max(1, repeats))
+            runs = [old + new for old, new in zip(runs, more, strict=True)]
         columns: dict[str, tuple[Any, ...]] = {
             "seconds": tuple(min(times) for times in runs),
             "peak_bytes": tuple(peak_bytes(training_step(subject, x)) for x in inputs),
@@ -231,6 +239,10 @@ def _times(subject: Subject, inputs: Sequence[Tensor], repeats: int) -> list[lis
     steps = [training_step(subject, x) for x in inputs]
     rounds = [[timed(step, subject.inputs.device) for step in steps] for _ in range(repeats)]
     return [list(times) for times in zip(*rounds, strict=True)]
+
+
+def _spent(runs: list[list[float]]) -> float:
+    return sum(sum(times) for times in runs)
 
 
 def timed(run: Callable[[], None], device: torch.device) -> float:
@@ -287,7 +299,7 @@ def log_slope(lengths: Sequence[int], costs: Sequence[float]) -> float:
 
 def _declared_operations(model: object, lengths: Sequence[int], rows: int) -> tuple[int, ...] | None:
     counts = [declared_operations(model, length, rows) for length in lengths]
-    known = tuple(count for count in counts if count is not None)
+    known = tuple(count for count in counts if count)  # layers without products declare nothing
     return known if len(known) == len(counts) else None
 
 

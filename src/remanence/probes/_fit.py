@@ -59,15 +59,16 @@ def fit_decay(distance: np.ndarray, log_norm: np.ndarray) -> Decay | None:
     criteria = {law: _criterion(y - fitted) for law, (_, fitted) in lines.items()}
     law: Law = "exponential" if criteria["exponential"] <= criteria["power"] else "power"
     slope, fitted = lines[law]
-    interval = _bootstrap(laws[law], fitted, y - fitted)
+    interval = _bootstrap(laws[law], slope, y - fitted)
     return Decay(law, slope, interval, float(fitted[-1] - fitted[0]), float(max(criteria.values()) - criteria[law]))
 
 
 def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
-    """Least-squares slope and fitted values."""
+    """Least-squares slope and fitted values; exactly 0 for values that are all the same."""
     centred = x - x.mean()
-    slope = float(centred @ y / (centred @ centred))
-    return slope, y.mean() + slope * centred
+    rise = y - y[0]
+    slope = float(centred @ rise / (centred @ centred))
+    return slope, y[0] + (rise.mean() + slope * centred)
 
 
 def _criterion(residual: np.ndarray) -> float:
@@ -75,7 +76,7 @@ def _criterion(residual: np.ndarray) -> float:
     return len(residual) * float(np.log(max(residual @ residual / len(residual), 1e-30)))
 
 
-def _bootstrap(x: np.ndarray, fitted: np.ndarray, residual: np.ndarray) -> tuple[float, float]:
+def _bootstrap(x: np.ndarray, slope: float, residual: np.ndarray) -> tuple[float, float]:
     """Slopes refitted with blocks of residuals drawn anew, so that their dependence along the run is kept."""
     generator = np.random.default_rng(0)
     size = len(x)
@@ -83,7 +84,7 @@ def _bootstrap(x: np.ndarray, fitted: np.ndarray, residual: np.ndarray) -> tuple
     starts = generator.integers(0, size - block + 1, (RESAMPLES, -(-size // block)))
     drawn = residual[(starts[:, :, None] + np.arange(block)).reshape(RESAMPLES, -1)[:, :size]]
     centred = x - x.mean()
-    slopes = (fitted + drawn) @ centred / (centred @ centred)
+    slopes = slope + drawn @ centred / (centred @ centred)
     low, high = np.percentile(slopes, CONFIDENCE)
     return float(low), float(high)
 
@@ -152,8 +153,8 @@ def fit_noisy_growth(lengths: list[int], runs: list[list[float]]) -> Growth:
         'unclear'
     """
     best = np.array([min(times) for times in runs])
-    middle = np.array([np.median(times) for times in runs])
-    scatter = np.maximum(middle / np.maximum(best, 1e-30) - 1, LEAST_SCATTER)
+    quarter = np.array([np.quantile(times, 0.25) for times in runs])  # most runs may be disturbed on a busy machine
+    scatter = np.maximum(quarter / np.maximum(best, 1e-30) - 1, LEAST_SCATTER)
     found = fit_growth(lengths, best.tolist())
     generator = np.random.default_rng(0)
     excess = scatter * np.abs(generator.standard_normal((RESAMPLES, len(best))))

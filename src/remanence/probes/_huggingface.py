@@ -57,7 +57,7 @@ def load_language_model(place: str | Path, *, download: bool = False) -> tuple[A
     except (OSError, ValueError, ImportError) as error:
         expected = "be a folder, a .gguf file or a known name of a causal language model"
         hint = str(error).splitlines()[0]
-        hint += "" if download else ". Nothing is fetched unless download is asked for"
+        hint += "" if download else ". Pass download=True to fetch it"
         raise ValueError(message("place", expected, repr(str(place)), hint)) from error
     return model.eval(), tokenizer
 
@@ -66,24 +66,24 @@ def load_language_model(place: str | Path, *, download: bool = False) -> tuple[A
 def sample_texts(
     model: Any, tokenizer: Any, count: int = 500, tokens: int = 1024, *, temperature: float = 1.0, seed: int = 0
 ) -> list[str]:
-    """Draws texts from a causal language model, each from its start sign alone.
+    """Samples texts from a causal language model, each from its start token alone.
 
-    Tokens are drawn from all that the model holds possible, not from the likeliest few: the latter say more of the
-    sampling than of the model. A text ends where the model ends it.
+    Tokens are sampled from the full distribution, not from the most likely few: truncation would measure the sampling
+    and not the model. A text ends where the model ends it.
 
     Args:
         model: anything with ``model(input_ids, past_key_values=..., use_cache=True)`` and its ``config``.
-        tokenizer: with ``decode`` and start and end signs.
-        count: how many; the document takes 500.
-        tokens: greatest length of each, start sign included; no more than the model's context.
+        tokenizer: with ``decode`` and start and end tokens.
+        count: how many; Shen 2019 uses 500.
+        tokens: greatest length of each, start token included; no more than the model's context.
         temperature: by which logits are divided.
-        seed: of the draws.
+        seed: seed for sampling.
 
     Returns:
-        The texts, without signs.
+        The texts, without special tokens.
 
     Raises:
-        ValueError: the tokenizer has no sign to start from.
+        ValueError: the tokenizer has no start token.
 
     Example:
         >>> model, tokenizer = load_language_model("my-model")  # doctest: +SKIP
@@ -105,14 +105,14 @@ def sample_texts(
 
 @torch.no_grad()
 def sample_tokens(model: object, tokenizer: object, rows: int, steps: int, *, seed: int = 0) -> torch.Tensor:
-    """Draws tokens from a causal language model, from its start sign on, without ending at an end sign.
+    """Samples tokens from a causal language model, from its start token on, without stopping at an end token.
 
     Args:
         model: as for :func:`sample_texts`.
-        tokenizer: with a start or an end sign.
+        tokenizer: with a start or an end token.
         rows: B.
         steps: T; no more than the model's context.
-        seed: of the draws.
+        seed: seed for sampling.
 
     Returns:
         int64 ``(B, T)``.
@@ -130,7 +130,7 @@ def _start(tokenizer: object) -> int:
     for name in ("bos_token_id", "eos_token_id"):
         if (found := getattr(tokenizer, name, None)) is not None:
             return int(found)
-    raise ValueError(message("tokenizer", "have a sign for the start or the end of a text", "neither"))
+    raise ValueError(message("tokenizer", "have a start or an end token", "neither"))
 
 
 def _draw(

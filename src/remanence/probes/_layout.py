@@ -49,11 +49,14 @@ class Layout(ProbeResult):
     source: Source
     any_length: bool = True
     """Whether the model runs on shorter sequences too."""
+    names: str = ""
+    """Which part of a dictionary or a dataclass was read, where its name does not say so."""
 
     @property
     def verdict(self) -> str:
-        """Steps and rows, and why they are read so."""
-        return f"read as {self.sizes} ({REASONS[self.source]})"
+        """Steps and rows, why they are read so, and what was read if that is not obvious."""
+        ending = f"; {self.names}" if self.names else ""
+        return f"read as {self.sizes} ({REASONS[self.source]}){ending}"
 
     def figures(self) -> list[Figure]:
         """None: there is nothing to draw."""
@@ -85,11 +88,11 @@ def read_layout(model: object, run: Run, inputs: Tensor, batch_first: bool | Non
     if inputs.dim() == 0 or 0 in inputs.shape:
         raise ValueError(message("batch", "hold at least one step of one row", f"shape {tuple(inputs.shape)}"))
     if inputs.dim() == 1 or _is_unbatched(model, inputs):
-        return _with_output(run, inputs, time=0, row_dim=None, source="unbatched", known=inputs.dim() == 2)
+        return _with_output(run, inputs, time=0, row_dim=None, source="unbatched")
     said = own_batch_first(model) if batch_first is None else batch_first
     if said is not None:
         source: Source = "declared" if batch_first is None else "given"
-        return _batched(run, inputs, said, source, known=own_batch_first(model) == said)
+        return _batched(run, inputs, said, source)
     return _measured(model, run, inputs)
 
 
@@ -119,11 +122,11 @@ def _is_unbatched(model: object, inputs: Tensor) -> bool:
     return layered and inputs.dim() == 2 and inputs.shape[-1] == getattr(model, "input_size", None)
 
 
-def _batched(run: Run, inputs: Tensor, batch_first: bool, source: Source, *, known: bool = False) -> Layout:
-    """The layout with time second if `batch_first`; `known` where the output's layout is surely the input's."""
+def _batched(run: Run, inputs: Tensor, batch_first: bool, source: Source) -> Layout:
+    """The layout with time second if `batch_first`."""
     if not batch_first:
-        return _with_output(run, inputs, time=0, row_dim=1, source=source, known=known)
-    return _with_output(run, inputs, time=1, row_dim=0, source=source, known=known)
+        return _with_output(run, inputs, time=0, row_dim=1, source=source)
+    return _with_output(run, inputs, time=1, row_dim=0, source=source)
 
 
 def _is_time_last(run: Run, inputs: Tensor, base: Tensor) -> bool:
@@ -160,8 +163,9 @@ def _two_readings(inputs: Tensor) -> str:
     first = inputs.shape[0]
     second = inputs.shape[1]
     readings = f"T = {first} steps of B = {second} rows, or batch first: T = {second} of B = {first}"
-    expected = "be given for a model of which neither layers nor outputs tell the layout"
-    return message("batch_first", expected, f"shape {tuple(inputs.shape)}: {readings}", "Pass True or False")
+    expected = "be given, because neither the model's layers nor its outputs show which dimension is time"
+    hint = "Pass batch_first=True or False (--batch-first or --time-first)"
+    return message("batch_first", expected, f"shape {tuple(inputs.shape)}: {readings}", hint)
 
 
 def _reaches_others(run: Run, inputs: Tensor, base: Tensor, dim: int) -> bool:
@@ -211,13 +215,9 @@ def _only_at(changed: Tensor, dim: int, index: int) -> bool:
     return places.nonzero().flatten().tolist() == [index]
 
 
-def _with_output(
-    run: Run, inputs: Tensor, *, time: int, row_dim: int | None, source: Source, known: bool = False
-) -> Layout:
+def _with_output(run: Run, inputs: Tensor, *, time: int, row_dim: int | None, source: Source) -> Layout:
     steps = inputs.shape[time]
     rows = 1 if row_dim is None else inputs.shape[row_dim]
-    if known:
-        return Layout(time, steps, rows, row_dim, time, source)
     whole = run(inputs).shape
     others = [_length_changed(run, inputs, time, length) for length in _other_lengths(steps)]
     found = next((dim for shape in others if shape for dim in _different(whole, shape, time)), None)

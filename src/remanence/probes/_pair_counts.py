@@ -50,7 +50,7 @@ class PairCounts:
     def error(self, estimator: Estimator) -> float:
         """Standard error, from leaving out one group after the other (jackknife); NaN of a single group.
 
-        Neighbouring pairs are alike; stretches that are long beside the memory of the sequence are independent.
+        Neighbouring pairs are alike; stretches that are long compared with the memory of the sequence are independent.
         """
         if self.groups < 2:
             return math.nan

@@ -14,6 +14,7 @@ from torch import Tensor
 from remanence._validate import message, one_of, positive_int
 from remanence.figures import Axis, Curve, Figure, log_axis
 
+from ._gaps import fill_gaps
 from ._result import ProbeResult
 from ._steps import farthest, seen_words
 from ._subject import Subject, subject_of
@@ -48,12 +49,12 @@ class PerturbationReach(ProbeResult):
 
     @property
     def horizon(self) -> int:
-        """The greatest distance at which a change is felt above the rounding; -1 if none is."""
+        """The greatest distance at which a change moves the output by more than rounding; -1 if none does."""
         felt = np.flatnonzero(self.change > self.floor)
         return int(self.distance[felt[-1]]) if len(felt) else -1
 
     def steps_left(self, share: float) -> int:
-        """The farthest distance whose change is felt with a share of the last step's; -1 if none is felt.
+        """The farthest distance whose change has a share of the last step's effect; -1 if none has any.
 
         Args:
             share: above 0, such as 0.5.
@@ -66,22 +67,26 @@ class PerturbationReach(ProbeResult):
 
     @property
     def verdict(self) -> str:
-        """How many steps are felt, in words, and how much the last one moves the output."""
+        """How many steps it reacts to, in words, and how much the last one moves the output."""
+        if not np.isfinite(self.change).all():
+            return "Cannot say how far it reacts: the output is not finite"
         if self.horizon < 0:
-            return "Feels nothing: no change of a step moves the output"
+            return "Reacts to nothing: no change of a step moves the output"
         if self.horizon == 0:
-            return f"Feels the present step only; it moves the output by {self._moved(0)}"
+            return f"Reacts to the present step only; it moves the output by {self._moved(0)}"
         what = "the effect of the last step" if self.change[0] > self.floor else "the strongest effect"
         words = seen_words(self._log_change(), what, "is left", self.distance)
         ending = "" if self.horizon == int(self.distance[-1]) else f". Beyond {self.horizon} it is rounding"
-        return f"Feels {words}{ending}. The last step moves the output by {self._moved(0)}"
+        return f"Reacts to {words}{ending}. The last step moves the output by {self._moved(0)}"
 
     def _moved(self, place: int) -> str:
         unit = " in total variation" if self.measure == "total variation" else " in norm"
         return f"{self.change[place]:.3g}{unit}"
 
     def figures(self) -> list[Figure]:
-        """Change against distance, with what rounding reaches."""
+        """Change against distance, with what rounding reaches; none if the output is not finite."""
+        if not np.isfinite(self.change).all():
+            return []
         shown = [value if value > 0 else None for value in self.change.tolist()]
         curves = [Curve("change of the output", self.distance, shown, "both")]
         if self.floor > 0:
@@ -106,18 +111,20 @@ def perturbation_reach(
     """Changes one step at a time and measures how far the last output moves: no gradient is needed.
 
     A token is replaced by another that occurs in the batch. A step of numbers is moved by the difference of two steps
-    of the batch, the same for all distances.
+    of the batch, the same for all distances. Not every distance is tried, but none is missed: the steps between two
+    distances are changed together, and one of them that matters is searched for by halves.
 
     Args:
         model: any callable on sequences.
         batch: the input: a tensor ``(T, B, ...)``, a dictionary of tensors, a tuple that starts with either, or
             anything with ``inputs``.
-        distances: from the last step, rising; ``None`` for all up to 8 and then 20 in equal ratios.
+        distances: from the last step, rising; ``None`` for all up to 8, 20 more in equal ratios, and those at which
+            half and a hundredth of the effect is left and the last effect ends.
         draws: changes of each step over which the mean is taken.
         measure: ``"total variation"`` takes outputs for logits and compares their distributions; ``"norm"`` compares
             the outputs themselves; ``"auto"`` takes the first for token inputs with an output over classes.
-        batch_first: whether time is the second dimension; ``None`` asks the model, and measures where it does not say.
-        training: whether to keep training mode, with its dropout; by default the model is in evaluation mode meanwhile.
+        batch_first: whether time is the second dimension; ``None`` asks the model, or measures it.
+        training: whether to keep training mode, with its dropout; by default the model is probed in evaluation mode.
         seed: for the draws.
 
     Example:
@@ -133,14 +140,17 @@ def perturbation_reach(
         base = _last(subject, subject.inputs)
         how = _measure(subject, base, measure)
         changes = _changes(subject, draws, generator)
-        moved = [[_moved(_last(subject, _changed(subject, d, way)), base, how) for way in changes] for d in chosen]
-        again = _moved(_last(subject, subject.inputs), base, how)
-    return PerturbationReach(
-        distance=np.array(chosen),
-        change=np.array([float(np.mean(values)) for values in moved]),
-        measure=how,
-        floor=max(again, _rounding(base, how, subject.resolution)),
-    )
+
+        def effect(steps: Sequence[int], ways: Sequence[Change] = changes) -> float:
+            moved = [_moved(_last(subject, _changed(subject, steps, way)), base, how) for way in ways]
+            return float(np.mean(moved))
+
+        floor = max(effect([], changes[:1]), _rounding(base, how, subject.resolution))
+        found = {distance: effect([distance]) for distance in chosen}
+        if distances is None:
+            fill_gaps(found, floor, effect)
+    order = sorted(found)
+    return PerturbationReach(np.array(order), np.array([found[distance] for distance in order]), how, floor)
 
 
 def _distances(steps: int, given: Sequence[int] | None) -> list[int]:
@@ -157,7 +167,7 @@ def _distances(steps: int, given: Sequence[int] | None) -> list[int]:
 def _last(subject: Subject, inputs: Tensor) -> Tensor:
     """The output at the last step: ``(B, C)``; the same random numbers every time."""
     torch.manual_seed(0)
-    return subject.last(subject.output(inputs)).reshape(subject.layout.rows, -1).double()
+    return subject.by_row(subject.last(subject.output(inputs))).double()
 
 
 def _measure(subject: Subject, output: Tensor, asked: Literal["auto", "total variation", "norm"]) -> Measure:
@@ -207,9 +217,10 @@ def _step(inputs: Tensor, subject: Subject, index: int) -> Tensor:
     return inputs.select(subject.layout.time, index)
 
 
-def _changed(subject: Subject, distance: int, change: Change) -> Tensor:
-    """The inputs with the step at a distance from the last one changed."""
+def _changed(subject: Subject, distances: Sequence[int], change: Change) -> Tensor:
+    """The inputs with the steps at some distances from the last one changed."""
     inputs = subject.inputs.clone()
-    step = _step(inputs, subject, subject.layout.steps - 1 - distance)
-    step.copy_(change(step))
+    for distance in distances:
+        step = _step(inputs, subject, subject.layout.steps - 1 - distance)
+        step.copy_(change(step))
     return inputs

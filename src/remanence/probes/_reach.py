@@ -25,10 +25,14 @@ Loss = Callable[[Any, Any], Tensor]
 STABLE = math.log(1000.0)
 """Change of the log norm over the run, up or down, that still counts as stable."""
 NOTHING = 1e-5
-"""Size of a gradient that is nothing beside another: rounding in float32 leaves as much."""
+"""Relative size of a gradient that counts as nothing: rounding in float32 leaves as much."""
 RESOLUTION = float(torch.finfo(torch.float32).eps)
 UNDERFLOW = -80.0
 """Log norm near the least number of float32; a zero after it has underflowed."""
+
+
+class NoGradientError(ValueError):
+    """Nothing of a model's output has a gradient."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,8 +77,10 @@ class GradientReach(ProbeResult):
         """
         if np.isnan(self.log_norm).any() or np.isposinf(self.log_norm).any():
             return "exploding"
-        if self.decay is None or (self.horizon < len(self.distance) - 1 and not self.underflows):
+        if self.horizon < len(self.distance) - 1 and not self.underflows:
             return "cut off"
+        if self.decay is None:
+            return "unclear"
         low, high = self.decay.interval
         if abs(self.decay.change) <= STABLE:
             return "stable"
@@ -106,7 +112,7 @@ class GradientReach(ProbeResult):
         if self.horizon < 0:
             return "Sees nothing: no gradient arrives at any step"
         if np.isnan(self.log_norm).any() or np.isposinf(self.log_norm).any():
-            return "Cannot say how far it sees: the gradient is too large for floats"
+            return "Cannot say how far it sees: the gradient is not finite"
         if self.horizon == 0:
             return "Sees the present step only"
         words = seen_words(self.log_norm, "the gradient at the last step", "is left")
@@ -116,13 +122,14 @@ class GradientReach(ProbeResult):
 
     def _law(self) -> str:
         what = "dL/dh" if self.source == "states" else "dL/dx"
+        if self.trend == "cut off":
+            return f"{what} is exactly zero beyond {number_of(self.horizon, 'step')}"
         if self.decay is None:
-            return f"{what} is {self.trend}: it reaches {number_of(self.horizon, 'step')} back"
+            return f"{what}: too few steps to fit a law"
         low, high = self.decay.interval
-        unit = "a step" if self.decay.law == "exponential" else "as power of the distance"
+        unit = "per step" if self.decay.law == "exponential" else "as a power of the distance"
         rate = f"{self.decay.rate:+.4g} {unit} (95 %: {low:+.4g} to {high:+.4g})"
-        gone = "too small for floats" if self.underflows else "exactly zero"
-        ending = f"; {gone} beyond {self.horizon} steps" if self.horizon < len(self.distance) - 1 else ""
+        ending = f"; too small for floats beyond {self.horizon} steps" if self.horizon < len(self.distance) - 1 else ""
         return f"{what} is {self.trend}, {self.decay.law} law, log norm {rate}{ending}"
 
     def figures(self) -> list[Figure]:
@@ -153,8 +160,8 @@ def gradient_reach(
             result, its ``.logits``, or its first part.
         through: ``"states"`` for dL/dh_t, ``"inputs"`` for dL/dx_t (token inputs: dL/d embedding), ``"auto"`` for
             states where they can be seen.
-        batch_first: whether time is the second dimension; ``None`` asks the model, and measures where it does not say.
-        training: whether to keep training mode, with its dropout; by default the model is in evaluation mode meanwhile.
+        batch_first: whether time is the second dimension; ``None`` asks the model, or measures it.
+        training: whether to keep training mode, with its dropout; by default the model is probed in evaluation mode.
 
     Example:
         >>> print(gradient_reach(torch.nn.LSTM(3, 8), torch.randn(200, 2, 3)).trend)
@@ -215,7 +222,7 @@ def _state_norms(subject: Subject, loss: Loss | None) -> np.ndarray | None:
 
 
 def _felt(candidates: list[np.ndarray]) -> np.ndarray:
-    """The first, unless its gradient is nothing beside that of the last."""
+    """The first, unless its gradient is negligible compared with the last."""
     first = candidates[0]
     last = candidates[-1]
     return last if np.max(first) < NOTHING * np.max(last) else first
@@ -233,7 +240,7 @@ def _norms(value: Tensor, runs: Sequence[Sequence[Tensor]]) -> np.ndarray:
 
 def _step_norms(gradient: Tensor) -> Tensor:
     """Norms of the slices along the first dimension, in float64 lest squares underflow: ``(T,)``."""
-    return gradient.detach().double().flatten(1).norm(dim=1).cpu()
+    return gradient.detach().abs().double().flatten(1).norm(dim=1).cpu()
 
 
 def _input_norms(subject: Subject, loss: Loss | None) -> np.ndarray:
@@ -247,8 +254,8 @@ def _input_norms(subject: Subject, loss: Loss | None) -> np.ndarray:
         offsets.by_owner[0] = [x]
         values = _losses(subject, loss, subject.run(x))
     if not offsets.all() or not values[0].requires_grad:
-        hint = "Pass float inputs, or a model with nn.Embedding"
-        raise ValueError(message("model", "depend on its input through something with a gradient", "nothing", hint))
+        hint = "Pass float inputs, or a model with nn.Embedding; perturbation_reach needs no gradient"
+        raise NoGradientError(message("model", "give outputs that have a gradient", "none", hint))
     return _felt([_offset_norms(value, offsets.all(), subject.layout) for value in values])
 
 

@@ -16,9 +16,9 @@ from remanence.ops import RNNCell, ScanSpec, Weights
 from remanence.ops.states import map_tensors
 
 from ._observe import CELLS, modules, torch_spec, torch_weights
-from ._reach import gradient_reach
+from ._reach import NoGradientError, gradient_reach
 from ._result import ProbeResult
-from ._steps import number_of
+from ._steps import last_steps, number_of
 from ._subject import Subject, subject_of
 from ._truncation import last_output, output_gap
 
@@ -41,13 +41,18 @@ class Stability(ProbeResult):
     """A factor by which every step brings states nearer, proved from the weights; ``None`` if they prove none."""
     lyapunov: float
     """Mean growth of the logarithm of a small difference per step, the largest exponent, along the given run."""
-    method: Literal["jacobians", "gradients"]
-    """Whether the exponent comes from the recurrence's own Jacobians or from the decay of the gradient."""
+    method: Literal["jacobians", "gradients", "none"]
+    """Whether the exponent comes from the recurrence's own Jacobians or from the decay of the gradient; "none" for a
+    model without gradients, whose exponent is not a number."""
     epsilon: float
     window_by_lemma: int | None
     """The k that keeps outputs within epsilon by Lemma 1 of Miller and Hardt 2018: needs a proved contraction."""
     window_measured: int | None
     """The k that does so on the given run; ``None`` if none that is shorter than the run does."""
+    interval: tuple[float, float] | None = None
+    """95 % of the exponent, where it comes from the decay of the gradient."""
+    horizon: int | None = None
+    """Steps beyond which the gradient is exactly zero, as in a convolution; the exponent is then -inf."""
 
     @property
     def memory_length(self) -> float:
@@ -57,18 +62,25 @@ class Stability(ProbeResult):
     @property
     def verdict(self) -> str:
         """How long a difference lasts, which window is enough, and whether that is proved."""
-        return "; ".join([self._forgets(), self._window_words(), self._proof()])
+        return "; ".join(part for part in (self._forgets(), self._window_words(), self._proof()) if part)
 
     def _forgets(self) -> str:
-        exponent = f"exponent {self.lyapunov:+.4g} a step"
-        if self.lyapunov >= 0:
-            return f"does not forget: a small difference does not fall ({exponent})"
+        if self.method == "none":
+            return ""
+        if self.horizon is not None:
+            return f"forgets all at once: nothing older than {number_of(self.horizon, 'step')} arrives"
+        exponent = f"exponent {self.lyapunov:+.4g} per step"
+        low, high = self.interval or (self.lyapunov, self.lyapunov)
+        if low <= 0 <= high:
+            return f"holds: a small difference neither falls nor grows clearly ({exponent})"
+        if self.lyapunov > 0:
+            return f"does not forget: a small difference grows ({exponent})"
         return f"forgets: a small difference falls by a factor e in {self.memory_length:.3g} steps ({exponent})"
 
     def _window_words(self) -> str:
         if self.window_measured is None:
             return f"no shorter window keeps outputs within {self.epsilon:g}"
-        return f"the last {number_of(self.window_measured, 'step')} alone keep outputs within {self.epsilon:g}"
+        return f"{last_steps(self.window_measured)} alone give outputs within {self.epsilon:g}"
 
     def _proof(self) -> str:
         if self.contraction is None:
@@ -76,7 +88,9 @@ class Stability(ProbeResult):
         return f"contracts by {self.contraction:.4g} (proved)"
 
     def figures(self) -> list[Figure]:
-        """The fall of a difference, as measured and as proved."""
+        """The fall of a difference, as measured and as proved; none where it does not fall step by step."""
+        if not math.isfinite(self.lyapunov):
+            return []
         steps = range(101)
         measured = [math.exp(min(self.lyapunov * step, 700.0)) for step in steps]
         curves = [Curve("measured exponent", steps, measured)]
@@ -94,15 +108,15 @@ def stability(
     batch_first: bool | None = None,
     training: bool = False,
 ) -> Stability:
-    """Certifies the contraction where the weights allow it, and estimates it along a run where they do not.
+    """Proves the contraction where the weights allow it, and estimates it along a run otherwise.
 
     Args:
         model: any callable on sequences. Exponents come from Jacobians for a single recurrent layer without a memory,
             of this library or of torch; otherwise from :func:`gradient_reach`.
         batch: a typical input, ``(T, B, ...)``.
-        epsilon: how far outputs may be off for the windows.
-        batch_first: whether time is the second dimension; ``None`` asks the model, and measures where it does not say.
-        training: whether to keep training mode, with its dropout; by default the model is in evaluation mode meanwhile.
+        epsilon: tolerance on the outputs for the windows.
+        batch_first: whether time is the second dimension; ``None`` asks the model, or measures it.
+        training: whether to keep training mode, with its dropout; by default the model is probed in evaluation mode.
 
     Example:
         >>> stability(torch.nn.LSTM(2, 4), torch.randn(60, 2, 2)).method
@@ -112,22 +126,31 @@ def stability(
     subject = subject_of(model, batch, batch_first=batch_first, training=training)
     with subject.untouched():
         contraction, bound = _certified(model, _recurrence(model))
-        exponent, method = _exponent(subject)
+        found = _exponent(subject)
         measured = _measured_window(subject, epsilon) if subject.layout.any_length else None
     by_lemma = None if contraction is None else _window(contraction, bound, epsilon)
-    return Stability(contraction, exponent, method, epsilon, by_lemma, measured)
+    windows = {"window_by_lemma": by_lemma, "window_measured": measured}
+    return Stability(contraction=contraction, epsilon=epsilon, **windows, **found)
 
 
-def _exponent(subject: Subject) -> tuple[float, Literal["jacobians", "gradients"]]:
-    """The largest exponent, and what it comes from."""
+def _exponent(subject: Subject) -> dict[str, Any]:
+    """The largest exponent, what it comes from, and how sure it is: fields of the result."""
     recurrence = _recurrence(subject.model)
     inputs = None if recurrence is None else _layer_inputs(subject, recurrence.layer)
     if recurrence is not None and inputs is not None:
-        return lyapunov_exponent(recurrence.spec, recurrence.weights, inputs), "jacobians"
-    decay = gradient_reach(subject.model, subject).decay
-    if decay is None:
-        return -math.inf, "gradients"
-    return decay.change / max(subject.layout.steps - 2, 1), "gradients"
+        exponent = lyapunov_exponent(recurrence.spec, recurrence.weights, inputs)
+        return {"lyapunov": exponent, "method": "jacobians"}
+    try:
+        reach = gradient_reach(subject.model, subject)
+    except NoGradientError:
+        return {"lyapunov": math.nan, "method": "none"}
+    decay = reach.decay
+    if reach.trend == "cut off" or decay is None:
+        return {"lyapunov": -math.inf, "method": "gradients", "horizon": reach.horizon}
+    per_step = decay.change / max(subject.layout.steps - 2, 1)
+    scale = per_step / decay.rate if decay.rate else 0.0
+    low, high = decay.interval
+    return {"lyapunov": per_step, "method": "gradients", "interval": (scale * low, scale * high)}
 
 
 def _layer_inputs(subject: Subject, layer: Any) -> Tensor | None:
@@ -163,7 +186,7 @@ def _measured_window(subject: Subject, epsilon: float) -> int | None:
 
 def _last(subject: Subject, k: int) -> Tensor:
     """The output after the last k steps: ``(1, B, C)``."""
-    return last_output(subject, subject.layout.steps, k).reshape(1, subject.layout.rows, -1)
+    return subject.by_row(last_output(subject, subject.layout.steps, k)).unsqueeze(0)
 
 
 def _window(contraction: float, bound: float, epsilon: float) -> int:

@@ -46,6 +46,16 @@ def number_of(count: int, noun: str) -> str:
     return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def last_steps(count: int) -> str:
+    """The end of a run, in words.
+
+    Example:
+        >>> last_steps(1), last_steps(14)
+        ('the last step', 'the last 14 steps')
+    """
+    return "the last step" if count == 1 else f"the last {number_of(count, 'step')}"
+
+
 def seen_words(log_size: np.ndarray, what: str, left: str, distance: np.ndarray | None = None) -> str:
     """How many steps are seen, and where half and a hundredth is left.
 
@@ -66,8 +76,8 @@ def seen_words(log_size: np.ndarray, what: str, left: str, distance: np.ndarray 
         first = int(places[np.isfinite(log_size)][0])
         return f"{number_of(hardly, 'step')} back; nothing nearer than {number_of(first, 'step')}"
     before = farthest(log_size[:-1], HARDLY, places)
-    if before < last / 2:  # the first step alone, to which many Transformers attend whatever it is, is not a long reach
-        hardly = before
+    if last > 1 and before < last / 2:
+        hardly = before  # the first step alone, to which many Transformers always attend, is not a long reach
     share = math.exp(min(float(log_size[-1] - log_size[0]), 700.0))
     half = farthest(log_size, HALF, places)
     if half == last:

@@ -1,4 +1,4 @@
-"""A model beside one batch: what goes in, how to run it on a part of that, and which part of the output is the last."""
+"""A model and one batch: its inputs, runs on parts of them, and the last part of the output."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Subject:
     Args:
         model: any callable on sequences.
         batch: a tensor, a dictionary, a tuple that starts with either, or anything with ``inputs``.
-        batch_first: whether time is the second dimension; ``None`` asks the model, and measures where it does not say.
-        training: whether to keep the modes of the model's modules; by default all are in evaluation mode meanwhile.
+        batch_first: whether time is the second dimension; ``None`` asks the model, or measures it.
+        training: whether to keep the modes of the model's modules; by default all are put into evaluation mode.
 
     Example:
         >>> subject = Subject(torch.nn.LSTM(3, 4), torch.randn(9, 2, 3))
@@ -57,16 +57,24 @@ class Subject:
         self._by_keyword = self._name is not None and _takes_keywords(model, self._given)
         self._attributes = [(part, _plain_attributes(part)) for part in modules(model)]
         self._batch_first = batch_first
+        self._output_name = ""
 
     @functools.cached_property
     def layout(self) -> Layout:
-        """The layout, read when it is first asked for: that may take some runs of the model."""
+        """The layout, read on first use; this may run the model a few times."""
         with self.untouched(), torch.no_grad():
-            return read_layout(self.model, self._repeatable, self.inputs, self._batch_first)
+            found = read_layout(self.model, self._repeatable, self.inputs, self._batch_first)
+        return dataclasses.replace(found, names=self._unusual_names())
+
+    def _unusual_names(self) -> str:
+        """Names of input and output where they are not the usual ones, in words."""
+        named = {"input": self._name, "output": self._output_name}
+        chosen = {what: name for what, name in named.items() if name and name not in INPUT_NAMES + OUTPUT_NAMES}
+        return ", ".join(f"{what} `{name}`" for what, name in chosen.items())
 
     @contextmanager
     def untouched(self) -> Iterator[None]:
-        """Inside, the model is in the mode that was asked for; everything is put back afterwards."""
+        """Inside, the model is in the requested mode; everything is restored afterwards."""
         with untouched(self.model, training=self.training):
             try:
                 yield
@@ -85,13 +93,19 @@ class Subject:
 
     def output(self, inputs: Tensor) -> Tensor:
         """The output for other inputs, in the model's own layout."""
-        return output_of(self.run(inputs))
+        self._output_name, output = named_output(self.run(inputs))
+        return output
 
     def last(self, output: Tensor) -> Tensor:
         """The output at the last step, or the only one: ``(B, ...)``."""
         if self.layout.output_time is None:
             return output
         return output.select(self.layout.output_time, -1)
+
+    def by_row(self, output: Tensor) -> Tensor:
+        """A last output as ``(B, C)``; ``(1, C)`` if it is one for all rows, as a loss is."""
+        shared = output.numel() % self.layout.rows != 0
+        return output.reshape(1 if shared else self.layout.rows, -1)
 
     def window(self, start: int, stop: int) -> Tensor:
         """The inputs of some steps."""
@@ -132,7 +146,7 @@ class Subject:
                     setattr(part, name, value)
 
     def _cut_beside(self, inputs: Tensor) -> dict[str, Any]:
-        """The dictionary with other inputs; tensors that run along time beside them are cut alike."""
+        """The dictionary with other inputs; other tensors with a time dimension are cut in the same way."""
         given = dict(self._given)
         for name, value in given.items():
             if isinstance(value, Tensor) and name != self._name and value.shape[:2] == self._whole.shape[:2]:
@@ -159,15 +173,43 @@ def output_of(result: object) -> Tensor:
         >>> output_of({"logits": torch.zeros(2), "loss": torch.zeros(())}).shape
         torch.Size([2])
     """
+    return named_output(result)[1]
+
+
+def named_output(result: object) -> tuple[str, Tensor]:
+    """The output and the name under which the model returned it, empty if it has none; complex numbers as pairs.
+
+    Of a dictionary or a dataclass without a known name the first tensor is taken that is not a single number.
+
+    Example:
+        >>> named_output({"loss": torch.zeros(()), "forecast": torch.zeros(2)})[0]
+        'forecast'
+    """
     if isinstance(result, Tensor):
-        return result
+        return "", _as_real(result)
     for name in OUTPUT_NAMES:
         if isinstance(found := _named(result, name), Tensor):
-            return found
+            return name, _as_real(found)
     if isinstance(result, tuple | list) and result and isinstance(result[0], Tensor):
-        return result[0]
-    expected = f"return a tensor, a tuple that starts with one, or one named {', '.join(OUTPUT_NAMES)}"
+        return "", _as_real(result[0])
+    for name, found in _fields(result).items():
+        if isinstance(found, Tensor) and found.dim():
+            return name, _as_real(found)
+    expected = "return a tensor, a tuple that starts with one, or a dictionary or dataclass that holds one"
     raise TypeError(message("model", expected, type(result).__name__, "Wrap it in a function"))
+
+
+def _as_real(output: Tensor) -> Tensor:
+    return torch.view_as_real(output) if output.is_complex() else output
+
+
+def _fields(result: object) -> Mapping[str, Any]:
+    """What a dictionary or a dataclass holds."""
+    if isinstance(result, Mapping):
+        return result
+    if not dataclasses.is_dataclass(result):
+        return {}
+    return {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
 
 
 def state_of(result: object) -> Any:
@@ -202,17 +244,23 @@ def _given(batch: Any) -> Any:
 
 
 def _name(given: Any) -> str | None:
-    """The key under which a dictionary holds its sequence; ``None`` for a tensor."""
+    """The key under which a dictionary holds its sequence: a known one, or that of the tensor with most dimensions.
+
+    ``None`` for a tensor.
+    """
     if isinstance(given, Tensor):
         return None
     tensors = [name for name, value in given.items() if isinstance(value, Tensor)]
     known = [name for name in INPUT_NAMES if name in tensors]
     if known:
         return known[0]
-    if len(tensors) != 1:
-        expected = f"hold one tensor, or one named {', '.join(INPUT_NAMES)}"
-        raise ValueError(message("batch", expected, f"the keys {', '.join(map(str, given)) or 'none'}"))
-    return tensors[0]
+    deepest = max((given[name].dim() for name in tensors), default=0)
+    sequences = [name for name in tensors if given[name].dim() == deepest]
+    if len(sequences) != 1:
+        expected = f"hold one sequence, or one named {', '.join(INPUT_NAMES)}"
+        hint = "Pass a function of one of them and that one alone: `lambda x: model({**batch, 'name': x})`"
+        raise ValueError(message("batch", expected, f"the keys {', '.join(map(str, given)) or 'none'}", hint))
+    return sequences[0]
 
 
 def _sequence(given: Any, name: str | None) -> Tensor:
@@ -229,7 +277,7 @@ def _takes_keywords(model: Callable[..., Any], given: Mapping[str, Any]) -> bool
 
 
 def _resized(value: Tensor, whole: Tensor, part: Tensor) -> Tensor:
-    """A tensor beside the inputs, cut to the sizes of a part of them."""
+    """A tensor that belongs to the inputs, cut to the sizes of a part of them."""
     for dim in range(2):
         if part.shape[dim] <= whole.shape[dim]:
             value = value.narrow(dim, whole.shape[dim] - part.shape[dim], part.shape[dim])
@@ -240,6 +288,6 @@ def _resized(value: Tensor, whole: Tensor, part: Tensor) -> Tensor:
 
 
 def _plain_attributes(part: torch.nn.Module) -> dict[str, Any]:
-    """What a module keeps on itself beside parameters, buffers, modules and its mode."""
+    """What a module keeps on itself apart from parameters, buffers, modules and its mode."""
     hidden = ("training", "forward")
     return {name: value for name, value in vars(part).items() if not name.startswith("_") and name not in hidden}

@@ -12,12 +12,12 @@ from remanence.figures import Figure
 from remanence.ops import ScanSpec
 
 from ._attention import attention_map
-from ._context import context_use
+from ._context import NoTokensError, context_use
 from ._cost import cost, timed, training_step
 from ._depth import dependency_depth
 from ._observe import modules
 from ._perturbation import perturbation_reach
-from ._reach import Loss, gradient_reach
+from ._reach import Loss, NoGradientError, gradient_reach
 from ._result import ProbeResult
 from ._stability import stability
 from ._subject import Subject, subject_of
@@ -27,6 +27,7 @@ LENGTHS = (256, 512, 1024)
 """Steps that the cost is measured up to, as long as a model is quick."""
 LONG_ENOUGH = 0.005
 """Seconds of a forward and a backward pass that a clock measures well."""
+NO_GRADIENT = "does not apply: nothing of the output has a gradient (perturbation_reach needs none)"
 PROBES = (
     "gradient_reach",
     "perturbation_reach",
@@ -81,10 +82,10 @@ def probe_model(
         batch: a typical input: a tensor ``(T, B, ...)``, a dictionary of tensors, a tuple that starts with either, or
             anything with ``inputs``.
         loss: of :func:`gradient_reach`; ``None`` takes the sum of the last step's outputs.
-        batch_first: whether time is the second dimension; ``None`` asks the model, and measures where it does not say.
-        training: whether to keep training mode, with its dropout; by default the model is in evaluation mode meanwhile.
-        skip: probes that are not wanted, each with the reason that is then given.
-        tell: is told the name of each probe before it runs.
+        batch_first: whether time is the second dimension; ``None`` asks the model, or measures it.
+        training: whether to keep training mode, with its dropout; by default the model is probed in evaluation mode.
+        skip: probes to leave out, each with the reason to show.
+        tell: called with the name of each probe before it runs.
 
     Returns:
         By name: first ``"layout"``, how the batch was read; then the results. A probe that does not apply or failed has
@@ -138,6 +139,10 @@ class _Survey:
         """The result of a probe, or what went wrong."""
         try:
             result = getattr(self, f"_{name}")()
+        except NoGradientError:
+            return NotMeasured(name, NO_GRADIENT)
+        except NoTokensError as error:
+            return NotMeasured(name, f"does not apply: {error}")
         except Exception as error:  # whatever a foreign model throws, the other probes go on
             first = (str(error).splitlines() or [""])[0]
             return NotMeasured(name, f"failed: {type(error).__name__}: {first}")

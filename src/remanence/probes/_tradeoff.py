@@ -68,7 +68,7 @@ def tradeoff(
         batch: one input for all, repeated or cut along time to each length; or a function that makes one of a length,
             such as ``lambda length: task.with_length(length).batch(0, 8)``.
         loss: as in :func:`gradient_reach`, given the output and the input of that length.
-        batch_first: whether time is the second dimension; ``None`` asks the models, and measures where they do not say.
+        batch_first: whether time is the second dimension; ``None`` asks the models, or measures it.
 
     Example:
         >>> import torch

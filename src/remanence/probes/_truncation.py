@@ -16,6 +16,7 @@ from remanence.figures import Curve, Figure, length_axis, log_axis
 
 from ._observe import modules
 from ._result import ProbeResult
+from ._steps import last_steps
 from ._subject import Subject, subject_of
 
 MOST = 700.0
@@ -44,7 +45,7 @@ class TruncationGap(ProbeResult):
     full_loss: float
     """Mean loss of the whole model."""
     gradient: tuple[float, ...]
-    """Norm of the difference between the parameters' gradients, relative to the whole model's."""
+    """Norm of the difference between the parameters' gradients, relative to the whole model's; empty without any."""
 
     @property
     def perplexity(self) -> tuple[float, ...]:
@@ -63,14 +64,26 @@ class TruncationGap(ProbeResult):
     @property
     def verdict(self) -> str:
         """How the gaps fall from the least to the greatest k."""
-        outputs = f"{self.output[0]:.3g} at k = {self.ks[0]} and {self.output[-1]:.3g} at k = {self.ks[-1]}"
-        gradients = f"{self.gradient[0]:.3g} and {self.gradient[-1]:.3g}"
-        return f"outputs differ by {outputs}; gradients by {gradients} of their size"
+        if not np.isfinite(self.output).all():
+            return "Cannot say what is lost: the outputs are not finite"
+        steps = last_steps(self.ks[0])
+        if not any(self.output) and not any(self.gradient):
+            return f"{steps.capitalize()} alone give the same outputs"
+        apart = [at for at, gap in enumerate(self.output) if gap > 0]
+        first = f"With {steps} alone {self._gap(0, 'outputs differ by', 'gradients by')}"
+        if not apart or apart[-1] == 0:
+            return first
+        return f"{first}; with {last_steps(self.ks[apart[-1]])} {self._gap(apart[-1], 'by', 'by')}"
+
+    def _gap(self, at: int, outputs: str, gradients: str) -> str:
+        """What is lost with one window, in words."""
+        gap = f"{outputs} {self.output[at]:.3g}"
+        return f"{gap} and {gradients} {100 * self.gradient[at]:.2g} % of their size" if self.gradient else gap
 
     def figures(self) -> list[Figure]:
         """Gaps against k, and the loss against context length."""
         measured = {"output": self.output, "gradient": self.gradient, "loss": self.loss}
-        curves = [Curve(name, self.ks, np.abs(values), "both") for name, values in measured.items()]
+        curves = [Curve(name, self.ks, np.abs(values), "both") for name, values in measured.items() if values]
         y = log_axis("gap, or loss", np.concatenate([curve.y for curve in curves]))
         return [Figure("Truncation gap", self.verdict, tuple(curves), length_axis("k, steps kept", self.ks), y)]
 
@@ -97,8 +110,8 @@ def truncation_gap(
             square of the output. For language models give the cross entropy: the curve is then loss against context
             length.
         ends: at how many last steps of the sequences windows end.
-        batch_first: whether time is the second dimension; ``None`` asks the model, and measures where it does not say.
-        training: whether to keep training mode, with its dropout; by default the model is in evaluation mode meanwhile.
+        batch_first: whether time is the second dimension; ``None`` asks the model, or measures it.
+        training: whether to keep training mode, with its dropout; by default the model is probed in evaluation mode.
 
     Raises:
         ValueError: If the model runs on sequences of one length only.
@@ -124,7 +137,7 @@ def truncation_gap(
         output=tuple(output_gap(whole.outputs, part.outputs) for part in parts),
         loss=tuple(part.loss for part in parts),
         full_loss=whole.loss,
-        gradient=tuple(_gradient_gap(whole.gradients, part.gradients) for part in parts),
+        gradient=tuple(_gradient_gap(whole.gradients, part.gradients) for part in parts if whole.gradients),
     )
 
 
@@ -171,7 +184,7 @@ def _run_windows(subject: Subject, targets: Tensor | None, loss: StepLoss | None
         output = last_output(subject, end, k)
         target = _target_at(subject, targets, end - 1)
         losses.append(output.square().mean() if loss is None else loss(output, target))
-        outputs.append(output.detach().reshape(subject.layout.rows, -1))
+        outputs.append(subject.by_row(output.detach()))
     value = torch.stack(losses).mean()
     return _Windows(torch.stack(outputs), float(value.detach()), _parameter_gradients(subject.model, value))
 
@@ -202,4 +215,4 @@ def _gradient_gap(whole: list[Tensor], part: list[Tensor]) -> float:
 
 
 def _norm(tensors: list[Tensor]) -> float:
-    return math.sqrt(sum(float(tensor.double().square().sum()) for tensor in tensors))
+    return math.sqrt(sum(float(tensor.abs().double().square().sum()) for tensor in tensors))

@@ -1,7 +1,7 @@
 """Proposition 1 of Kerg et al. 2020 in closed form: every factor of the gradient between two states of a real layer.
 
 :func:`record` runs a layer, and each function gives one derivative of the paper from that recording. Shapes: T steps, n
-units, and m numbers in a macro-state: n, or 2n where the recurrence carries h beside s.
+units, and m numbers in a macro-state: n, or 2n where the recurrence carries h as well as s.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Recording:
 
     @property
     def doubled(self) -> bool:
-        """Whether the recurrence also carries h beside s (the leak of a gated cell with memory)."""
+        """Whether the recurrence also carries h in addition to s (the leak of a gated cell with memory)."""
         return self.spec.keeps_leak
 
     def previous(self, t: int) -> Tensor:

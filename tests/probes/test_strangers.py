@@ -1,0 +1,258 @@
+"""Models that are unlike those of the library: known answers are found, and what cannot be said is not said."""
+
+import dataclasses
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from remanence import probes
+from remanence.testing import DelayLine, LeakyIntegrator, MarkovModel
+
+
+def numbers(*shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0))
+
+
+def tokens(kinds, *shape):
+    return torch.randint(kinds, shape, generator=torch.Generator().manual_seed(0))
+
+
+class Window(nn.Module):
+    """A language model that sees the last five tokens, all alike."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(8, 6)
+        self.head = nn.Linear(30, 8)
+
+    def forward(self, ids):
+        padded = nn.functional.pad(self.embedding(ids), (0, 0, 4, 0))
+        return self.head(torch.cat([padded[:, lag : lag + ids.shape[1]] for lag in range(5)], dim=-1))
+
+
+class Labels(nn.Module):
+    """Two classes for each row of tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(8, 6)
+        self.core = nn.GRU(6, 5, batch_first=True)
+        self.head = nn.Linear(5, 2)
+
+    def forward(self, ids):
+        return self.head(self.core(self.embedding(ids))[0][:, -1])
+
+
+class Flat(nn.Module):
+    """One matrix over all twenty steps: no step counts for more than another."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.head = nn.Linear(60, 2)
+
+    def forward(self, x):
+        return self.head(x.flatten(1))
+
+
+@dataclasses.dataclass
+class Answer:
+    loss: float
+    forecast: torch.Tensor
+    hidden: torch.Tensor
+
+
+class Forecaster(nn.Module):
+    """Returns a dataclass with names of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.core = nn.GRU(3, 6, batch_first=True)
+
+    def forward(self, x):
+        output, hidden = self.core(x)
+        return Answer(0.5, output, hidden)
+
+
+@pytest.mark.parametrize("delay", [7, 33, 60])
+def test_a_delay_between_the_distances_tried_is_found(delay):
+    found = probes.perturbation_reach(DelayLine(delay), numbers(100, 3, 2), batch_first=False)
+    assert found.horizon == delay
+    assert "nothing nearer" in found.verdict
+
+
+@pytest.mark.parametrize("decay", [0.5, 0.9, 0.95])
+def test_both_reaches_find_the_steps_of_a_known_decay(decay):
+    model = LeakyIntegrator(decay)
+    gradient = probes.gradient_reach(model, numbers(200, 2, 1), batch_first=False)
+    effect = probes.perturbation_reach(model, numbers(200, 2, 1), batch_first=False)
+    for share in (0.5, 0.01):
+        steps = math.floor(math.log(share) / math.log(decay))
+        assert gradient.steps_left(share) == steps
+        assert effect.steps_left(share) == steps
+
+
+@pytest.mark.parametrize("order", [1, 3, 6, 11])
+def test_context_is_used_up_to_the_order_of_the_chain(order):
+    chances = torch.full((4, 4), 0.02) + 0.92 * torch.eye(4)
+    model = MarkovModel(chances, order)
+    sequences = model.sample(100, 64, torch.Generator().manual_seed(0))
+    found = probes.context_use(model, sequences, batch_first=False)
+    assert found.enough() == order
+
+
+def test_a_window_forgets_all_at_once():
+    found = probes.stability(Window(), tokens(8, 16, 50))
+    assert found.horizon == 4
+    assert found.verdict.startswith("forgets all at once: nothing older than 4 steps arrives")
+    assert not found.figures()
+
+
+@pytest.mark.parametrize("make", [lambda: LeakyIntegrator(1.0), lambda: lambda x: x.cumsum(dim=0) / len(x)])
+def test_what_stays_as_it_is_has_no_rate(make):
+    found = probes.probe_model(make(), numbers(60, 3, 2), batch_first=False)
+    assert found["gradient_reach"].decay.rate == 0
+    assert found["gradient_reach"].decay.interval == (0, 0)
+    assert found["stability"].verdict.startswith("holds: a small difference neither falls nor grows")
+
+
+def test_noise_is_not_called_forgetting():
+    found = probes.stability(Flat(), numbers(6, 20, 3))
+    assert found.interval[0] < 0 < found.interval[1]
+    assert found.verdict.startswith("holds")
+
+
+def test_two_steps_are_enough_for_a_sentence_that_does_not_contradict_itself():
+    torch.manual_seed(0)
+    found = probes.gradient_reach(nn.GRU(3, 3), numbers(2, 5, 3))
+    assert found.verdict.startswith("Sees all 2 steps")
+    assert "cut off" not in found.verdict
+
+
+@pytest.mark.parametrize("limit", [math.inf, math.nan])
+def test_outputs_that_are_not_finite_are_no_answer(limit):
+    def broken(x):
+        return x.cumsum(dim=0) * limit
+
+    effect = probes.perturbation_reach(broken, numbers(20, 4, 3), batch_first=False)
+    assert effect.verdict == "Cannot say how far it reacts: the output is not finite"
+    assert not effect.figures()
+    assert "not finite" in probes.truncation_gap(broken, numbers(20, 4, 3), [2, 20], batch_first=False).verdict
+
+
+def test_costs_that_nobody_counted_are_left_out():
+    found = probes.cost(LeakyIntegrator(0.9), [20, 40, 80], numbers(20, 3, 2), batch_first=False)
+    assert "operations" not in found.verdict
+    assert "state" not in found.verdict
+    assert not found.as_declared
+
+
+def test_costs_name_the_lengths():
+    assert "from T = 16 to 64" in probes.cost(nn.LSTM(3, 4), [16, 32, 64]).verdict
+
+
+def test_a_model_without_gradients_is_told_where_to_look():
+    @torch.no_grad()
+    def frozen(x):
+        return x.cumsum(dim=0)
+
+    found = probes.probe_model(frozen, numbers(30, 3, 2), batch_first=False)
+    assert found["gradient_reach"].verdict.startswith("does not apply: nothing of the output has a gradient")
+    assert found["stability"].verdict.startswith("no shorter window keeps outputs within")
+    assert "gradients" not in found["truncation_gap"].verdict
+
+
+def test_classes_are_not_taken_for_tokens():
+    found = probes.probe_model(Labels(), tokens(8, 6, 20))["context_use"]
+    assert found.verdict == "does not apply: the model predicts no tokens (2 outputs, tokens up to 7)"
+
+
+def test_the_first_tensor_of_a_dataclass_is_the_output_and_is_named():
+    found = probes.probe_model(Forecaster(), numbers(4, 30, 3))
+    assert "output `forecast`" in found["layout"].verdict
+    assert found["gradient_reach"].horizon == 29
+
+
+def test_the_only_sequence_of_a_dictionary_is_the_input_whatever_its_name():
+    core = nn.GRU(3, 4, batch_first=True)
+
+    def padded(features, weight):
+        return core(features * weight)[0]
+
+    batch = {"features": numbers(4, 30, 3), "weight": torch.ones(3)}
+    assert probes.gradient_reach(padded, batch).horizon == 29
+
+
+def test_two_sequences_in_a_dictionary_are_refused_with_a_way_out():
+    batch = {"price": numbers(5, 30), "amount": numbers(5, 30)}
+    with pytest.raises(ValueError, match="Pass a function of one of them"):
+        probes.gradient_reach(lambda batch: batch["amount"], batch)
+
+
+class Fields(nn.Module):
+    """Takes a category and an amount for each step."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(9, 4)
+        self.core = nn.GRU(6, 5, batch_first=True)
+
+    def forward(self, batch):
+        return self.core(torch.cat([self.embedding(batch["category"]), batch["amount"]], dim=-1))[0]
+
+
+def test_the_sequence_with_most_dimensions_is_read_and_named():
+    found = probes.probe_model(Fields(), {"category": tokens(9, 5, 30), "amount": numbers(5, 30, 2)})
+    assert "input `amount`" in found["layout"].verdict
+    assert found["layout"].any_length
+    assert found["truncation_gap"].ks[-1] == 30
+
+
+class Named(nn.Module):
+    """Says that it is batch first, and gives one vector for each row."""
+
+    batch_first = True
+
+    def __init__(self):
+        super().__init__()
+        self.core = nn.GRU(3, 4, batch_first=True)
+
+    def forward(self, x):
+        return self.core(x)[1][0]
+
+
+def test_a_model_that_names_its_layout_may_still_give_one_vector_for_each_row():
+    found = probes.probe_model(Named(), numbers(5, 30, 3))["layout"]
+    assert found.output_time is None
+
+
+def test_one_number_for_all_rows_is_measured():
+    core = nn.GRU(3, 4, batch_first=True)
+    found = probes.probe_model(lambda x: core(x)[0].square().mean(), numbers(4, 30, 3), batch_first=True)
+    assert found["perturbation_reach"].horizon > 0
+    assert found["truncation_gap"].ks[-1] == 30
+
+
+def test_complex_numbers_keep_both_parts():
+    turn = torch.tensor(0.9j)
+
+    def spiral(x):
+        h = torch.zeros_like(x[0])
+        outputs = []
+        for x_t in x:
+            h = turn * h + x_t
+            outputs.append(h)
+        return torch.stack(outputs)
+
+    x = torch.complex(numbers(60, 3), numbers(60, 3).flip(0))
+    found = probes.probe_model(spiral, x, batch_first=False)
+    assert found["gradient_reach"].steps_left(0.01) == math.floor(math.log(0.01) / math.log(0.9))
+    assert found["perturbation_reach"].steps_left(0.01) == math.floor(math.log(0.01) / math.log(0.9))
+
+
+def test_time_without_counted_operations_is_not_called_more_than_memory_shows():
+    found = probes.cost(lambda x: x.cumsum(dim=0), [64, 128, 256], numbers(64, 4, 8), batch_first=False)
+    crooked = dataclasses.replace(found.growth["seconds"], order="quadratic")
+    assert dataclasses.replace(found, growth={**found.growth, "seconds": crooked}).order("seconds") is None
