@@ -47,9 +47,9 @@ The probe changes one step at a time and compares the last output with the origi
 works on sampled, rounded or compiled models. A token is replaced by another token of the batch. A step of numbers is
 moved by the difference of two steps of the batch, the same at all distances. Not every distance is tried, but none
 with an effect is missed: the steps between two distances are changed together, and a step that matters is searched
-for by bisection. So is the distance at which half, and a hundredth, of the effect is left. Where the inputs are tokens and the
-output has a class for each token, the change is measured as the total variation between the two distributions (0:
-equal, 1: disjoint); otherwise as the norm of the difference. `floor` is the change that rounding alone causes.
+for by bisection. So is the distance at which half, and a hundredth, of the effect is left. Where the inputs are tokens
+and the output has a class for each token, the change is measured as the total variation between the two distributions
+(0: equal, 1: disjoint); otherwise as the norm of the difference. `floor` is the change that rounding alone causes.
 
 A gradient describes small changes, this probe real ones. The two differ where a model saturates, or where it attends
 to a token because of its identity.
@@ -170,8 +170,9 @@ A contraction factor is *proved* where the weights allow it: by the layer's own 
 norm of a tanh recurrence. The largest Lyapunov exponent is *estimated* along the given run, by power iteration with
 the Jacobians of the recurrence, or from the decay of the gradient where Jacobians are not available (memories,
 stacks, foreign models). In that case `interval` gives 95 % of it, and the verdict is "holds" if the interval includes
-0. If the gradient is exactly zero beyond a distance, as in a convolution, `horizon` is that distance. `window_by_lemma` is the truncation length that keeps outputs within epsilon by Lemma 1 of
-Miller and Hardt 2018. `window_measured` is the shortest of those tried that does so on the given run; it is `None` if
+0. If the gradient is exactly zero beyond a distance, as in a convolution, `horizon` is that distance.
+`window_by_lemma` is the truncation length that keeps outputs within epsilon by Lemma 1 of Miller and Hardt 2018.
+`window_measured` is the shortest of those tried that does so on the given run; it is `None` if
 only the whole run does, and never longer than `window_by_lemma`.
 """,
     ),

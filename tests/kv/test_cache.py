@@ -147,7 +147,7 @@ def test_crop_takes_tokens_back_while_nothing_is_lost(tiny, prompt, screened_cac
     feed(model, tokens[:, :14], fresh, 7)
     assert cache.get_seq_length() == 14
     assert torch.equal(feed(model, tokens[:, :30], cache, 1), feed(model, tokens[:, :30], fresh, 1))
-    with pytest.raises(ValueError, match=r"once keys have been let go; got -1\. Keep copy\.deepcopy"):
+    with pytest.raises(ValueError, match=r"once keys have been evicted; got -1\. Keep copy\.deepcopy"):
         cache.crop(-1)
     cache.crop(0)
     with pytest.raises(ValueError, match="be negative or 0; got 3"):

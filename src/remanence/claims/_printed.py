@@ -1,4 +1,4 @@
-"""Stored cells beside the numbers that the papers print for them, and the claims that all tables make."""
+"""Stored cells and the numbers that the papers print for them, and the claims that all tables make."""
 
 from __future__ import annotations
 

@@ -91,17 +91,17 @@ def _read_from_a_file(quick: bool) -> Evidence:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement, how it is measured, and the verdict that we expect.
+    """A statement, how it is measured, and the expected verdict.
 
     Args:
         id: its name, such as ``"miller2018/lemma1"``; the part before the slash is the paper's key.
         place: where it stands.
         printed: the statement as printed, in our words.
-        corrected: what is true instead; empty if nothing needs correction.
+        corrected: the corrected statement; empty if none is needed.
         assumptions: under which it is checked.
         measures: what is measured.
-        tolerance: how far off is still right, and why.
-        expected: the verdict that we expect; None where stored runs decide it, which may be more tomorrow.
+        tolerance: the tolerance, and why.
+        expected: the expected verdict; None where stored runs decide it.
         check: measures; ``True`` asks for a quick run. A claim that was read from a file has none.
         stored: ids of the tables and figures whose records it reads; empty if it measures by itself.
         cells: of printed tables that it speaks about, such as ``"Table 5, SABLSTM"``.
@@ -167,7 +167,7 @@ class Result(runs.Result):
         return self.claim.expected in (None, self.verdict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Kind, version, and the claim's fields beside what was measured; everything but the function."""
+        """Kind, version, the claim's fields and the measurements; everything but the function."""
         measured = super().to_dict()
         claim = measured.pop("claim")
         derived = {"paper": self.claim.paper, "agrees": self.agrees}
@@ -178,7 +178,7 @@ class Result(runs.Result):
         """Makes the result that :meth:`to_dict` described; a claim out of a file is measured again by its id alone.
 
         Args:
-            values: With ``kind`` and ``version``, and the claim's fields beside those of the result.
+            values: With ``kind`` and ``version``, and the fields of the claim and of the result.
 
         Raises:
             NewerVersionError: If a newer version of the package wrote it.

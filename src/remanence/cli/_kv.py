@@ -78,7 +78,7 @@ def _words(found: CacheComparison) -> str:
 
 def _show(found: CacheComparison) -> None:
     table = Table(title=_words(found), box=None)
-    for name in ("screen", "keys held", "nats a token", "above full", "cache, MB"):
+    for name in ("screen", "keys held", "nats per token", "above full", "cache, MB"):
         table.add_column(name, justify="left" if name == "screen" else "right")
     for score, extra in _rows(found):
         cells = (f"{score.budget:,}", f"{score.loss:.3f}", f"{extra:+.3f}", f"{score.cache_bytes / 1e6:.1f}")
@@ -91,8 +91,8 @@ def section_of(found: CacheComparison) -> report.Section:
     columns = (
         report.Column("screen", numeric=False),
         report.Column("keys held"),
-        report.Column("loss", "nats a token"),
-        report.Column("above full", "nats a token"),
+        report.Column("loss", "nats per token"),
+        report.Column("above full", "nats per token"),
         report.Column("cache", "MB"),
     )
     rows = [_entries(score, extra) for score, extra in _rows(found)]

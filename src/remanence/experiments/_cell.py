@@ -65,7 +65,7 @@ class Cell:
 
     @property
     def state(self) -> CellState:
-        """Where it stands, read from its folder."""
+        """Its status, read from its folder."""
         return read_state(self.work, self.folder)
 
     def lines(self, kind: str) -> list[dict[str, Any]]:
@@ -96,12 +96,12 @@ def carry_out(
     storage: str = "",
     patience: float = PATIENCE,
 ) -> int | None:
-    """Fills a cell, or goes on with it.
+    """Fills a cell, or resumes it.
 
     Args:
         work: what to do.
         folder: of the cell.
-        observer: is told every measurement of a run.
+        observer: called with every measurement of a run.
         storage: URL of a storage that mirrors the folder: what is there is fetched first, what changes goes there.
         patience: seconds to wait for another process that is at it.
 

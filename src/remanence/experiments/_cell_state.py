@@ -1,4 +1,4 @@
-"""Where a cell stands: its run, what was measured of it, and what went wrong."""
+"""The status of a cell: its run, its measurements, and what went wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ERROR = "error.txt"
 
 @dataclass(frozen=True)
 class CellState:
-    """Where a cell stands.
+    """The status of a cell.
 
     Args:
         status: ``new``, ``running``, ``interrupted``, ``killed``, ``trained`` (not measured yet), ``failed`` or
@@ -100,7 +100,7 @@ def read_kept(folder: Path, measure: Measure) -> Kept | None:
 
 
 def read_state(work: Work, folder: Path) -> CellState:
-    """Where a cell stands.
+    """The status of a cell.
 
     Args:
         work: that fills it.
@@ -118,7 +118,7 @@ def read_state(work: Work, folder: Path) -> CellState:
 
 
 def run_state(work: Work, folder: Path) -> CellState:
-    """Where the run of a cell stands, whatever was measured of it.
+    """The status of a cell's run, apart from its measurements.
 
     Args:
         work: that fills the cell.

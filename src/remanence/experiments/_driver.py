@@ -1,4 +1,4 @@
-"""Carries a selection of cells to their end on an engine, and says now and then where they stand."""
+"""Runs a selection of cells on an engine, and reports their status now and then."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Tick = Callable[[list[dict[str, Any]]], None]
 
 
 class Stopped(BaseException):
-    """A signal asked for the end; every cell has been asked to save, and has.
+    """A signal stopped the run; every cell has been saved.
 
     Args:
         number: of the signal.
@@ -53,19 +53,19 @@ class Failure:
 
 
 def run_cells(cells: Sequence[Cell], engine: Engine, tick: Tick | None = None, pause: float = 0.5) -> list[Failure]:
-    """Fills what is not filled yet; what crashes does not stop the others.
+    """Runs the cells that are not done; a cell that crashes does not stop the others.
 
     Args:
         cells: a selection; a run that several of them show is made once.
         engine: what fills them.
-        tick: is shown where the cells stand.
+        tick: called with the cells now and then, to show their status.
         pause: seconds between two looks.
 
     Returns:
-        What crashed, or was killed again and again.
+        Cells that crashed or were killed repeatedly.
 
     Raises:
-        Stopped: by SIGTERM or Ctrl-C; nothing is lost, and the same call goes on.
+        Stopped: by SIGTERM or Ctrl-C; nothing is lost, and the same call resumes.
     """
     distinct = list(unique(cells).values())
     refresh(distinct)
@@ -114,7 +114,7 @@ def _failure(cell: Cell) -> Failure:
 
 
 def row_of(cell: Cell) -> dict[str, Any]:
-    """Where a cell stands, as a row of a table or for JSON.
+    """The status of a cell, as a row of a table or for JSON.
 
     Args:
         cell: of a selection.

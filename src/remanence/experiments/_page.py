@@ -1,4 +1,4 @@
-"""The page of a table or figure: printed beside measured, curves, settings with their sources, what is missing."""
+"""The page of a table or figure: printed and measured numbers, curves, settings with sources, what is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accuracies that the documents print for a task, a model and a length, to be shown beside what was measured."""
+"""Accuracies that the papers print for a task, a model and a length, to be shown with the measured ones."""
 
 from __future__ import annotations
 

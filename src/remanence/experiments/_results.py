@@ -1,4 +1,4 @@
-"""What a table shows: printed numbers beside measured ones. A pure function of cells, finished or not."""
+"""What a table shows: printed and measured numbers. A pure function of cells, finished or not."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def so_far(cell: Filled, reading: Reading) -> str:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table as the document has it: rows and columns with printed numbers beside measured ones.
+    """A table as in the paper: rows and columns with printed and measured numbers.
 
     Args:
         head: names of the columns.

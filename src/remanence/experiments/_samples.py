@@ -70,7 +70,7 @@ def draw_sequences(model: SequenceModel, task: Task, amount: Amount, seed: int =
         model: trained.
         task: what on.
         amount: how much.
-        seed: of the draws.
+        seed: seed for sampling.
 
     Returns:
         Tokens ``(rows, length)``.

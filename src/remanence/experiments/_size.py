@@ -13,7 +13,7 @@ STATES = 12
 
 
 def size_of(work: Work) -> float:
-    """What a cell costs beside others, in multiplications, roughly: enough to put the longest first.
+    """What a cell costs, roughly, in multiplications: enough to put the longest first.
 
     Args:
         work: of the cell.

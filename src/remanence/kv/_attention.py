@@ -56,7 +56,7 @@ def announce(layer: Attending, key: Tensor) -> None:
 
 
 def switch_on(model: PreTrainedModel) -> None:
-    """Lets a model's attention go by way of screened caches; without one it is what it was.
+    """Routes a model's attention through screened caches; without one it is unchanged.
 
     Raises:
         ValueError: the model's attention is neither "sdpa" nor "eager", or cannot be exchanged.

@@ -18,15 +18,15 @@ from remanence.kv._screens import Screen, as_screen
 
 
 class ScreenedCache(Cache):
-    """Holds at most `budget` keys for each layer, row and key head, whatever the length of the text.
+    """Holds at most `budget` keys for each layer, row and key head, at any length of the text.
 
-    Who stays is decided online: the newest `recent` keys always, the first `sinks` always, of the rest those that the
-    screen finds most relevant. Memory is allocated with the first token and never grows. Keys keep their true
-    positions. The output is the model's own attention on what is held: with a budget that everything fits into, it is
-    the same as with transformers' full cache, bit for bit.
+    Keys are evicted online. The newest `recent` keys and the first `sinks` keys always stay; so do those of the rest
+    that the screen finds most relevant. Memory is allocated with the first token and never grows. Keys keep their true
+    positions. The output is the model's own attention on the held keys: while everything fits into the budget, it is
+    bit-equal to that with transformers' full cache.
 
-    Making the cache switches the model to an attention function that also serves screened caches. Without one the
-    model does what it did; ``model.set_attn_implementation("sdpa")`` switches back.
+    Creating the cache switches the model to an attention function that also serves screened caches. Without such a
+    cache the model behaves as before; ``model.set_attn_implementation("sdpa")`` switches back.
 
     Layers with a sliding window keep transformers' own cache, which is bounded already.
 
@@ -36,7 +36,7 @@ class ScreenedCache(Cache):
         recent: size of the recent window (default: half the budget). "window" and "tova" have none.
         screen: a `Screen` or its name: "attention", "mean", "value", "window", "h2o" or "tova".
         sinks: first keys that always stay; default: the screen's own number.
-        chunk: tokens attended to at once when a long prompt does not fit; beside what is held, so it bounds memory.
+        chunk: tokens processed at once when a long prompt does not fit; this bounds the memory.
 
     Raises:
         ValueError: an argument is out of range, or the model has no layer that could be screened.
@@ -107,7 +107,7 @@ class ScreenedCache(Cache):
         return index.clamp(min=-1).sort(-1).values
 
     def save(self, path: str | Path) -> None:
-        """Writes what the cache holds into a file, whole or not at all; `load` goes on from it.
+        """Writes the cache to a file, atomically; `load` reads it back.
 
         Args:
             path: a safetensors file.
@@ -116,7 +116,7 @@ class ScreenedCache(Cache):
 
     @classmethod
     def load(cls, path: str | Path, model: PreTrainedModel, screen: Screen | None = None) -> Self:
-        """Reads a cache back; the text goes on with the same bits.
+        """Reads a cache back; generation continues with the same bits.
 
         Args:
             path: the file.

@@ -1,4 +1,4 @@
-"""What a bounded cache costs a model in loss, beside the full one, on any text."""
+"""The loss of a model with bounded caches, compared with the full cache, on any text."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ FULL_PIECE = 256
 
 @dataclass(frozen=True)
 class CacheScore:
-    """What one cache gave.
+    """The result of one cache.
 
     Args:
         policy: name of the screen, or "full".
         budget: keys held; the length of the text for the full cache.
-        loss: mean cross-entropy in nats a token.
+        loss: mean cross-entropy in nats per token.
         cache_bytes: allocated at the end.
 
     Example:
@@ -49,7 +49,7 @@ class CacheScore:
 
 @dataclass(frozen=True)
 class CacheComparison(Result):
-    """Loss against budget for several screens, beside the full cache, on one text.
+    """Loss against budget for several screens, and with the full cache, on one text.
 
     Args:
         model: its name.
@@ -75,7 +75,7 @@ class CacheComparison(Result):
     screened: tuple[CacheScore, ...]
 
     def extra_loss(self, policy: str, budget: int) -> float:
-        """Loss above that of the full cache, in nats a token."""
+        """Loss above that of the full cache, in nats per token."""
         (found,) = [score for score in self.screened if (score.policy, score.budget) == (policy, budget)]
         return found.loss - self.full.loss
 
@@ -89,12 +89,12 @@ class CacheComparison(Result):
         curves.append(Curve("full", [budgets[0], budgets[-1]], [self.full.loss] * 2, faint=True))
         caption = f"Cross-entropy of {self.model} on {self.text} against the keys held for each layer and head."
         title = f"Loss against budget: {self.text}"
-        return [Figure(title, caption, tuple(curves), log_axis("keys held", budgets), Axis("nats a token"))]
+        return [Figure(title, caption, tuple(curves), log_axis("keys held", budgets), Axis("nats per token"))]
 
 
 @torch.no_grad()
 def text_loss(model: PreTrainedModel, tokens: Tensor, cache: Cache, first: int = 0, piece: int = PIECE) -> Tensor:
-    """Mean cross-entropy of texts that go through a model side by side, piece by piece.
+    """Mean cross-entropy of a batch of texts, read in chunks.
 
     Args:
         model: a causal language model in evaluation mode.
@@ -150,7 +150,7 @@ def compare_caches(
         screens: their names.
         names: of model and text.
         piece: tokens in one call.
-        tell: called with every score as soon as it is known.
+        tell: called with every score as it is measured.
 
     Raises:
         ValueError: the text is not longer than the largest budget.

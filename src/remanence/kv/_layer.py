@@ -40,8 +40,8 @@ def _sizes(keys: Tensor) -> tuple[int, int, int]:
 class ScreenedLayer(CacheLayerMixin):
     """Keys and values of one layer in ``budget + 1`` slots for each row and key head, written in place.
 
-    Between calls at most `budget` keys are held; the one slot more is for the token that comes. A longer piece that
-    does not fit is attended to in parts of `chunk` tokens, each beside what is held, and screened after each part.
+    Between calls at most `budget` keys are held; the extra slot is for the next token. Longer input that does not fit
+    is processed in chunks of `chunk` tokens, together with the held keys, and screened after each chunk.
     """
 
     is_compileable = False
@@ -61,7 +61,7 @@ class ScreenedLayer(CacheLayerMixin):
     # What transformers asks of a cache layer
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Allocates all that the layer will ever hold."""
+        """Allocates all memory that the layer will use."""
         self.dtype = key_states.dtype
         self.device = key_states.device
         shape = (*key_states.shape[:2], self.policy.budget + 1)
@@ -115,20 +115,20 @@ class ScreenedLayer(CacheLayerMixin):
             self.start.zero_()
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Takes the newest tokens back, given as a negative number; possible as long as nothing has been let go.
+        """Removes the newest tokens, given as a negative number; possible until a key has been evicted.
 
         What the tokens attended to stays counted in the scores of others.
 
         Raises:
-            ValueError: keys have been let go, so that the earlier state cannot be had back.
+            ValueError: keys have been evicted, so the earlier state cannot be restored.
         """
         if tokens_to_remove == 0:
             return
         if tokens_to_remove > 0:
             raise ValueError(message("tokens_to_remove", "be negative or 0", tokens_to_remove))
         if self.seen > self.count:
-            expected = "be 0 once keys have been let go"
-            hint = "Keep copy.deepcopy(cache), or save it, and go on from that"
+            expected = "be 0 once keys have been evicted"
+            hint = "Keep copy.deepcopy(cache), or save it, and continue from that"
             raise ValueError(message("tokens_to_remove", expected, tokens_to_remove, hint))
         self.seen = self.count = max(0, self.count + tokens_to_remove)
 
@@ -162,7 +162,7 @@ class ScreenedLayer(CacheLayerMixin):
             query: ``(B, heads, q, size)``.
             key: of the new tokens, ``(B, key heads, q, size)``.
             value: of the new tokens, ``(B, key heads, q, size)``.
-            mask: as transformers made it for ``count + q`` keys; None if all is visible that came before.
+            mask: as transformers made it for ``count + q`` keys; None if everything before is visible.
             scaling: by which the model multiplies its dot products.
 
         Returns:

@@ -1,4 +1,4 @@
-"""What a screen does in a cache of keys: the screens of the field beside those of the layers, and who goes.
+"""Screens in a cache of keys: those of other papers and those of the layers, and which key is evicted.
 
 Everything here is a pure function of tensors and knows no model. The last dimension of every tensor is the slots of
 one key head; what comes before it (rows, heads) is carried along. A screen does two things: it adds the attention
@@ -33,7 +33,7 @@ class Window(Newest):
 
 @dataclass(frozen=True)
 class HeavyHitter(Screen):
-    """H2O (Zhang et al., 2023): the attention that a key ever received. It sums for ever, so old keys win.
+    """H2O (Zhang et al., 2023): all attention that a key has received. The sum never stops growing, so old keys win.
 
     Example:
         >>> HeavyHitter().follows
@@ -96,7 +96,7 @@ def collected(screen: Screen, score: Tensor, weights: Tensor, age: Tensor, recen
     """The scores after new queries; what a key receives outside the recent window counts if the screen follows it.
 
     Args:
-        screen: who stays.
+        screen: decides which keys stay.
         score: of every slot so far, ``(..., heads, slots)``.
         weights: attention weights of the new queries, ``(..., heads, queries, slots)``; 0 where a query does not look.
         age: steps from a key to a query, as `weights`, negative where the key comes later.
@@ -120,7 +120,7 @@ def relevance(screen: Screen, score: Tensor, index: Tensor, age: Tensor, norm: T
     """What the slots are compared by.
 
     Args:
-        screen: who stays.
+        screen: decides which keys stay.
         score: as collected, ``(..., slots)``.
         index: tokens before a key in the stream, ``(..., slots)``.
         age: steps from a key to the newest query, ``(..., slots)``.
@@ -156,7 +156,7 @@ def guarded(relevance: Tensor, age: Tensor, position: Tensor, recent: int, sinks
 
 
 def weakest(relevance: Tensor, age: Tensor) -> Tensor:
-    """Finds the slot that goes: the least relevant, of several such the youngest.
+    """Finds the slot to evict: the least relevant, and of equals the youngest.
 
     Args:
         relevance: of every slot, ``(..., slots)``.

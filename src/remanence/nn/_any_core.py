@@ -50,7 +50,7 @@ def core_step(core: Any, input_t: Tensor, state: Any) -> tuple[Tensor, Any]:
     Args:
         core: the module.
         input_t: ``(B, features)``, or ``(features,)`` unbatched.
-        state: where the stream stands.
+        state: the state so far.
     """
     if not isinstance(core, nn.RNNBase):
         return core.step(input_t, state)

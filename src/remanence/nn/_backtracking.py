@@ -33,7 +33,7 @@ class SABOptions(CellOptions, ReadOptions, total=False):
 
 
 class StridedMemory(RecurrentLayer):
-    """What the SAB layers share, whatever their cell.
+    """What the SAB layers share, for every cell.
 
     Args:
         top_k: rank of the score that serves as threshold (k_top).

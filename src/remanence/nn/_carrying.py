@@ -57,8 +57,8 @@ class CarryingLayer(nn.Module):
         Args:
             input: ``(T, B, input_size)``, ``(B, T, input_size)`` with ``batch_first``, ``(T, input_size)`` unbatched,
                 or a ``PackedSequence``.
-            state: where to go on from; ``None`` starts empty.
-            reset: bool in the input's layout; True starts the row afresh before that step.
+            state: the state to continue from; ``None`` starts empty.
+            reset: bool in the input's layout; True resets the row before that step.
 
         Returns:
             The output in the input's layout, ``(T, B, hidden_size)``, and the final state.
@@ -84,7 +84,7 @@ class CarryingLayer(nn.Module):
 
         Args:
             input_t: ``(B, input_size)``, or ``(input_size,)`` unbatched.
-            state: where the stream stands; ``None`` at its start.
+            state: the state so far; ``None`` at the start.
 
         Returns:
             The output ``(B, hidden_size)`` and the next state.

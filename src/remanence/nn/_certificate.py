@@ -23,7 +23,7 @@ class NotCertifiedError(ValueError):
 
 @dataclass(frozen=True)
 class Bound:
-    """One number beside the most that :meth:`project_` leaves.
+    """One number and the maximum that :meth:`project_` allows.
 
     Args:
         name: what it is.
@@ -52,7 +52,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class LayerCertificate:
-    """What holds for one layer and direction, whatever its input (within ``input_bound``).
+    """What holds for one layer and direction, for any input (within ``input_bound``).
 
     Args:
         suffix: ``"_l0"``, ``"_l0_reverse"``, ``"_l1"``, ...

@@ -137,7 +137,7 @@ class CausalConvolution(nn.Module):
 
         Args:
             input_t: ``(B, input_size)``, or ``(input_size,)`` unbatched.
-            state: where the stream stands; None at its start.
+            state: the state so far; None at the start.
 
         Returns:
             The output, ``(B, channels)`` or ``(channels,)``, and the next state.

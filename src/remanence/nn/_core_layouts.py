@@ -94,7 +94,7 @@ def step_of(core: Any, input_t: Tensor, state: Any) -> tuple[Tensor, Any]:
     Args:
         core: the layer.
         input_t: ``(B, size)``, or ``(size,)`` unbatched.
-        state: where the stream stands; None at its start.
+        state: the state so far; None at the start.
     """
     batched = isinstance(input_t, Tensor) and input_t.dim() != 1
     shape("input_t", input_t, ("B", core.input_size) if batched else (core.input_size,))

@@ -141,7 +141,7 @@ def _by_steps(
         tokens: ``(B,)`` or ``()``, what is read first.
         state: the core's.
         steps: tokens to draw per row.
-        uniforms: ``(steps, B)`` or ``(steps,)``; None takes the likeliest.
+        uniforms: ``(steps, B)`` or ``(steps,)``; None takes the most likely.
         temperature: by which logits are divided.
     """
     drawn = []

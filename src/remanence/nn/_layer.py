@@ -231,7 +231,7 @@ class RecurrentLayer(LayerParameters):
 
     @classmethod
     def from_torch(cls, module: nn.RNNBase, **options: Any) -> Self:
-        """A layer with the sizes and weights of a torch layer; what torch does not have is drawn anew.
+        """A layer with the sizes and weights of a torch layer; parameters that torch does not have are initialised.
 
         Args:
             module: ``nn.RNN``, ``nn.LSTM`` or ``nn.GRU``, to match this layer's cell.

@@ -15,7 +15,7 @@ from ._recurrent import GRU, LSTM, RNN
 
 
 class FullMemory(RecurrentLayer):
-    """What the Mem layers share, whatever their cell.
+    """What the Mem layers share, for every cell.
 
     Args:
         limit: attend to the newest ``limit`` states only, in a ring of fixed size.
@@ -71,13 +71,13 @@ class MemGRU(FullMemory, GRU):
 
 
 class ScreenedMemory(RecurrentLayer):
-    """What the Rel layers share, whatever their cell.
+    """What the Rel layers share, for every cell.
 
     Args:
         recent: size of the short-term buffer (nu).
         relevant: size of the relevant set (rho).
-        screen: who stays among the relevant: ``"attention"`` (received in the buffer), ``"mean"``, ``"value"``,
-            ``"learned"``, ``"random"``, ``"newest"``, or a :class:`remanence.ops.Screen`.
+        screen: decides which states stay in the relevant set: ``"attention"`` (received in the buffer), ``"mean"``,
+            ``"value"``, ``"learned"``, ``"random"``, ``"newest"``, or a :class:`remanence.ops.Screen`.
         score: ``"additive"``, ``"dot"`` or a :class:`remanence.ops.Read`.
     """
 

@@ -128,15 +128,15 @@ class SequenceModel(nn.Module):
 
         A recurrent core of this package draws many tokens in one call of :func:`remanence.ops.generate`; any other one,
         or one with hooks, goes step by step. The rule and the random numbers are the same, so a seed gives the same
-        tokens either way, unless rounding decides between two. On the CPU that holds in pieces too. Memory beside the
-        tokens does not grow with `length`, unless the core's state does.
+        tokens either way, unless rounding decides between two. On the CPU that also holds in chunks. Apart from the
+        tokens, memory does not grow with `length`, unless the core's state does.
 
         Args:
             length: how many.
             prompt: tokens that come before, ``(P, B)``, ``(B, P)`` if the core is batch-first, ``(P,)`` unbatched. None
                 draws the first token uniformly, because no step comes before it that could say more.
             batch_size: rows without a prompt; None for one unbatched sequence.
-            temperature: by which logits are divided; 0 takes the likeliest token.
+            temperature: by which logits are divided; 0 takes the most likely token.
             generator: source of the randomness; None is torch's global one.
             state: of the core before the prompt.
 

@@ -122,7 +122,7 @@ class MultiHeadAttention(nn.Module):
     output_size = property(lambda self: self.width, doc="Features of the output.")
 
     def reset_parameters(self) -> None:
-        """Draws the parameters anew, as torch's layer does, and the random features."""
+        """Initialises the parameters again, as torch's layer does, and the random features."""
         nn.init.xavier_uniform_(self.in_proj_weight)
         self.out_proj.reset_parameters()
         if self.in_proj_bias is not None:
@@ -195,7 +195,7 @@ class MultiHeadAttention(nn.Module):
 
         Args:
             input_t: ``(B, width)``, or ``(width,)`` unbatched.
-            state: where the stream stands; None at its start.
+            state: the state so far; None at the start.
 
         Returns:
             The output, ``(B, width)`` or ``(width,)``, and the next state.

@@ -110,7 +110,7 @@ class ExpRNN(RNN):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw all parameters anew, the skew part so that the recurrent matrix is an orthogonal start."""
+        """Initialise all parameters again, the skew part so that the recurrent matrix is an orthogonal start."""
         kind = self.recurrent_init
         self.recurrent_init = None  # there is no `weight_hh` for the base class to fill
         super().reset_parameters()

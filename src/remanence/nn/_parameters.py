@@ -71,7 +71,7 @@ class LayerParameters(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw all parameters anew: torch's uniform, then what differs from it."""
+        """Initialise all parameters again: torch's uniform, then what differs from it."""
         bound = 1 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -bound, bound)

@@ -1,4 +1,4 @@
-"""The delta rule with a few exact associations beside its matrix: those that the matrix did not foresee."""
+"""The delta rule with a few exact associations in addition to its matrix: those that the matrix predicted worst."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Held(NamedTuple):
 
 
 class ScreenedDeltaRule(DeltaRule):
-    """Delta rule beside a screened memory that holds the associations of the largest error.
+    """Delta rule with a screened memory that holds the associations with the largest errors.
 
     The matrix ``S`` is that of :class:`DeltaRule`. An association is worth what it changed in it: ``beta_t |e_t|`` with
     ``e_t = v_t - S_{t-1} k_t``. It takes a free slot, or that of the least worth if it is strictly beaten. What is held

@@ -27,7 +27,7 @@ def step_at_once(layer: Any, input_t: Tensor, state: Any) -> tuple[Tensor, State
     Args:
         layer: the layer, running forward only.
         input_t: ``(B, input_size)`` or ``(input_size,)``.
-        state: where the stream stands.
+        state: the state so far.
     """
     if torch.is_grad_enabled() or not isinstance(state, State) or layer.backend == "reference" or not input_t.is_cpu:
         return None

@@ -50,7 +50,7 @@ class StableRNNOptions(StableOptions, total=False):
 
 
 class StableRNN(RNN):
-    """RNN whose step brings any two states nearer by ``contraction`` in the Euclidean norm, whatever the input.
+    """RNN whose step brings any two states nearer by ``contraction`` in the Euclidean norm, for every input.
 
     All nonlinearities are 1-Lipschitz (modReLU as long as its bias is not positive), so the spectral norm of the
     recurrent matrix bounds the factor. The layer starts projected.
@@ -85,7 +85,7 @@ class StableRNN(RNN):
         super().__init__(input_size, hidden_size, num_layers, *shape, **options)
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew, then project."""
+        """Initialise all parameters again, then project."""
         super().reset_parameters()
         if not self._like().is_meta:
             self.project_()
@@ -178,7 +178,7 @@ class StableLSTM(LSTM):
         super().__init__(input_size, hidden_size, num_layers, *shape, **options)
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew, then project."""
+        """Initialise all parameters again, then project."""
         super().reset_parameters()
         if not self._like().is_meta:
             self.project_()

@@ -31,7 +31,7 @@ class Transformer(nn.Module):
         kind: ``"softmax"``, or the linear ``"separable"`` and ``"positive-random-features"``.
         context: let a step attend to the last ``context`` steps only, its own included (softmax only): the state has a
             fixed size, and depth times ``context - 1`` steps are as far as the model can see.
-        positions: ``"sinusoidal"``, or ``None`` to add nothing. There is no greatest length.
+        positions: ``"sinusoidal"``, or ``None`` to add nothing. There is no maximum length.
         features: number of random features per head.
         orthogonal: whether the random features are orthogonal in blocks.
         feature_seed: seed of the random features; every block has its own.
@@ -130,7 +130,7 @@ class Transformer(nn.Module):
 
         Args:
             input_t: ``(B, width)``, or ``(width,)`` unbatched.
-            state: where the stream stands; None at its start.
+            state: the state so far; None at the start.
 
         Returns:
             The output, ``(B, width)`` or ``(width,)``, and the next state.

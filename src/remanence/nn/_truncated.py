@@ -42,7 +42,7 @@ states.register_state(TruncatedState, "remanence.nn.TruncatedState")
 
 
 class TruncatedRNN(nn.Module):
-    """A recurrent layer that starts anew for every output, ``window`` steps back, for all outputs at once.
+    """A recurrent layer that starts again for every output, ``window`` steps back, for all outputs at once.
 
     With ``start="zero"`` it is the feed-forward model of Miller and Hardt, "When recurrent models don't need to be
     recurrent", 2018: output ``t`` is the last one of a run from the empty state over the inputs ``t - window + 1`` to
@@ -120,7 +120,7 @@ class TruncatedRNN(nn.Module):
 
         Args:
             input_t: ``(B, input_size)``, or ``(input_size,)`` unbatched.
-            state: where the stream stands; ``None`` at its start.
+            state: the state so far; ``None`` at the start.
 
         Returns:
             The output, ``(B, output_size)`` or ``(output_size,)``, and the next state.

@@ -97,8 +97,8 @@ class Screened(BufferRule):
     Args:
         recent: size of the short-term buffer (the paper's nu).
         relevant: size of the relevant set (the paper's rho); needs ``recent >= 1``.
-        screen: who stays among the relevant: ``"attention"``, ``"mean"``, ``"value"``, ``"learned"``, ``"random"``,
-            ``"newest"``, or a :class:`remanence.ops.Screen`. Those that have a name are in the fused kernel.
+        screen: decides which states stay in the relevant set: ``"attention"``, ``"mean"``, ``"value"``, ``"learned"``,
+            ``"random"``, ``"newest"``, or a :class:`remanence.ops.Screen`. Named ones run in the fused kernel.
         score: ``"additive"`` (Bahdanau), ``"dot"`` (scaled dot product), or a :class:`remanence.ops.Read`.
 
     Example:

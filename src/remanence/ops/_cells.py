@@ -49,7 +49,7 @@ class Cell(ABC):
     has_c: ClassVar[bool] = False
     """Whether it carries a state ``c`` of its own in addition to ``h``, as an LSTM does."""
     leaks: ClassVar[bool] = False
-    """Whether the last ``h`` leaks into the new one beside what the gates see; with a memory ``h`` is then kept."""
+    """Whether the last ``h`` leaks into the new one apart from what the gates see; with a memory ``h`` is then kept."""
     bounded: bool = True
     """Whether ``h`` stays bounded whatever enters; if not, states and reads are averaged and not added by default."""
     torch_layer: ClassVar[type[nn.RNNBase] | None] = None

@@ -62,7 +62,7 @@ def gain(having: Sequence[float], without: Sequence[float]) -> Gain:
 
 @dataclass(frozen=True)
 class PolicyComparison(Result):
-    """What several policies get in new episodes; it lies as ``policies.json`` beside their runs.
+    """What several policies get in new episodes; it is stored as ``policies.json`` next to their runs.
 
     Args:
         environment: where they were trained and play.

@@ -28,7 +28,7 @@ CORES = (RecurrentLayer, MinGRU, MinLSTM, LRU, DeltaRule)
 """Layers that can be reset row by row and whose state is an explicit value."""
 
 MemoryUse: TypeAlias = Literal["kept", "emptied", "emptied_acting"]
-"""What becomes of the attended memory while an episode goes on."""
+"""What happens to the attended memory during an episode."""
 MEMORY_USES: tuple[str, ...] = get_args(MemoryUse)
 
 CoreState: TypeAlias = State | CarriedState
@@ -95,7 +95,7 @@ def run_core(
         core: from :func:`core_of`.
         features: ``(T, B, width)``.
         state: before the first step; None starts empty.
-        reset: bool ``(T, B)``, True where a row starts afresh.
+        reset: bool ``(T, B)``, True where a row is reset.
         use: what becomes of the memory: ``"kept"``, ``"emptied"`` before every step, or ``"emptied_acting"``: before
             every call, which is a step while the policy acts and a chunk while it learns.
 
@@ -135,7 +135,7 @@ def _begun(core: Any, state: CoreState, begins: Tensor) -> CoreState:
 
 
 def join_rows(states: Sequence[CoreState]) -> CoreState:
-    """Rows of several states beside each other."""
+    """The rows of several states in one batch."""
     kind: Any = type(states[0])
     return kind.cat(states)
 

@@ -1,4 +1,4 @@
-"""A policy at play, to look at: the environment, and beside it what the memory holds and attends to."""
+"""A film of a policy: the environment, and next to it what the memory holds and attends to."""
 
 from __future__ import annotations
 

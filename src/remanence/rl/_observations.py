@@ -104,7 +104,7 @@ def fields_of(space: Any, words: bool = False, only: Sequence[str] = ()) -> tupl
     chosen = tuple(field for name, field in found.items() if not only or name in only)
     seen = tuple(field for field in chosen if words or field.kind != "text")
     if not seen:
-        raise ValueError(message("environment", "show something beside text, or be read with `words`", space))
+        raise ValueError(message("environment", "show more than text, or be read with `words`", space))
     return seen
 
 

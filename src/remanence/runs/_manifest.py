@@ -38,7 +38,7 @@ def make_manifest(config: Configuration, world_size: int = 1) -> dict[str, Any]:
     """Collects versions, commit, seed, threads, backend, host facts and the command.
 
     Args:
-        config: Of the run.
+        config: the run's configuration.
         world_size: Number of processes.
 
     Returns:

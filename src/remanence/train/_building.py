@@ -68,7 +68,7 @@ def build_task(config: RunConfig) -> Task:
     """Makes the task of a configuration, after importing what registers it.
 
     Args:
-        config: Of the run.
+        config: the run's configuration.
 
     Example:
         >>> build_task(RunConfig()).name
@@ -98,7 +98,7 @@ def build_model(config: RunConfig, task: Task) -> SequenceModel:
     """Makes the model of a configuration; its weights come from torch's global generator.
 
     Args:
-        config: Of the run.
+        config: the run's configuration.
         task: Whose sizes it takes.
 
     Example:

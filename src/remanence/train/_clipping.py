@@ -22,7 +22,7 @@ def clip_gradients_(parameters: Sequence[nn.Parameter], norm: float | None, valu
 
     Returns:
         The norm before. If an entry is infinite or NaN, so is the norm, and nothing is clipped. A gradient that is not
-        to be clipped counts as infinite where its squares are: Adam would divide by them, and stand still for ever.
+        to be clipped counts as infinite where its squares are: Adam would divide by them and never move again.
 
     Example:
         >>> import torch

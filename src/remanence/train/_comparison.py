@@ -15,7 +15,7 @@ class Comparison(Result):
     """Several models, lengths and seeds side by side; it is stored as ``comparison.json`` next to the runs.
 
     Args:
-        runs: one row a run, as :func:`summarise` gives them.
+        runs: one row per run, as :func:`summarise` gives them.
         seeds: accuracy of each model and length over its seeds.
         transfer: the best run of each model and length, measured at other lengths.
         command: that made it.

@@ -316,7 +316,7 @@ class RunConfig:
         loop: how batches become updates.
         evaluation: how the model is judged.
         curriculum: how the length grows.
-        seed: of weights, batches and dropout.
+        seed: seed for weights, batches and dropout.
         imports: modules, or paths of Python files, that are imported first; users' own tasks are registered there.
         label: what tables and pages call the model; empty is its name. It decides nothing: two configurations that
             differ in it alone are equal.

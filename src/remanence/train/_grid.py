@@ -174,7 +174,7 @@ def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
 
 
 def summarise(cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    """Where every run stands, read from its folder.
+    """The status of every run, read from its folder.
 
     Args:
         cells: Of :func:`plan_grid`.

@@ -26,7 +26,7 @@ class Journal:
     Args:
         run: Whose folder it is.
         processes: Of which one writes.
-        observer: Is told every measurement and message; None if nobody watches.
+        observer: called with every measurement and message; None if nobody watches.
 
     Example:
         >>> from pathlib import Path
@@ -45,7 +45,7 @@ class Journal:
         """Writes down how the run goes on from an update, and drops what was measured after it.
 
         Args:
-            config: Of the run.
+            config: the run's configuration.
             changed: Whether the folder holds another one.
             update: From which it goes on.
         """

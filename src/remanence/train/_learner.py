@@ -60,7 +60,7 @@ class Learner:
     """A model and its optimiser.
 
     Args:
-        config: Of the run.
+        config: the run's configuration.
         model: What learns.
         processes: Who shares the batch.
 

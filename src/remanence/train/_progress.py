@@ -1,4 +1,4 @@
-"""Where a run stands, apart from weights: plain numbers, saved with every checkpoint."""
+"""The progress of a run, apart from weights: plain numbers, saved with every checkpoint."""
 
 from __future__ import annotations
 

@@ -43,18 +43,18 @@ OTHER_PARAMETERS = "the model has other parameters than the checkpoint; undo the
 
 
 def train(config: RunConfig, folder: str | Path, observer: Observer | None = None) -> Outcome:
-    """Runs a configuration in a folder; a run that is there already goes on, and one that is done is left alone.
+    """Runs a configuration in a folder; an existing run is resumed, and a finished one is left alone.
 
     Args:
         config: What to run.
         folder: The run folder.
-        observer: Is told every measurement and message, as dictionaries with a ``"kind"``.
+        observer: called with every measurement and message, as dictionaries with a ``"kind"``.
 
     Returns:
         How it ended.
 
     Raises:
-        RunError: If it could not go on; what was reached is in the folder.
+        RunError: If it could not continue; the folder holds what was reached.
         ValueError: If the configuration is bad, or the folder holds another one.
 
     Example:
@@ -81,12 +81,12 @@ def train(config: RunConfig, folder: str | Path, observer: Observer | None = Non
 
 
 def resume(folder: str | Path, observer: Observer | None = None, config: RunConfig | None = None) -> Outcome:
-    """Goes on with a run where its last checkpoint stands; it ends with the weights of a run that never stopped.
+    """Resumes a run from its last checkpoint; it ends with the weights of a run that never stopped.
 
     Args:
         folder: The run folder.
         observer: As in :func:`train`.
-        config: A changed configuration, for instance with a larger budget; None goes on with the old one.
+        config: A changed configuration, for instance with a larger budget; None keeps the old one.
 
     Returns:
         How it ended.
@@ -136,7 +136,7 @@ class _Training:
         self.saved_update: int | None = None
 
     def carry_out(self) -> Outcome:
-        """Does all that is left to do."""
+        """Trains until the run is done."""
         lock = locked(self.run.folder) if self.processes.writes else contextlib.nullcontext()
         with lock, stop_requests() as request:
             # Read under the lock: another process may have changed the settings until now.

@@ -123,7 +123,7 @@ def selection_ignores_the_query(quick: bool) -> Evidence:
     place="Eq. 1",
     printed="w_2 and the bias are learned",
     corrected="w_2 and a bias shared by all states get a gradient of exactly zero",
-    measures="greatest gradient of w_2 and of the bias; of w_1 beside it",
+    measures="greatest gradient of w_2, of the bias and of w_1",
     tolerance="none: exactly zero",
     expected="fails as printed",
 )

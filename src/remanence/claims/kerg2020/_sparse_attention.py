@@ -259,7 +259,7 @@ def training_memory_grows(quick: bool) -> Evidence:
     "kerg2020/state-memory",
     place="section 4",
     printed="the memory of the screened layer is constant in T",
-    measures="bytes of the state after 20, 200 and 2,000 steps; a full memory's beside it",
+    measures="bytes of the state after 20, 200 and 2,000 steps, and of that of a full memory",
     tolerance="none: integers",
 )
 def state_of_the_screened_layer_is_constant(quick: bool) -> Evidence:

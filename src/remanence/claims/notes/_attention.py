@@ -101,7 +101,7 @@ def separable_rows_are_distributions(quick: bool) -> Evidence:
     "notes/3.2b",
     place="question 3.2",
     printed="separable attention is less expressive than softmax attention: its matrix has rank at most d",
-    measures="rank of the matrices of both, n = 24, d = 4; causal separable attention beside them",
+    measures="rank of the matrices of both, n = 24, d = 4, and of causal separable attention",
     tolerance="numerical rank with torch's default threshold",
     assumptions="the non-causal form: the causal one normalises every row anew and may have full rank",
 )

@@ -29,7 +29,7 @@ def gradients(
         lengths: T to look at.
         rows: sequences.
         points: of a curve, at most.
-        traded: T at which the mean norm is put beside the memory that training takes.
+        traded: T at which the mean norm is compared with the memory that training takes.
         weights: ``"best"`` by validation, or ``"last"``.
 
     Returns:

@@ -34,7 +34,7 @@ def sampled_information(
         length: symbols of each.
         longest: greatest lag.
         fits: ``[least lag, greatest lag, threshold]`` by name; a threshold of None is the floor of the estimate.
-        seed: of the draws.
+        seed: seed for sampling.
         weights: ``"best"`` by validation, or ``"last"``.
 
     Returns:
@@ -116,7 +116,7 @@ def estimator(
 
 
 def repetitive(run: Path, probability: float, sequences: int, length: int, longest: int) -> dict[str, Any]:
-    """Information of the repetitive chain beside its closed form.
+    """Information of the repetitive chain and its closed form.
 
     Args:
         run: not looked at.
@@ -133,7 +133,7 @@ def repetitive(run: Path, probability: float, sequences: int, length: int, longe
 
 
 def held_out_information(run: Path, text: str, part: str, longest: int) -> dict[str, Any]:
-    """A held-out part beside stretches of the training part that are as long.
+    """A held-out part, compared with equally long stretches of the training part.
 
     Args:
         run: not looked at.

@@ -1,4 +1,4 @@
-"""A language model that others have trained, beside WikiText-2."""
+"""A language model that others have trained, compared with WikiText-2."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def language_model(run: Path, model: str, texts: int, tokens: int, longest: int,
         texts: to draw.
         tokens: of each, at most.
         longest: greatest lag.
-        seed: of the draws.
+        seed: seed for sampling.
     """
     place = smollm2_file() if model == "SmolLM2-135M" else model
     network, tokeniser = load_language_model(place)

@@ -1,4 +1,4 @@
-"""Recurrent models beside truncated ones: gradients, weights, and loss by context (Miller and Hardt 2018)."""
+"""Recurrent and truncated models: gradients, weights, and loss by context (Miller and Hardt 2018)."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def weight_distance(
 ) -> dict[str, Any]:
     """Distance between the weights of a recurrent and of a truncated training that begin alike and see the same data.
 
-    Both are runs beside the cell's own, so a stop loses nothing.
+    Both are runs of their own, so a stop loses nothing.
 
     Args:
         run: its parent gets both runs.
@@ -172,7 +172,7 @@ def context_loss(
     Args:
         run: folder of a run on a text.
         windows: k, rising.
-        length: steps of the whole model beside it.
+        length: steps of the whole model.
         rows: stretches of the test text.
         ends: last steps of each at which it is asked.
         weights: ``"best"`` by validation, or ``"last"``.
