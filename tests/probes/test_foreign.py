@@ -148,7 +148,7 @@ def test_modes_come_back_for_each_module():
 
 
 def test_two_readings_are_refused_by_name():
-    pattern = r"T = 6 steps of B = 4 rows, or batch first: T = 4 of B = 6\. Pass True or False"
+    pattern = r"T = 6 steps of B = 4 rows, or batch first: T = 4 of B = 6\. Pass batch_first=True or False"
     with pytest.raises(ValueError, match=pattern):
         probes.gradient_reach(nn.Linear(3, 2), torch.randn(6, 4, 3))
     assert len(probes.gradient_reach(nn.Linear(3, 2), torch.randn(6, 4, 3), batch_first=True).distance) == 4
@@ -175,7 +175,7 @@ def test_one_length_only_is_said():
 
 def test_a_dictionary_without_a_known_name_says_which_keys_it_has():
     with pytest.raises(ValueError, match="the keys left, right"):
-        probes.gradient_reach(lambda batch: batch["left"], {"left": torch.randn(4, 1, 2), "right": torch.randn(4, 1)})
+        probes.gradient_reach(lambda batch: batch["left"], {"left": torch.randn(4, 1), "right": torch.randn(4, 1)})
 
 
 def test_all_probes_in_one_call(subject):
