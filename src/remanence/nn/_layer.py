@@ -147,7 +147,8 @@ class RecurrentLayer(LayerParameters):
             reset: bool in the input's layout, ``(T, B)``; True resets the row before that step.
 
         Returns:
-            The output in the input's layout, ``(T, B, output_size)``, and the final state.
+            The output in the input's layout, ``(T, B, output_size)``, and the final state; ``state.hx`` is torch's
+            second result.
         """
         return call_layer(self, input, state, reset)
 

@@ -120,6 +120,9 @@ class RelLSTM(ScreenedMemory, LSTM):
     Cost and state are independent of the sequence length. With ``recent=0, relevant=0`` this is ``nn.LSTM``; with
     ``recent`` at least the sequence length it is :class:`MemLSTM`.
 
+    The second result is the whole state: write ``output, state = layer(x)`` and ``h, c = state.hx``. Torch's
+    ``output, (h, c) = layer(x)`` fails with "too many values to unpack".
+
     Example:
         >>> import torch
         >>> layer = RelLSTM(3, 8, recent=4, relevant=2)
