@@ -179,3 +179,12 @@ def test_continuous_actions_are_learnt_from_dictionaries_and_go_on_after_a_kill(
     train_policy(config, tmp_path / "parts")
     weights = load_policy(tmp_path / "parts")[0].state_dict()
     assert all(torch.equal(weights[name], weight) for name, weight in policy.state_dict().items())
+
+
+def test_choices_are_drawn_as_often_as_they_are_likely():
+    logits = torch.tensor([0.0, 1.0, -2.0, 2.0])
+    rows = 20_000
+    drawn = actions_of(4).draw(logits.expand(rows, 4), torch.Generator().manual_seed(0))
+    chances = logits.softmax(-1)
+    errors = (chances * (1 - chances) / rows).sqrt()
+    assert ((drawn.bincount(minlength=4) / rows - chances).abs() < 5 * errors).all()
