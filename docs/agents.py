@@ -11,6 +11,8 @@ from remanence.figures import Axis, Band, Curve, Figure, looks, to_svg
 from remanence.rl import NO_MEMORY, PolicyComparison
 
 HERE = Path(__file__).parent
+FRAMES = 30_000
+"""Budget of the stored cells."""
 
 
 def by_task():
@@ -42,10 +44,15 @@ def figure(task, models, styles):
 def row(task, models):
     """Returns in new episodes, by seed, and whether memory is shown to be needed."""
     returns = {model: [cell.result("play")["here"]["mean"] for cell in cells] for model, cells in models.items()}
-    found = PolicyComparison(task, 30_000, 100, returns)
-    cells = [" ".join(f"{value:.2f}" for value in values) for values in returns.values()]
+    found = PolicyComparison(task, FRAMES, 100, returns)
+    cells = [f"{fmean(values):.2f}{spread(values)}" for values in returns.values()]
     gains = ", ".join(f"{model} {gained}" for model, gained in found.gains.items() if gained.low > 0)
     return " | ".join([task, *cells, gains or "not shown"])
+
+
+def spread(values):
+    """From the least to the greatest seed, if there are several."""
+    return f" ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else ", one seed"
 
 
 def main():
