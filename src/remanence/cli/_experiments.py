@@ -27,7 +27,7 @@ def reproduce(
     ] = None,
     seeds: Annotated[str | None, typer.Option(help="How many seeds, such as 3, or which, such as 0,4,7.")] = None,
     folder: Annotated[
-        Path | None, typer.Option(help="Folder of the cells. [default: runs/reproduce]", show_default=False)
+        Path | None, typer.Option(help="Folder of the cells (default: runs/reproduce).", show_default=False)
     ] = None,
     engine: Annotated[str, typer.Option(help="local (this machine) or ray (a cluster).")] = "local",
     address: Annotated[str | None, typer.Option(help="Address of a Ray cluster. auto finds one.")] = None,
