@@ -114,10 +114,11 @@ def test_a_text_model_writes(here):
     assert run("generate", "mine", "--prompt", "ZZ").exit_code == 2
 
 
-def test_a_users_own_task_is_imported_from_its_file(here, monkeypatch):
+@pytest.mark.parametrize("first", ["", "from __future__ import annotations\n"])
+def test_a_users_own_task_is_imported_from_its_file(here, monkeypatch, first):
     monkeypatch.setattr(_registry, "_TASKS", dict(_registry._TASKS))  # other tests shall not meet it
     Path("mine.py").write_text(
-        "from dataclasses import dataclass\nfrom remanence.tasks import Copy, register_task\n"
+        f"{first}from dataclasses import dataclass\nfrom remanence.tasks import Copy, register_task\n"
         "@register_task('my-copy')\n@dataclass(frozen=True)\nclass MyCopy(Copy):\n    length: int = 2\n"
     )
     arguments = ["train", "my-copy", "--model", "LSTM", "--updates", "2", "--set", 'imports=["mine.py"]', *SMALL]

@@ -7,10 +7,10 @@ A worker that finds another name there, because it was thought lost, writes no m
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import io
 import shutil
+import signal
 import tarfile
 import threading
 import uuid
@@ -187,7 +187,7 @@ class _Mirror:
                 seen = now
             if self.is_lost:
                 if self.may_interrupt:
-                    _thread.interrupt_main()  # as Ctrl-C does: a run saves and ends
+                    _interrupt_main_thread()
                 return
 
     def _try_to_push(self) -> bool:
@@ -236,3 +236,8 @@ def _changed(folder: Path) -> tuple[int, int]:
         with contextlib.suppress(FileNotFoundError):
             times.append(file.stat().st_mtime_ns)
     return len(times), max(times, default=0)
+
+
+def _interrupt_main_thread() -> None:
+    """As Ctrl-C does: a run saves and ends. A real signal, which also wakes a thread that waits or sleeps."""
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)

@@ -81,21 +81,22 @@ class Learning:
         self.optimiser = torch.optim.Adam(self.policy.parameters(), lr=ppo.learning_rate, eps=ppo.epsilon, fused=True)
         self.episodes = [self._episode(copy) for copy in range(config.copies)]
         self.player = Player(self.episodes, self.policy)
+        facts = make_manifest(config)
+        self._say_what_changed(facts)
         self._restore()
-        self._write_facts()  # not before a checkpoint is found to fit: nothing of a damaged run is overwritten
+        # Not before a checkpoint is found to fit: nothing of a damaged run is overwritten.
+        self.run.write("policy.toml", to_toml(config))
+        self.run.write_table("manifest.json", facts)
 
     def _episode(self, copy: int) -> Episode:
         there = make_environment(self.config.environment, self.config.environment_options)
         fields = observed(there, self.config.words, self.config.observe)
         return Episode(there, self.config.seed, copy, fields=fields)
 
-    def _write_facts(self) -> None:
-        now = make_manifest(self.config)
+    def _say_what_changed(self, now: dict[str, Any]) -> None:
         before = self.run.manifest or now
         if changes := changed_facts(before, now):
             self._say("bits may differ from an uninterrupted run: " + "; ".join(changes))
-        self.run.write("policy.toml", to_toml(self.config))
-        self.run.write_table("manifest.json", now)
 
     def carry_out(self, request: StopRequest) -> PolicyOutcome:
         """Plays and learns until it is done or asked to stop."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 from remanence._validate import message
 from remanence.runs._trust import require_trust, require_trusted_source
@@ -49,7 +52,23 @@ def _import(name: str) -> None:
     # The very bytes that are trusted run: the loader would read the file again, or compiled code that lies beside it.
     source = Path(name).read_bytes()
     require_trusted_source(name, source)
-    exec(compile(source, name, "exec"), vars(importlib.util.module_from_spec(spec)))
+    module = importlib.util.module_from_spec(spec)
+    with _listed(module):
+        exec(compile(source, name, "exec", dont_inherit=True), vars(module))
+
+
+@contextlib.contextmanager
+def _listed(module: ModuleType) -> Iterator[None]:
+    """The module under its name while its code runs: dataclasses look there. What had the name has it again after."""
+    before = sys.modules.get(module.__name__)
+    sys.modules[module.__name__] = module
+    try:
+        yield
+    finally:
+        if before is None:
+            del sys.modules[module.__name__]
+        else:
+            sys.modules[module.__name__] = before
 
 
 def _import_module(name: str) -> None:
