@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from remanence import probes
-from remanence.tasks import Batch
+from remanence.nn import SequenceModel
+from remanence.tasks import Batch, Task
 from remanence.train import Run, build_model
 
 BLOCKS = 32
@@ -30,13 +31,35 @@ def attention(run: Path, rows: int, weights: str = "last") -> dict[str, Any]:
         distance over which any step reads; of Copy and Denoise ``on_symbols``, the share of the answering steps'
         attention on the steps that show a symbol, and ``even``, the share that these are of all that could be read.
     """
+    model, fresh, task = before_and_after(run, weights)
+    batch = task.batch(0, rows, split="test")
+    return {"untrained": attended(fresh, batch)["effective"], **attended(model, batch)}
+
+
+def before_and_after(run: Path, weights: str) -> tuple[SequenceModel, SequenceModel, Task]:
+    """A trained model, the same model before training, and its task.
+
+    Args:
+        run: folder of a run that is done.
+        weights: of the trained one, ``"best"`` by validation, or ``"last"``.
+    """
     found = Run.open(run)
     model, task = found.load(weights)
-    batch = task.batch(0, rows, split="test")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(found.config.seed)
         fresh = build_model(found.config, task)
-    return {"untrained": attended(fresh, batch)["effective"], **attended(model, batch)}
+    return model, fresh, task
+
+
+def maps_by_row(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:
+    """Attention of each row, ``(T, T)``, rows are readers.
+
+    Args:
+        model: with one memory.
+        batch: of inputs ``(T, B)`` or ``(T, B, ...)``.
+    """
+    rows = range(batch.inputs.shape[1])
+    return [probes.attention_map(model, batch.inputs[:, row : row + 1]).maps[0] for row in rows]
 
 
 def attended(model: torch.nn.Module, batch: Batch) -> dict[str, Any]:
@@ -47,8 +70,7 @@ def attended(model: torch.nn.Module, batch: Batch) -> dict[str, Any]:
         batch: of inputs ``(T, B)`` or ``(T, B, ...)``; one-hot symbols, blank first and marker last, if on_symbols is
             to be known.
     """
-    rows = range(batch.inputs.shape[1])
-    maps = [probes.attention_map(model, batch.inputs[:, row : row + 1]).maps[0] for row in rows]
+    maps = maps_by_row(model, batch)
     readable = np.any([found > 0 for found in maps], axis=(0, 1))  # steps that are stored at all
     found = [_read(weights, batch, row, readable) for row, weights in enumerate(maps)]
     steps = len(maps[0])

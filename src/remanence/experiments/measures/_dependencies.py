@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from remanence import probes
+from remanence.experiments.measures._attention import before_and_after, maps_by_row
 from remanence.experiments.measures._recalled import needed_steps
 from remanence.nn import RecurrentLayer, SequenceModel
 from remanence.tasks import Batch, Task
 from remanence.theory import dependency_bound
-from remanence.train import Run, build_model
 
 READ = 0.01
 """A weight from which on a state counts as read: a softmax is nowhere zero."""
@@ -47,27 +47,17 @@ def dependencies(run: Path, rows: int, weights: str = "last") -> dict[str, Any]:
         ``neither``: shares of the states by Remark 6; ``untrained_relevant`` and
         ``untrained_irrelevant``: the same before training.
     """
-    found = Run.open(run)
-    model, task = found.load(weights)
+    model, fresh, task = before_and_after(run, weights)
     batch = task.batch(0, rows, split="test")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(found.config.seed)
-        fresh = build_model(found.config, task)
-    before = kinds_of_states(_maps(fresh, batch))
+    before = kinds_of_states(maps_by_row(fresh, batch))
     facts = {
         **_ways(model, task, batch),
         "jacobian": _jacobian(model, task, batch),
-        **kinds_of_states(_maps(model, batch)),
+        **kinds_of_states(maps_by_row(model, batch)),
         "untrained_relevant": before["relevant"],
         "untrained_irrelevant": before["irrelevant"],
     }
     return {name: None if value is None else round(float(value), 4) for name, value in facts.items()}
-
-
-def _maps(model: SequenceModel, batch: Batch) -> list[np.ndarray]:
-    """Attention of each row, ``(T, T)``."""
-    rows = range(batch.inputs.shape[1])
-    return [probes.attention_map(model, batch.inputs[:, row : row + 1]).maps[0] for row in rows]
 
 
 def kinds_of_states(maps: list[np.ndarray]) -> dict[str, float]:
@@ -99,7 +89,7 @@ def _ways(model: SequenceModel, task: Task, batch: Batch) -> dict[str, float | N
     needed = needed_steps(task, batch)
     kappas = []
     depths = []
-    for row, weights in enumerate(_maps(model, batch)):
+    for row, weights in enumerate(maps_by_row(model, batch)):
         for answer in batch.mask[:, row].nonzero()[:, 0].tolist():
             kappas.append(int((weights[answer] >= READ).sum()))
             ways = probes.dependency_depth(weights, WAY, last=answer)
