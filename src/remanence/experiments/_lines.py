@@ -26,10 +26,13 @@ def figures_of(experiment: Experiment, cells: Sequence[Cell | StoredCell]) -> li
 
 def _figure(experiment: Experiment, curve: Curve, cells: Sequence[Cell | StoredCell]) -> figures.Figure:
     parts = []
+    has_seeds = len({cell.place["seed"] for cell in cells}) > 1
     for cell in cells:
         x, y = points(cell, curve)
+        group = _without_seed(cell)
+        name = f"{group}, seed {cell.place['seed']}" if has_seeds else group
         if x:
-            parts.append(figures.Curve(cell.label, x, y, group=_without_seed(cell)))
+            parts.append(figures.Curve(name, x, y, group=group))
     x_axis, y_axis = figures.Axis(curve.x.rpartition(".")[2]), figures.Axis(curve.name)
     return figures.Figure(curve.name.capitalize(), experiment.title, tuple(parts), x_axis, y_axis, legend=True)
 
