@@ -1,4 +1,5 @@
 import json
+import time
 
 import pytest
 from typer.testing import CliRunner
@@ -34,6 +35,14 @@ def test_policies_and_measurements_are_estimated_too(tmp_path, id):
     rows = json.loads(ask("reproduce", id, "--scale", "smoke", "--dry-run", "--folder", tmp_path, "--json").output)
     assert rows
     assert all(row["hours"] is not None for row in rows)
+
+
+def test_waiting_for_a_busy_machine_is_not_counted_as_work(tmp_path, monkeypatch):
+    waited = 2.0
+    monkeypatch.setattr("remanence.experiments._calibration.measured", lambda *arguments: time.sleep(waited))
+    command = ("reproduce", "shen2019/figure-6", "--scale", "smoke", "--dry-run", "--folder", tmp_path, "--json")
+    rows = json.loads(ask(*command).output)
+    assert all(row["hours"] * 3600 < waited / 2 for row in rows)
 
 
 def test_what_cannot_be_tried_is_said(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import pytest
 from remanence.data import DataError
 from remanence.experiments import carry_out, entries, list_experiments, make_page, make_record, plan_cells
 from remanence.experiments._calibration import TRIALS
+from remanence.experiments._plan import parse_choices
 
 QUICK = ("kerg2020/table-1", "kerg2020/table-4", "kerg2020/figure-2-centre", "miller2018/figure-1", "beyond/million")
 """One of each kind in the quick set: a run, a policy, measurements alone, a stream."""
@@ -44,6 +45,15 @@ def test_the_papers_grid_can_be_laid_out(id):
         *place, reading = key
         assert reading in [one.name for one in experiment.readings]
         assert all(value in experiment.axes[axis] for axis, value in zip(experiment.axes, place, strict=True))
+
+
+@pytest.mark.parametrize("id", EXPERIMENTS)
+def test_every_row_and_column_can_be_chosen_by_its_name(id):
+    experiment = EXPERIMENTS[id]
+    for axis, values in experiment.axes.items():
+        assert parse_choices(experiment, "paper", [f"{axis}={','.join(map(str, values))}"]) == {axis: values}
+        for value in values:
+            assert parse_choices(experiment, "paper", [f"{axis}={value}"]) == {axis: (value,)}
 
 
 @pytest.mark.parametrize("id", EXPERIMENTS)

@@ -25,7 +25,8 @@ from remanence.train import RunConfig, build_model, build_task
 PROBED = 100
 """Steps of the sequences that the calibration learns from; times are taken to be linear in the length."""
 PATIENCE = 0.4
-"""Seconds that the calibration of one kind of run goes on for."""
+"""Seconds that the calibration of one kind of run goes on for, of the processor's time as all of them: what else the
+machine does would otherwise count as work."""
 
 Tell = Callable[[str], None]
 
@@ -86,7 +87,12 @@ def estimated_seconds(cells: Sequence[Cell], tell: Tell | None = None) -> list[f
         budget is used up; what is measured once it is done is not counted.
     """
     rates: dict[str, float | None] = {}
-    return [_estimate(cell, rates, tell or (lambda words: None)) for cell in cells]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return [_estimate(cell, rates, tell or (lambda words: None)) for cell in cells]
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _estimate(cell: Cell, rates: dict[str, float | None], tell: Tell) -> float | None:
@@ -153,17 +159,20 @@ def _measuring(measure: Measure) -> float:
             short = short.with_setting(trial.key, trial.value)
             times *= trial.times(whole)
     with tempfile.TemporaryDirectory() as folder:
-        began = time.perf_counter()
+        began = time.process_time()
         measured(short, Path(folder) / "cell" / "run")
-        return (time.perf_counter() - began) * times
+        return (time.process_time() - began) * times
 
 
 def _playing(config: PolicyConfig) -> float:
     """Seconds that playing and learning once take."""
     lines: list[dict[str, Any]] = []
+    began = time.perf_counter()
+    began_work = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         train_policy(replace(config, frames=1), Path(folder) / "run", lines.append)
-    return next(line["seconds"] for line in lines if "seconds" in line)
+    working_share = (time.process_time() - began_work) / (time.perf_counter() - began)
+    return working_share * next(line["seconds"] for line in lines if "seconds" in line)
 
 
 def _shortened(config: RunConfig) -> RunConfig:
@@ -184,11 +193,12 @@ def _learning(config: RunConfig) -> float:
         model = build_model(config, task)
     learn = partial(_learn, model, task, config.task.batch_size)
     learn(0)
-    began, count = time.perf_counter(), 0
-    while time.perf_counter() - began < PATIENCE or count == 0:
+    began = time.process_time()
+    count = 0
+    while time.process_time() - began < PATIENCE or count == 0:
         count += 1
         learn(count)
-    return (time.perf_counter() - began) / count / _total_steps(task)
+    return (time.process_time() - began) / count / _total_steps(task)
 
 
 def _learn(model: Any, task: Task, rows: int, position: int) -> None:

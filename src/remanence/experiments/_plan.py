@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,10 @@ def plan_cells(
     return cells
 
 
+COMMA = re.compile(",(?! )")
+"""A comma between values; one with a space after it belongs to a name, such as ``SAB (5, 5, 2)``."""
+
+
 def parse_choices(experiment: Experiment, scale: str, only: Iterable[str]) -> dict[str, tuple[Any, ...]]:
     """Chosen values by axis.
 
@@ -102,6 +107,8 @@ def parse_choices(experiment: Experiment, scale: str, only: Iterable[str]) -> di
     Example:
         >>> parse_choices(find_experiment("kerg2020/table-2"), "paper", ["length=100,300"])
         {'length': (100, 300)}
+        >>> parse_choices(find_experiment("ke2017/table-1"), "paper", ["method=SAB (5, 5, 2),LSTM (TBPTT 5)"])
+        {'method': ('SAB (5, 5, 2)', 'LSTM (TBPTT 5)')}
     """
     found: dict[str, tuple[Any, ...]] = {}
     for choice in only:
@@ -110,7 +117,7 @@ def parse_choices(experiment: Experiment, scale: str, only: Iterable[str]) -> di
             raise ValueError(message("only", "be axis=value,value such as model=LSTM,RelRNN", repr(choice)))
         one_of("axis of only", axis, experiment.axes)
         known = {str(value): value for value in (*experiment.axes[axis], *experiment.axes_at(scale)[axis])}
-        named = [part for part in values.split(",") if part]
+        named = [part for part in COMMA.split(values) if part]
         chosen = [known[one_of(f"{axis} of only", part, known)] for part in named]
         found[axis] = tuple(dict.fromkeys((*found.get(axis, ()), *chosen)))
     return found
