@@ -19,6 +19,8 @@ from remanence.experiments import (
 from remanence.figures import to_svg
 
 HERE = Path(__file__).parent
+COLUMNS = 16
+"""That a page can show; what has more of them is no table in its paper, but a figure of many curves."""
 WORDS = """# Tables and figures of the papers
 
 `remanence reproduce ID` runs a table or figure of the papers by its name ([](../reproduce.md)). Each section starts
@@ -35,10 +37,7 @@ def section(experiment, cells):
     others = [cell for cell in cells if not cell.is_as_printed]
     parts = [f"## {experiment.title}", f"`remanence reproduce {experiment.id} --scale paper`", experiment.note]
     if printed:
-        parts += [
-            laid_out(experiment, printed),
-            folded("Runs with the paper's settings", runs_table(experiment, printed)),
-        ]
+        parts += as_printed(experiment, printed)
     else:
         parts.append("No run with the paper's settings and budget is stored.")
     if others:
@@ -49,8 +48,8 @@ def section(experiment, cells):
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def laid_out(experiment, cells):
-    """The table as the document has it, with the places where nothing was run."""
+def as_printed(experiment, cells):
+    """The table as the document has it, with the places where nothing was run, and the runs one by one."""
     filled = {place_of(cell) for cell in cells}
     planned = plan_cells(experiment, "paper", "runs", seeds=[0])
     missing = [cell for cell in planned if place_of(cell) not in filled]
@@ -58,7 +57,11 @@ def laid_out(experiment, cells):
     everywhere = [*cells, *missing]
     everywhere.sort(key=lambda cell: (order.get(place_of(cell), len(order)), cell.place["seed"]))
     laid = grid(experiment, entries(experiment, everywhere))
-    return markdown_table(laid.head, laid.rows)
+    runs = runs_table(experiment, cells)
+    if len(laid.head) > COLUMNS:
+        filled_words = f"{len(planned) - len(missing)} of {len(planned)} places have a run with the paper's settings"
+        return [f"{filled_words}; the others were not run.", runs]
+    return [markdown_table(laid.head, laid.rows), folded("Runs with the paper's settings", runs)]
 
 
 def place_of(cell):

@@ -145,6 +145,7 @@ class Curve:
         source: ``"validation"`` or ``"train"``, lines of the run, or the name of a measurement.
         x: key, or keys separated by dots, of the abscissa.
         y: of the ordinate.
+        scale: of the ordinate, ``"linear"`` or ``"log"``.
 
     Example:
         >>> Curve("validation accuracy", "validation", "update", "accuracy").y
@@ -155,6 +156,7 @@ class Curve:
     source: str
     x: str
     y: str
+    scale: Literal["linear", "log"] = "linear"
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,7 @@ class Experiment:
         printed: numbers of the document, by the values of the axes and the name of the reading.
         needs: data sets and packages that a machine must have.
         note: what a reader must know.
+        shows_cells_of: tables whose stored cells it shows, by id, with what their places lack to be places of its own.
 
     Example:
         >>> from remanence.experiments import find_experiment
@@ -206,6 +209,7 @@ class Experiment:
     printed: Mapping[tuple[Any, ...], Printed] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     note: str = ""
+    shows_cells_of: Mapping[str, Place] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if set(self.scales) != set(SCALES):
@@ -242,6 +246,10 @@ class Experiment:
                 place = dict(zip(axes, values, strict=True))
                 if self.recipe(place) is not None:
                     yield {**place, "seed": seed}
+
+    def has_place(self, place: Mapping[str, Any]) -> bool:
+        """Whether the document has a cell there."""
+        return all(place[axis] in values for axis, values in self.axes.items())
 
     def recipe_at(self, scale: str, place: Mapping[str, Any]) -> Recipe:
         """What fills a cell at a scale: the document's recipe with the departures of the scale."""

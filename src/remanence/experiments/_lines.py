@@ -33,7 +33,8 @@ def _figure(experiment: Experiment, curve: Curve, cells: Sequence[Cell | StoredC
         name = f"{group}, seed {cell.place['seed']}" if has_seeds else group
         if x:
             parts.append(figures.Curve(name, x, y, group=group))
-    x_axis, y_axis = figures.Axis(curve.x.rpartition(".")[2]), figures.Axis(curve.name)
+    x_axis = figures.Axis(curve.x.rpartition(".")[2])
+    y_axis = figures.Axis(curve.name, curve.scale)
     return figures.Figure(curve.name.capitalize(), experiment.title, tuple(parts), x_axis, y_axis, legend=True)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from typing import Any
 from remanence._validate import message, one_of
 from remanence.experiments._cell_state import CellState
 from remanence.experiments._departures import Paper, departures_of, paper_at
-from remanence.experiments._plan import find_experiment
+from remanence.experiments._experiment import Experiment
+from remanence.experiments._plan import find_experiment, list_experiments
 from remanence.experiments._record import Record, load_record
 
 FOLDER = Path(__file__).parent / "stored"
@@ -134,14 +135,7 @@ def stored_cells(experiment: str, folder: Path = FOLDER) -> list[StoredCell]:
         >>> {cell.experiment for cell in stored_cells("kerg2020/table-2")}
         {'kerg2020/table-2'}
     """
-    records = [_read(path, path.stat().st_mtime_ns) for path in _files(experiment, folder)]
-    return [cell for cells in records for cell in cells if cell.state.is_done]
-
-
-@cache
-def _read(path: Path, changed: int) -> tuple[StoredCell, ...]:
-    """The cells of a record, read once as long as its file stays as it is."""
-    return tuple(cells_in(load_record(path)))
+    return [cell for record in records_of(experiment, folder) for cell in cells_in(record) if cell.state.is_done]
 
 
 def _files(experiment: str, folder: Path) -> list[Path]:
@@ -180,13 +174,34 @@ def _distance(group: list[StoredCell]) -> tuple[int, bool, int]:
 
 
 def records_of(experiment: str, folder: Path = FOLDER) -> list[Record]:
-    """All stored records of a table or figure.
+    """All stored records of a table or figure, and of the tables whose cells it shows.
 
     Args:
         experiment: its id.
         folder: of the records.
+
+    Example:
+        >>> {record.experiment for record in records_of("kerg2020/figure-4")}
+        {'kerg2020/figure-4'}
     """
-    return [load_record(path) for path in _files(experiment, folder)]
+    own = [_read(path, path.stat().st_mtime_ns) for path in _files(experiment, folder)]
+    return [*own, *_shown(find_experiment(experiment), folder)]
+
+
+@cache
+def _read(path: Path, changed: int) -> Record:
+    """Read once as long as its file stays as it is."""
+    return load_record(path)
+
+
+def _shown(experiment: Experiment, folder: Path) -> Iterator[Record]:
+    """Records of other tables, with the cells that stand at places of the figure."""
+    for table, added in experiment.shows_cells_of.items():
+        for record in records_of(table, folder):
+            placed = [{**cell, "place": {**cell["place"], **added}} for cell in record.results["cells"]]
+            cells = [cell for cell in placed if experiment.has_place(cell["place"])]
+            if cells:
+                yield replace(record, experiment=experiment.id, what=experiment.title, results={"cells": cells})
 
 
 def stored_names(folder: Path = FOLDER) -> list[str]:
@@ -200,7 +215,7 @@ def stored_names(folder: Path = FOLDER) -> list[str]:
 
 
 def stored_records(folder: Path = FOLDER) -> dict[str, list[str]]:
-    """Scales of the stored records of each table or figure, by its id.
+    """Scales of the stored records of each table or figure, its own and those whose cells it shows, by its id.
 
     Example:
         >>> "paper" in stored_records()["kerg2020/table-5"]
@@ -210,6 +225,10 @@ def stored_records(folder: Path = FOLDER) -> dict[str, list[str]]:
     for name in stored_names(folder):
         record = load_stored(name, folder)
         found.setdefault(record["experiment"], []).append(record["scale"])
+    for figure in list_experiments():
+        scales = {scale for table in figure.shows_cells_of for scale in found.get(table, ())}
+        if scales:
+            found[figure.id] = sorted({*found.get(figure.id, ()), *scales})
     return found
 
 

@@ -31,7 +31,7 @@ LAPTOP = departures("200,000 updates, in the authors' code", budget__updates=50_
 
 ACCURACY = Reading("accuracy", "answers", ("{length}", "accuracy"), "%", "accuracy")
 LEARNING = Curve("accuracy of validation", "validation", "update", "accuracy")
-LOSS = Curve("cross-entropy of all steps", "train", "update", "loss")
+LOSS = Curve("cross-entropy of all steps (validation)", "validation", "update", "loss", scale="log")
 
 
 def learnt(task: str, place: Mapping[str, Any], measures: tuple[Measure, ...] = ()) -> Recipe:
@@ -163,18 +163,25 @@ TABLE_1_AFTER_ALL = replace(
 )
 
 
-def _curves(number: int, title: str, axes: Mapping[str, tuple[Any, ...]], task: str | None, note: str) -> Experiment:
+def _curves(
+    number: int,
+    title: str,
+    axes: Mapping[str, tuple[Any, ...]],
+    tables: Mapping[str, Mapping[str, str]],
+    note: str = "",
+) -> Experiment:
     """Learning curves of cells that the tables have too."""
     smoke = {"length": (5,)} | ({"model": ("RelRNN",)} if len(axes.get("model", ())) > 1 else {})
     return Experiment(
         id=f"kerg2020/figure-{number}",
         title=title,
         axes=axes,
-        recipe=lambda place: learnt(task or place["task"], place),
+        recipe=lambda place: learnt(place.get("task", "denoise"), place),
         scales=recall_scales(smoke, length=(100,)),
         readings=(ACCURACY,),
         curves=(LOSS,),
-        note=f"{note} {NOTE}",
+        note=f"{note} {NOTE}".strip(),
+        shows_cells_of=tables,
     )
 
 
@@ -186,12 +193,18 @@ FIGURE_4 = _curves(
         "model": ("OrthRNN", "ExpRNN", "MemRNN", "SABLSTM", "RelRNN"),
         "length": (100, 200, 300, 500, 1000, 2000),
     },
-    None,
+    {"kerg2020/table-5": {"task": "copy"}, "kerg2020/table-2": {"task": "denoise"}},
     "The legend of the figure is not in the text at hand: the models are those of the tables.",
 )
 FIGURE_5 = _curves(
-    5, "LSTM on Denoise: learning curves", {"model": ("LSTM",), "length": DENOISE_LENGTHS}, "denoise", ""
+    5,
+    "LSTM on Denoise: learning curves",
+    {"model": ("LSTM",), "length": DENOISE_LENGTHS},
+    {"kerg2020/table-2": {}},
 )
 FIGURE_6 = _curves(
-    6, "GORU on Denoise: learning curves", {"model": ("GORU",), "length": DENOISE_LENGTHS}, "denoise", ""
+    6,
+    "GORU on Denoise: learning curves",
+    {"model": ("GORU",), "length": DENOISE_LENGTHS},
+    {"kerg2020/table-2": {}},
 )
