@@ -209,7 +209,7 @@ class Experiment:
     printed: Mapping[tuple[Any, ...], Printed] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     note: str = ""
-    shows_cells_of: Mapping[str, Place] = field(default_factory=dict)
+    shows_cells_of: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if set(self.scales) != set(SCALES):
