@@ -39,6 +39,7 @@ from remanence.experiments import (
     row_of,
     run_cells,
     store_record,
+    stored_cells,
     stored_records,
     unique,
 )
@@ -111,11 +112,27 @@ def show_list(as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
-    names = [Column("id", no_wrap=True), "what", "cells", "needs", "stored"]
+    names = [Column("id", no_wrap=True), Column("cells", justify="right"), "stored", "what"]
     table = Table(*names, box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for row in rows:
-        table.add_row(*map(str, row.values()))
+    for experiment in list_experiments():
+        needs = f" (needs {', '.join(experiment.needs)})" if experiment.needs else ""
+        cells = str(len(list(experiment.places("paper"))))
+        table.add_row(experiment.id, cells, stored_words(experiment.id), Text(f"{experiment.title}{needs}"))
     Console().print(table)
+
+
+def stored_words(id: str) -> str:
+    """How much of a table or figure is stored: cells with the paper's settings and budget, or others.
+
+    Example:
+        >>> stored_words("beyond/baselines")
+        '-'
+    """
+    cells = stored_cells(id)
+    printed = sum(cell.is_as_printed for cell in cells)
+    if printed:
+        return f"{printed} as printed"
+    return "other settings" if cells else "-"
 
 
 def adopt_runs(runs: Sequence[Path], folder: Path) -> None:
