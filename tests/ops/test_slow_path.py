@@ -7,10 +7,12 @@ import warnings
 import pytest
 import torch
 
+from remanence.experiments import find_experiment, make_engine, plan_cells
 from remanence.nn import RelLSTM
 from remanence.ops import ScanSpec, Screened, SlowPathWarning, Strided, _backend, _slow_path, count_pairs, pairs
 from remanence.ops._library import Library
 from remanence.ops._screens import SCREENS
+from remanence.train import RunConfig, _grid, carry_out, plan_grid
 
 MISSING = Library(None, "there is no compiled kernel (on purpose)", "Run `make it`.", {})
 
@@ -48,6 +50,24 @@ def test_counting_pairs_says_so_too(no_kernel):
     with pytest.warns(SlowPathWarning, match="no compiled kernel"):
         count_pairs(symbols, [1], 2)
     count_pairs(symbols, [1], 2, backend="reference")
+
+
+def test_cells_in_processes_of_their_own_say_so_in_the_driver(no_kernel, tmp_path):
+    engine = make_engine("local", 1)
+    engine.start([])  # nothing to run, nothing to say
+    cells = plan_cells(find_experiment("beyond/agents"), "smoke", tmp_path, ["model=MinGRU"], None)
+    with pytest.warns(SlowPathWarning, match="no compiled kernel .on purpose.*Run `make it`"):
+        engine.start(cells)
+
+
+def test_a_comparison_says_so_before_its_runs_start(no_kernel, tmp_path, monkeypatch):
+    def interrupted(run):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_grid, "_start", interrupted)
+    [cell] = plan_grid({"LSTM": RunConfig()}, tmp_path, lengths=[3])
+    with pytest.warns(SlowPathWarning, match="no compiled kernel"), pytest.raises(KeyboardInterrupt):
+        carry_out([cell], jobs=1)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from ._row_steps import reverse_reset, reverse_rows, row_positions
 from ._scan import scan, stays_packed
 from ._scan_hooks import around_scans
 from ._screens import Attention, Judged, Learned, MeanAttention, Newest, Random, Screen, ValueWeighted
-from ._slow_path import SlowPathWarning
+from ._slow_path import SlowPathWarning, warn_without_kernel
 from ._spec import Memory, ScanSpec, find_cell
 from ._stack import walk_stack
 from ._state import State
@@ -73,4 +73,5 @@ __all__ = [
     "stays_packed",
     "step",
     "walk_stack",
+    "warn_without_kernel",
 ]

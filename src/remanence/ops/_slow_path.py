@@ -44,6 +44,19 @@ def warn_of_device_and_dtype(dtype: torch.dtype, device: torch.device) -> None:
         warn_once(f"the kernel does not take {dtype}", "Use float32, float64, bfloat16 or float16.")
 
 
+def warn_without_kernel() -> None:
+    """Says so if there is no kernel, for a process whose work is done by others that nobody listens to.
+
+    Example:
+        >>> from remanence.ops import backend_report
+        >>> if backend_report()["active"] == "fused":
+        ...     warn_without_kernel()
+    """
+    found = library()
+    if found.problem is not None:
+        warn_once(found.problem, found.remedy)
+
+
 def warn_once(reason: str, remedy: str) -> None:
     """Warns, but never twice for one reason, and not inside a graph that is being compiled.
 

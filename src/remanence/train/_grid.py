@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from remanence._validate import positive_int
+from remanence.ops import warn_without_kernel
 from remanence.runs import Measurement, is_locked, is_trusted, require_regular
 from remanence.train._building import resolved
 from remanence.train._config import RunConfig
@@ -119,6 +120,8 @@ def carry_out(cells: Sequence[Cell], jobs: int, tick: Tick | None = None, pause:
     """
     positive_int("jobs", jobs)
     waiting = [cell for cell in cells if not cell.run.is_done]
+    if waiting:
+        warn_without_kernel()  # each run's own warning goes to its output.txt
     working: dict[str, subprocess.Popen[bytes]] = {}
     before = _interrupt_on_terminate()
     try:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from remanence.experiments._cell import LOG, Cell
 from remanence.experiments._size import memory_of, size_of
+from remanence.ops import warn_without_kernel
 from remanence.runs import RunLockedError, require_regular
 
 RETRIES = 3
@@ -36,7 +37,9 @@ class LocalEngine:
         self.kills: dict[Path, int] = {}
 
     def start(self, cells: Sequence[Cell]) -> None:
-        """Takes on cells."""
+        """Takes on cells; warnings of theirs go to their logs, so a missing kernel is said here."""
+        if cells:
+            warn_without_kernel()
         self.waiting += sorted(cells, key=lambda cell: -size_of(cell.work))
 
     def poll(self) -> bool:
