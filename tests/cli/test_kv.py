@@ -47,6 +47,14 @@ def test_a_table_and_a_page(folder, tmp_path):
     assert "comes closest to the full cache" in page.read_text()
 
 
+def test_the_page_is_written_unless_json_is_asked_for(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(folder, "--budget", "8", "--screen", "mean", "--json").exit_code == 0
+    assert not list(tmp_path.iterdir())
+    assert run(folder, "--budget", "8", "--screen", "mean").exit_code == 0
+    assert [page.name for page in tmp_path.iterdir()] == ["kv.html"]
+
+
 def test_json_is_a_result(folder):
     from remanence.runs import result_from
 

@@ -162,7 +162,9 @@ def kv(
     tokens: Annotated[int, typer.Option(min=2, help="Tokens of the text, at most the model's positions.")] = 8000,
     dtype: Annotated[str | None, typer.Option(help="float32 or bfloat16 (default: as the model is stored).")] = None,
     download: Annotated[bool, typer.Option("--download", help="Fetch a model that is not on this machine.")] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write this HTML page.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The page to write (default: kv.html; none with --json).")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Compare a decoder's loss on a text with bounded key-value caches and with the full one."""

@@ -53,6 +53,7 @@ def run_kv(
         typer.echo(json.dumps(found.to_dict(), indent=2))
     else:
         _show(found)
+        page = page or Path("kv.html")
     if page is not None:
         report.Page([section_of(found)]).write(page)
         typer.echo(f"wrote {page}", err=True)
