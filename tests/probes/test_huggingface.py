@@ -15,6 +15,7 @@ from remanence import probes
 from remanence._require import is_required
 from remanence.cli._app import app
 from remanence.experiments.measures._language_model import smollm2_file
+from remanence.probes import _huggingface
 
 sys.path.insert(0, str(Path(__file__).parent))
 import llama2c
@@ -119,6 +120,14 @@ def test_smollm2_knows_the_capital_of_france():
     tokens = torch.tensor([tokenizer("The capital of France is").input_ids])
     with torch.no_grad():
         assert tokenizer.decode(model(tokens).logits[0, -1].argmax()) == " Paris"
+
+
+@needs_transformers
+@pytest.mark.parametrize("missing", ["gguf", "accelerate"])
+def test_a_gguf_file_names_both_packages_that_it_needs(monkeypatch, tmp_path, missing):
+    monkeypatch.setattr(_huggingface, "find_spec", lambda name: None if name == missing else object())
+    with pytest.raises(ImportError, match=f"missing: {missing}. pip install gguf accelerate"):
+        probes.load_language_model(tmp_path / "model.gguf")
 
 
 @pytest.mark.skipif(HAS, reason="transformers is installed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +22,28 @@ def _transformers() -> Any:
     return transformers
 
 
+def _require_for_gguf() -> None:
+    missing = [name for name in ("gguf", "accelerate") if find_spec(name) is None]
+    if missing:
+        found = " and ".join(missing)
+        raise ImportError(
+            f"a .gguf file needs the packages gguf and accelerate; missing: {found}. pip install gguf accelerate"
+        )
+
+
 def load_language_model(place: str | Path, *, download: bool = False) -> tuple[Any, Any]:
     """Loads a causal language model and its tokenizer.
 
     Args:
-        place: a folder as ``save_pretrained`` writes it, a ``.gguf`` file (which needs the package ``gguf``), or the
-            name of a model that has been fetched before.
+        place: a folder as ``save_pretrained`` writes it, a ``.gguf`` file (which needs the packages ``gguf`` and
+            ``accelerate``), or the name of a model that has been fetched before.
         download: whether a model that is not on this machine may be fetched.
 
     Returns:
         The model in evaluation mode, and the tokenizer.
 
     Raises:
-        ImportError: transformers is missing.
+        ImportError: transformers is missing, or what a ``.gguf`` file needs.
         ValueError: there is no such model here.
 
     Example:
@@ -47,6 +57,7 @@ def load_language_model(place: str | Path, *, download: bool = False) -> tuple[A
     options = dict[str, bool | str](local_files_only=not download, trust_remote_code=False)
     source = str(place)
     if path.suffix == ".gguf":
+        _require_for_gguf()
         source = str(path.parent)
         options["gguf_file"] = path.name
     else:
