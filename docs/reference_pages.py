@@ -15,6 +15,7 @@ NN_GROUPS = {
     "Linear recurrences": "MinGRU MinLSTM LRU DeltaRule ScreenedDeltaRule linear_scan",
     "Certified stable layers": "StableRNN StableLSTM StabilityCertificate LayerCertificate NotCertifiedError",
     "A screened memory": "RelRNN RelLSTM RelGRU",
+    "Screens": "Screen Attention MeanAttention ValueWeighted Learned Random Newest",
     "A full memory": "MemRNN MemLSTM MemGRU",
     "Sparse attentive backtracking": "SABRNN SABLSTM SABGRU",
     "Gradient cuts": "TruncatedBPTT HDetach HDetachLSTM TruncatedRNN",

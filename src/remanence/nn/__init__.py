@@ -1,6 +1,20 @@
 """Layers: cells with memories, attention, Transformers, and whole models. No training, no files."""
 
-from remanence.ops import Full, Screened, State, Strided, Trace, modrelu
+from remanence.ops import (
+    Attention,
+    Full,
+    Learned,
+    MeanAttention,
+    Newest,
+    Random,
+    Screen,
+    Screened,
+    State,
+    Strided,
+    Trace,
+    ValueWeighted,
+    modrelu,
+)
 
 from ._any_core import make_core
 from ._attention_state import CacheState, RunningState
@@ -85,4 +99,11 @@ __all__ = [
     "random_feature_attention",
     "separable_attention",
     "sinusoidal_positions",
+    "Attention",
+    "Learned",
+    "MeanAttention",
+    "Newest",
+    "Random",
+    "Screen",
+    "ValueWeighted",
 ]
