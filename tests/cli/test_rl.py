@@ -127,6 +127,10 @@ def test_policies_are_compared_resumed_and_reported(here):
     assert again["sentences"][0].split(":")[0] in page
     assert "MinGRU, greatest seed" in page
     assert "no memory, greatest seed" in page
+    drawn, returns, runs = (
+        page.index(words) for words in ("against frames", "2 new episodes</bdi></h3>", "Runs</bdi></h3>")
+    )
+    assert drawn < returns < runs
     assert "holds no results that are known here" not in page
     one = next(Path("runs/compare-remanence-TMaze-v0").glob("*/run"))
     filmed = run("play", str(one), "--episodes", "1", "--film")

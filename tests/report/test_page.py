@@ -383,10 +383,22 @@ def test_runs_of_policies_have_a_section_with_their_learning_curve(write, tmp_pa
     path = write(tmp_path / "runs")
     page = text_of(path)
     assert '<section id="policies-1">' in page
-    assert "GRU, seed 1 has a mean return of 0.5 after 2,048 frames." in page
+    assert "GRU, seed 1: mean return 0.5 after 2,048 frames." in page
     assert "Mean return" in page
     assert '"y":[0.25,0.5]' in path.read_text(encoding="utf-8")
     assert "could not be read" not in page
+
+
+def test_seeds_of_a_policy_share_a_sentence(write, tmp_path):
+    for seed in (1, 2):
+        folder = write_policy(tmp_path / "runs" / f"policy{seed}")
+        settings = folder / "policy.toml"
+        settings.write_text(
+            settings.read_text(encoding="utf-8").replace("seed = 1", f"seed = {seed}"), encoding="utf-8"
+        )
+    page = text_of(write(tmp_path / "runs"))
+    assert "GRU, 2 seeds: mean return 0.5 (0.5 to 0.5) after 2,048 frames." in page
+    assert "GRU, seed 1:" not in page
 
 
 def test_the_film_of_a_policy_stands_in_the_page(write, tmp_path):

@@ -27,12 +27,20 @@ from remanence.report._blocks import (
 from remanence.report._comparison_section import machines
 from remanence.report._numbers import count, if_known, number_of, plain
 from remanence.report._page import link_from
-from remanence.report._policy_record import PolicyRecord
-from remanence.rl import PolicyComparison
+from remanence.report._policy_record import FORGETS, PolicyRecord
+from remanence.rl import NO_MEMORY, PolicyComparison
 
 FILMS = (
     "One new episode of each. Beside the environment stands the memory: a bar at every step that it holds, as high as "
     "the attention that it gets now; recent states are blue, relevant ones red."
+)
+RETURNS = (
+    Column("model", numeric=False),
+    Column("seeds"),
+    Column("mean", "over the seeds"),
+    Column("least"),
+    Column("greatest"),
+    Column("memory adds", "95 % interval", numeric=False),
 )
 COLUMNS = (
     Column("run", numeric=False),
@@ -68,26 +76,39 @@ def policies_sections(
         here = [run for run in runs if run.environment == environment]
         compared = [one for one in comparisons if one.environment == environment]
         said = [Finding(sentence) for one in compared for sentence in one.sentences]
-        said += [Finding(_sentence(run), styles[run.model].colour) for run in here]
+        if not compared:
+            said += [Finding(_sentence(alike), styles[alike[0].model].colour) for alike in _alike(here)]
         headline = f"{number_of(len(here), 'policy run')} in {environment}"
-        yield Section(f"policies-{number}", environment, list(_blocks(here, styles, folder)), headline, said)
+        yield Section(f"policies-{number}", environment, list(_blocks(here, styles, folder, compared)), headline, said)
 
 
-def _sentence(run: PolicyRecord) -> str:
-    name = f"{run.model}, seed {run.seed}"
-    if run.mean_return is None:
-        return f"{name}: no episode has ended after {count(run.frames)} frames."
-    so_far = "" if run.status == "done" else " so far"
-    return f"{name} has a mean return of {plain(run.mean_return)} after {count(run.frames)} frames{so_far}."
+def _sentence(alike: Sequence[PolicyRecord]) -> str:
+    """What the seeds of one model came to."""
+    model, frames = alike[0].model, max(run.frames for run in alike)
+    name = f"{model}, seed {alike[0].seed}" if len(alike) == 1 else f"{model}, {len(alike)} seeds"
+    found = [run.mean_return for run in alike if run.mean_return is not None]
+    if len(found) < len(alike):
+        without = f" in {number_of(len(alike) - len(found), 'run')}" if len(alike) > 1 else ""
+        return f"{name}: no episode has ended after {count(frames)} frames{without}."
+    spread = f" ({plain(min(found))} to {plain(max(found))})" if len(found) > 1 else ""
+    so_far = "" if all(run.status == "done" for run in alike) else " so far"
+    return f"{name}: mean return {plain(fmean(found))}{spread} after {count(frames)} frames{so_far}."
 
 
-def _blocks(runs: Sequence[PolicyRecord], styles: Mapping[str, Look], folder: Path) -> Iterator[Block]:
+def _blocks(
+    runs: Sequence[PolicyRecord], styles: Mapping[str, Look], folder: Path, compared: Sequence[PolicyComparison]
+) -> Iterator[Block]:
     yield Text(f"{number_of(len(runs), 'run')} of {number_of(len({run.model for run in runs}), 'model')}.", "lead")
-    yield Table(COLUMNS, [_row(run, styles, folder) for run in runs], "Runs of policies", "runs")
     yield Switches({model: styles[model] for model in sorted({run.model for run in runs})})
     figure = _figure(runs, styles)
     if not figure.is_empty:
         yield Figures([figure])
+    for one in compared:
+        caption = f"Mean return in {count(one.episodes)} new episodes"
+        yield Heading(caption)
+        yield Table(RETURNS, _returns(one, styles), caption)
+    yield Heading("Runs")
+    yield Table(COLUMNS, [_row(run, styles, folder) for run in runs], "Runs of policies", "runs")
     filmed = [run for run in runs if run.film]
     if filmed:
         yield Heading("What they remember as they play")
@@ -122,6 +143,18 @@ def _alike(runs: Sequence[PolicyRecord]) -> list[list[PolicyRecord]]:
         settings = {key: value for key, value in run.config.items() if key not in ("seed", "frames", "save_every")}
         groups.setdefault(json.dumps(settings, sort_keys=True, default=str), []).append(run)
     return list(groups.values())
+
+
+def _returns(compared: PolicyComparison, styles: Mapping[str, Look]) -> list[list[Entry]]:
+    rows = []
+    for row in compared.rows:
+        name = FORGETS if row["model"] == NO_MEMORY else row["model"]
+        look = styles.get(name)
+        gained = compared.gains.get(row["model"])
+        numbers = [Entry(plain(row[which]), row[which]) for which in ("mean", "least", "most")]
+        first = Entry(name, colour="" if look is None else look.colour)
+        rows.append([first, Entry(count(row["seeds"]), row["seeds"]), *numbers, Entry(if_known(gained))])
+    return rows
 
 
 def _row(run: PolicyRecord, styles: Mapping[str, Look], folder: Path) -> list[Entry]:

@@ -12,6 +12,8 @@ from remanence.report._run_record import RunFiles, attempt, read_files
 from remanence.rl import FILM
 from remanence.runs import read_file
 
+FORGETS = "no memory"
+"""Name of a policy whose core starts afresh at every step."""
 LARGEST_FILM = 20_000_000
 """Bytes of a film that a page still shows."""
 
@@ -41,7 +43,7 @@ class PolicyRecord(RunFiles):
     @property
     def model(self) -> str:
         """Name of the policy's core; one that starts afresh at every step has no memory."""
-        return "no memory" if self.config.get("forgets") is True else super().model
+        return FORGETS if self.config.get("forgets") is True else super().model
 
     @property
     def name(self) -> str:
