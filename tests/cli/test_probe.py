@@ -68,6 +68,7 @@ MODELS = {
     "Convolutions": ["--shape", "3,4,20"],
     "both_ways": ["--shape", "20,3,4"],
     "Stateful": ["--shape", "20,3,4"],
+    "with_dictionary": [],
 }
 
 
@@ -83,6 +84,13 @@ def test_every_foreign_model_passes_every_probe(factory, require_or_skip):
     assert "failed" not in result.output
     assert "Sees" in lines[0]
     assert "Reacts" in lines[1]
+
+
+def test_a_factory_that_gives_inputs_needs_no_shape():
+    request = ["probe", f"{FOREIGN}:with_dictionary", "--shape", "20,3,4"]
+    refused = runner.invoke(app, request)
+    assert refused.exit_code == 2
+    assert "`shape` must be left out where the factory gives inputs" in " ".join(refused.output.split())
 
 
 def test_the_layout_can_be_given_and_must_be_where_nothing_tells_it(here):

@@ -99,6 +99,12 @@ class FromDictionary(nn.Module):
         return {"output": output, "length": batch["mask"].sum(dim=1)}
 
 
+def with_dictionary():
+    """A model together with the dictionary that it takes."""
+    torch.manual_seed(0)
+    return FromDictionary(), {"x": torch.randn(3, 20, WIDTH), "mask": torch.ones(3, 20)}
+
+
 def encoder():
     """torch's Transformer encoder, batch first, with its default dropout."""
     layer = nn.TransformerEncoderLayer(WIDTH, 2, 8, batch_first=True)

@@ -125,7 +125,10 @@ def mi(
 def probe(
     target: Annotated[
         str,
-        typer.Argument(help="A run's folder, package.module:factory, model.py:factory, or hf:FOLDER (Hugging Face)."),
+        typer.Argument(
+            help="A run's folder, model.py:factory, package.module:factory, or hf:FOLDER (Hugging Face). A factory "
+            "returns a model, or (model, inputs)."
+        ),
     ],
     shape: Annotated[
         str | None,

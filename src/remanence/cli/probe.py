@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from rich.console import Console
@@ -104,10 +104,22 @@ def load_subject(request: Request) -> Subject:
         return language_model(request)
     if Path(request.target).is_dir():
         return _run_subject(Path(request.target))
+    return _made_subject(request)
+
+
+def _made_subject(request: Request) -> Subject:
+    """A model of the user's code, on the inputs that come with it or on random ones."""
+    made = load_model(request.target)
+    if isinstance(made, WithInputs):
+        if request.shape is not None or request.tokens is not None:
+            got = "--shape or --tokens, and a factory that returns (model, inputs)"
+            raise ValueError(message("shape", "be left out where the factory gives inputs", got))
+        return Subject(*made)
     if request.shape is None:
-        raise ValueError(message("shape", "be given for a factory", "nothing", "For instance --shape 100,2,3"))
+        hint = "For instance --shape 100,2,3; or let the factory return (model, inputs)"
+        raise ValueError(message("shape", "be given for a factory", "nothing", hint))
     skip = {} if request.tokens is None else {"context_use": RANDOM_TOKENS}
-    return Subject(load_model(request.target), make_input(request.shape, request.tokens), skip=skip)
+    return Subject(made, make_input(request.shape, request.tokens), skip=skip)
 
 
 def _run_subject(folder: Path) -> Subject:
@@ -200,8 +212,17 @@ def read_tokens(path: Path, tokenizer: Any, rows: int, steps: int) -> torch.Tens
     return torch.tensor(tokens[: filled * steps]).view(filled, steps)
 
 
-def load_model(target: str) -> Callable[..., Any]:
+class WithInputs(NamedTuple):
+    """What a factory returned as ``(model, inputs)``."""
+
+    model: Callable[..., Any]
+    inputs: Any
+
+
+def load_model(target: str) -> Callable[..., Any] | WithInputs:
     """What ``package.module:factory`` or ``file.py:factory`` makes without arguments, or the module itself.
+
+    A factory may also return a pair, the model and the inputs that it is probed on.
 
     Example:
         >>> load_model("torch.nn:Identity")
@@ -218,12 +239,14 @@ def load_model(target: str) -> Callable[..., Any]:
     if not callable(made):
         raise ValueError(message("target", "name a factory or a module", type(made).__name__))
     try:
-        model = made if isinstance(made, torch.nn.Module) else made()
+        found = made if isinstance(made, torch.nn.Module) else made()
     except TypeError as error:
         raise ValueError(message("target", "be callable without arguments", repr(target), str(error))) from error
-    if not callable(model):
-        raise ValueError(message("target", "make a callable", type(model).__name__))
-    return model
+    if callable(found):
+        return found
+    if isinstance(found, tuple) and len(found) == 2 and callable(found[0]):
+        return WithInputs(found[0], found[1])
+    raise ValueError(message("target", "make a callable, or (model, inputs)", type(found).__name__))
 
 
 def _import(place: str) -> Any:
