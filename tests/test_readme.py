@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -70,3 +71,8 @@ def test_the_commands_on_own_data_run(monkeypatch, tmp_path):
         quickly = QUICKLY if command[0] in ("train", "compare") else []
         done = CliRunner().invoke(app, [*command, *quickly])
         assert done.exit_code == 0, (command, done.output)
+
+
+def test_the_table_of_the_papers_numbers_is_that_of_the_stored_records():
+    make = runpy.run_path(str(ROOT / "docs/tables/make.py"))
+    assert make["headline"]() in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Writes this folder's page from the stored records: what was measured beside what the papers print.
+"""Writes this folder's page and a table of the README from the stored records: what was measured, what is printed.
 
 ``python docs/tables/make.py``; it trains nothing.
 """
@@ -8,6 +8,7 @@ from pathlib import Path
 from remanence.experiments import (
     entries,
     figures_of,
+    find_experiment,
     grid,
     list_experiments,
     markdown_table,
@@ -21,6 +22,13 @@ from remanence.figures import to_svg
 HERE = Path(__file__).parent
 COLUMNS = 16
 """That a page can show; what has more of them is no table in its paper, but a figure of many curves."""
+README = HERE.parents[1] / "README.md"
+BEGIN, END = "<!-- written by docs/tables/make.py -->", "<!-- end -->"
+HEADLINE = (
+    ("Copy", "kerg2020/table-5", "accuracy"),
+    ("Copy, asked at T = 5,000", "kerg2020/table-1", "T = 5000"),
+    ("Denoise", "kerg2020/table-2", "accuracy"),
+)
 WORDS = """# Tables and figures of the papers
 
 `remanence reproduce ID` runs a table or figure of the papers by its name ([](../reproduce.md)). Each section starts
@@ -50,18 +58,24 @@ def section(experiment, cells):
 
 def as_printed(experiment, cells):
     """The table as the document has it, with the places where nothing was run, and the runs one by one."""
-    filled = {place_of(cell) for cell in cells}
-    planned = plan_cells(experiment, "paper", "runs", seeds=[0])
-    missing = [cell for cell in planned if place_of(cell) not in filled]
-    order = {place_of(cell): number for number, cell in enumerate(planned)}
-    everywhere = [*cells, *missing]
-    everywhere.sort(key=lambda cell: (order.get(place_of(cell), len(order)), cell.place["seed"]))
+    everywhere = with_missing(experiment, cells)
     laid = grid(experiment, entries(experiment, everywhere))
     runs = runs_table(experiment, cells)
     if len(laid.head) > COLUMNS:
-        filled_words = f"{len(planned) - len(missing)} of {len(planned)} places have a run with the paper's settings"
-        return [f"{filled_words}; the others were not run.", runs]
+        places = len({place_of(cell) for cell in everywhere})
+        filled = len({place_of(cell) for cell in cells})
+        words = f"{filled} of {places} places have a run with the paper's settings; the others were not run."
+        return [words, runs]
     return [markdown_table(laid.head, laid.rows), folded("Runs with the paper's settings", runs)]
+
+
+def with_missing(experiment, cells):
+    """The cells, and those of the paper's places that have none, in the order of the document."""
+    planned = plan_cells(experiment, "paper", "runs", seeds=[0])
+    filled = {place_of(cell) for cell in cells}
+    missing = [cell for cell in planned if place_of(cell) not in filled]
+    order = {place_of(cell): number for number, cell in enumerate(planned)}
+    return sorted([*cells, *missing], key=lambda cell: (order.get(place_of(cell), len(order)), cell.place["seed"]))
 
 
 def place_of(cell):
@@ -97,8 +111,33 @@ def not_run(experiments):
     return f"## Not run\n\n{words}\n\n{markdown_table(('id', 'what'), rows)}\n"
 
 
+def headline():
+    """The README's table: what was measured with the paper's settings, and in brackets what is printed."""
+    columns = [by_model(id, reading) for _, id, reading in HEADLINE]
+    models = list(dict.fromkeys(model for column in columns for model in column))
+    rows = [(f"`{model}`", *(column.get(model, "") for column in columns)) for model in models]
+    return markdown_table(("", *(name for name, *_ in HEADLINE)), rows)
+
+
+def by_model(id, reading):
+    """Measured and printed numbers of the models trained at T = 100."""
+    experiment = find_experiment(id)
+    printed = [cell for cell in stored_cells(id) if cell.is_as_printed]
+    found = entries(experiment, with_missing(experiment, printed))
+    shown = [entry for entry in found if entry.reading == reading and entry.place.get("length", 100) == 100]
+    return {entry.place["model"]: f"{entry.words} [{entry.printed_words}]" for entry in shown}
+
+
+def write_headline():
+    """Puts the table between its two marks in the README."""
+    before, begin, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    README.write_text(f"{before}{begin}\n\n{headline()}\n\n{end}{after}", encoding="utf-8")
+
+
 def main():
-    """Writes the page."""
+    """Writes the page and the README's table."""
+    write_headline()
     found = [(experiment, stored_cells(experiment.id)) for experiment in list_experiments()]
     parts = [section(experiment, cells) for experiment, cells in found if cells]
     waiting = not_run([experiment for experiment, cells in found if not cells])
