@@ -34,7 +34,7 @@ from remanence.experiments import _driver as driver
 from remanence.experiments._cell_state import read_kept
 from remanence.experiments._experiment import Departure
 from remanence.experiments.engines import _local as local
-from remanence.runs import RunLockedError, sealed, unsealed
+from remanence.runs import RunLockedError, locked, sealed, unsealed
 from remanence.train import Run, RunConfig, recipe, train, with_settings
 
 TABLE = find_experiment("kerg2020/table-2")
@@ -288,6 +288,18 @@ def test_a_cell_that_another_process_is_at_is_waited_for(cells, monkeypatch):
     monkeypatch.setattr(local, "_start", held_at_first)
     assert run_cells(cells[:1], make_engine("local", 1), pause=0.01) == []
     assert len(started) == 3
+
+
+def test_no_process_is_started_for_a_cell_that_is_in_use(cells):
+    engine = make_engine("local", 1)
+    engine.start(cells[:2])
+    held, other = engine.waiting
+    held.folder.mkdir(parents=True)
+    with locked(held.folder):
+        engine.poll()
+        assert list(engine.working) == [other.folder]
+        assert engine.waiting == [held]
+    engine.stop()
 
 
 def test_a_signal_in_the_middle_of_a_start_leaves_no_process_behind(cells, monkeypatch):

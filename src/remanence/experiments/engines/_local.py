@@ -12,7 +12,7 @@ from pathlib import Path
 from remanence.experiments._cell import LOG, Cell
 from remanence.experiments._size import memory_of, size_of
 from remanence.ops import warn_without_kernel
-from remanence.runs import RunLockedError, require_regular
+from remanence.runs import RunLockedError, is_locked, require_regular
 
 RETRIES = 3
 """How often a cell is started anew whose process was killed, as for want of memory; it goes on where it was."""
@@ -47,14 +47,17 @@ class LocalEngine:
         for cell, process in list(self.working.values()):
             if process.poll() is not None:
                 self._end(cell, process)
-        while self.waiting and self._has_room(self.waiting[0]):
-            cell = self.waiting.pop(0)
+        # What another process has goes on there; to start it here would only burn time until it says so itself.
+        free = [cell for cell in self.waiting if not is_locked(cell.folder)]
+        while free and self._has_room(free[0]):
+            cell = free.pop(0)
+            self.waiting.remove(cell)
             self.working[cell.folder] = (cell, _start(cell))
         return bool(self.waiting or self.working)
 
     def _end(self, cell: Cell, process: subprocess.Popen[bytes]) -> None:
         del self.working[cell.folder]
-        if process.returncode == RunLockedError.exit_code:  # as of a driver that was killed: it goes on by itself
+        if process.returncode == RunLockedError.exit_code:  # another driver was quicker
             self.waiting.append(cell)
             return
         kills = self.kills.get(cell.folder, 0)
