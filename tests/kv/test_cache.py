@@ -159,6 +159,7 @@ def test_a_copy_goes_its_own_way(tiny, prompt, screened_cache):
     cache = screened_cache(model, 12)
     feed(model, tokens, cache, 5)
     kept = copy.deepcopy(cache)
+    assert kept._model is model  # a second one would cost more than many caches
     first = feed(model, tokens[:, :9], cache, 1)
     assert torch.equal(feed(model, tokens[:, :9], kept, 1), first)
 

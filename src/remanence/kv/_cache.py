@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any, Self
 
@@ -137,6 +138,12 @@ class ScreenedCache(Cache):
     def nbytes(self) -> int:
         """Bytes of all tensors that the cache has allocated."""
         return cache_nbytes(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        memo[id(self._model)] = self._model  # keys of its own, but no second model
+        made = copy.copy(self)
+        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return made
 
     def __repr__(self) -> str:
         budget, recent, sinks = self.policy.budget, self.policy.recent, self.policy.sinks
