@@ -252,14 +252,22 @@ class ScreenedLayer(CacheLayerMixin):
         first = self.seen - query.shape[2]
         for begin in range(0, query.shape[2], self.policy.chunk):
             some = slice(begin, begin + self.policy.chunk)
-            asking = torch.arange(first, self.seen, device=query.device)[some, None]
-            age = asking - slots.index[:, :, None]
-            visible = (age >= 0) & (slots.index >= self.start)[:, :, None]
+            age = None
+            if self.padded or not self.policy.screen.follows:
+                age = torch.arange(first, self.seen, device=query.device)[some, None] - slots.index[:, :, None]
+            visible = self._collectable(query, slots, age, some)
             if weights is None:
                 shared = attention_weights(query[:, :, some], slots.keys, visible, scaling)
             else:
-                shared = _by_key_head(weights[:, :, some].to(slots.score.dtype), visible)
+                shared = _by_key_head(weights[:, :, some].to(slots.score.dtype), slots.keys.shape[1], visible)
             slots.score.copy_(collected(self.policy.screen, slots.score, shared, age, self.policy.recent))
+
+    def _collectable(self, query: Tensor, slots: Slots, age: Tensor | None, some: slice) -> Tensor | None:
+        """Which of the last keys some queries see, as `attention_weights` takes it."""
+        if self.padded:
+            assert age is not None
+            return (age >= 0) & (slots.index >= self.start)[:, :, None]
+        return causal_mask(0, query)[:, :, some] if query.shape[2] > 1 else None
 
     def _screen(self, slots: Slots, in_place: bool) -> None:
         """Lets go what is beyond the budget."""
@@ -289,33 +297,38 @@ def causal_mask(held: int, query: Tensor) -> Tensor:
     return torch.ones(new, held + new, dtype=torch.bool, device=query.device).tril(held)[None, None]
 
 
-def attention_weights(query: Tensor, keys: Tensor, visible: Tensor, scaling: float) -> Tensor:
+def attention_weights(query: Tensor, keys: Tensor, visible: Tensor | None, scaling: float) -> Tensor:
     """Attention weights for each key head: the mean over the query heads that share it.
 
     Args:
         query: ``(B, heads, q, size)``.
         keys: ``(B, key heads, slots, size)``.
-        visible: which keys a query may see, ``(B, key heads, q, slots)``.
+        visible: which of the last ``n`` keys a query may see, broadcast to ``(B, key heads, q, n)``; all before them
+            are seen, and with None all.
         scaling: of the dot products.
 
     Returns:
         ``(B, key heads, q, slots)`` in float32 or better, 0 for a query that sees nothing.
 
     Example:
-        >>> keys, visible = torch.eye(2).reshape(1, 1, 2, 2), torch.tensor([True, False]).expand(1, 1, 3, 2)
+        >>> keys, visible = torch.eye(2).reshape(1, 1, 2, 2), torch.tensor([[[[False]]]])  # the last key is hidden
         >>> attention_weights(torch.zeros(1, 4, 3, 2), keys, visible, 1.0)[0, 0, 0]
         tensor([1., 0.])
     """
     rows, heads, length, size = query.shape
     key_heads, slots = keys.shape[1:3]
     grouped = query.reshape(rows, key_heads, heads // key_heads * length, size)
-    products = (grouped @ keys.transpose(-1, -2)).to(_precise(keys)) * scaling
+    products = (grouped @ keys.transpose(-1, -2)).to(_precise(keys)).mul_(scaling)
     products = products.view(rows, key_heads, -1, length, slots)
-    products.masked_fill_(~visible[:, :, None], torch.finfo(products.dtype).min)
-    return _by_key_head(products.softmax(-1).flatten(1, 2), visible)
+    if visible is not None:
+        lowest = torch.finfo(products.dtype).min
+        products[..., -visible.shape[-1] :].masked_fill_(~visible[:, :, None], lowest)
+    return _by_key_head(products.softmax(-1).flatten(1, 2), key_heads, visible)
 
 
-def _by_key_head(weights: Tensor, visible: Tensor) -> Tensor:
+def _by_key_head(weights: Tensor, key_heads: int, visible: Tensor | None) -> Tensor:
     """The mean of ``(B, heads, q, slots)`` over the heads that share a key head, 0 where nothing is visible."""
-    rows, key_heads, length, slots = visible.shape
-    return weights.reshape(rows, key_heads, -1, length, slots).mean(2).masked_fill_(~visible, 0.0)
+    shared = weights.unflatten(1, (key_heads, -1)).mean(2)
+    if visible is not None:
+        shared[..., -visible.shape[-1] :].masked_fill_(~visible, 0.0)
+    return shared

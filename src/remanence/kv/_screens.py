@@ -92,14 +92,15 @@ def as_screen(screen: Any) -> Screen:
     return SCREENS[one_of("screen", screen, SCREENS)]()
 
 
-def collected(screen: Screen, score: Tensor, weights: Tensor, age: Tensor, recent: int) -> Tensor:
+def collected(screen: Screen, score: Tensor, weights: Tensor, age: Tensor | None, recent: int) -> Tensor:
     """The scores after new queries; what a key receives outside the recent window counts if the screen follows it.
 
     Args:
         screen: decides which keys stay.
         score: of every slot so far, ``(..., heads, slots)``.
         weights: attention weights of the new queries, ``(..., heads, queries, slots)``; 0 where a query does not look.
-        age: steps from a key to a query, as `weights`, negative where the key comes later.
+        age: steps from a key to a query, as `weights`, negative where the key comes later; a screen that follows its
+            keys needs none.
         recent: size of the recent window.
 
     Returns:
@@ -110,7 +111,11 @@ def collected(screen: Screen, score: Tensor, weights: Tensor, age: Tensor, recen
         >>> collected(Attention(), torch.zeros(1, 2), weights, age, recent=4)
         tensor([[0.0000, 0.8000]])
     """
-    counted = weights if screen.follows else torch.where(age < recent, weights, 0.0)
+    if screen.follows:
+        counted = weights
+    else:
+        assert age is not None
+        counted = torch.where(age < recent, weights, 0.0)
     if screen.shares_heads:
         counted = counted.mean(-3, keepdim=True)
     return screen.collect(score, counted)
