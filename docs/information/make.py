@@ -19,7 +19,7 @@ WHAT = {
     "binary": "Bits with I(lag) = 0.1 lag^-0.4 learnt by models of several sizes, and the information in samples",
     "far": "Bits drawn from models that were trained on sequences of 256, eight times as long as those",
     "estimator": "Exponent fitted to sequences of bits with I(lag) = 0.1 lag^-gamma, for gamma from 0.1 to 1",
-    "held-out": "Information in validation and test sets beside that in stretches of the training set that are as long",
+    "held-out": "Information in validation and test sets, compared with equally long stretches of the training set",
     "characters": "WikiText-2 learnt character by character, and the information in a million characters of each model",
     "words": "WikiText-2 learnt word by word, and the information in 200,000 words drawn from each model",
     "language-model": "Texts drawn from SmolLM2-135M, 135 million parameters that others have trained, and WikiText-2",

@@ -66,11 +66,11 @@ Lags up to 256 occur in training. Sequences of 2,048 show whether a model has le
 
 ## Can a recurrent model with bounded memory carry power-law information?
 
-As far as it was trained: yes. With 20 stored states and 4,552 parameters `RelLSTM` has the data's law up to lag 200,
-where {left[RelLSTM 26]:.0%} of the data's information is found in what it says; of `MemLSTM`, which keeps all states,
-{left[MemLSTM 26]:.0%}, of a Transformer {left[Transformer 16]:.0%}, of an LSTM {left[LSTM 32]:.0%} and of an RNN
-{left[RNN 66]:.0%}. Beyond that: not a power law. Its information outlasts any exponential, because a few states of
-the beginning are never forgotten, but it is not scale-free: a bounded memory must choose what it keeps, and this
+Within the training length, yes. With 20 stored states and 4,552 parameters, samples of `RelLSTM` follow the data's law
+up to lag 200. There they have {left[RelLSTM 26]:.0%} of the data's information; those of `MemLSTM`, which keeps all
+states, have {left[MemLSTM 26]:.0%}, of a Transformer {left[Transformer 16]:.0%}, of an LSTM {left[LSTM 32]:.0%} and of
+an RNN {left[RNN 66]:.0%}. In longer sequences, no. Its information outlasts any exponential, because a few states from
+the beginning are never dropped, but it is not scale-free: a bounded memory must choose what it keeps, and this
 screening rule keeps the beginning.
 """
 
@@ -89,8 +89,8 @@ fitted to estimates above 0.0002 nats.
 {rows}
 
 The greatest difference is {worst:.4f}, and for every exponent Akaike's criterion chooses the power law. Estimates at
-different lags come from the same sequences and are not independent, so that the intervals that a fit gives, of about
-0.001, are too narrow.
+different lags come from the same sequences and are not independent, so the intervals of the fits, about 0.001, are too
+narrow.
 """
 
 HELD_OUT = """# Are held-out sets like training sets?
@@ -106,7 +106,7 @@ estimates divided by the mean over the stretches.
 |---|---|---|---|---|---|---|---|---|
 {rows}
 
-![WikiText-2: validation set beside stretches of the training set](held_out.svg)
+![WikiText-2: validation set and stretches of the training set](held_out.svg)
 
 - WikiText-2's validation and test sets are indeed unlike its training set, but not as the paper says: within words
   and short phrases they hold more information, over a hundred characters and more they hold **less**.
@@ -157,8 +157,8 @@ WIKITEXT_WORDS = """# WikiText-2, word by word
 {said}
 Figures 2b, 3c, 8 and 10 of Shen 2019 at a small scale, with `RelLSTM` added. Words were sampled from each model and
 written out. The information is measured between characters, as in the paper, and between words. Both parts of the
-text were cut into as many pieces of as many words, so that all estimates have about the same bias; it is taken off in
-the table. *perplexity* is that of the validation set with the same words, in chunks that start from an empty state.
+text were cut into as many pieces of as many words, so that all estimates have about the same bias, which the table
+subtracts. *perplexity* is that of the validation set with the same words, in chunks that start from an empty state.
 Other columns are as on the page about [characters](wikitext2.md).
 
 | source | parameters | perplexity | I(1) | I(10) | I(20) | I(100) | I(1000) | xi | words | titles | topic | far |
@@ -171,8 +171,8 @@ Between words, less the bias, which is large for so many different words:
 
 ![Information between words against lag in words](wikitext2_words_words.svg)
 
-- Between words the text's information falls from lag 1 to lag 160 as slowly as a power law does, with no short range
-of   its own: that range is the spelling.
+- Between words the text's information falls from lag 1 to lag 160 as slowly as a power law does. It has no short
+  range, because that range is the spelling.
 - Word models need not learn spelling. All three have more than nine tenths of the text's information at lags 1 to 5,
   and at lags 15 to 30 half of it, where the LSTM of [characters](wikitext2.md) has a seventh and `RelLSTM` a third:
   the middle range, as the paper says. Beyond lag 50 little is left, and no power law. The paper finds more, with
@@ -192,8 +192,8 @@ LANGUAGE_MODEL = """# A language model that others have trained
 {said}
 Figure 3d of Shen 2019, with another model. Texts start from the model's own start token, and tokens are sampled from
 its full distribution. WikiText-2 is cut into as many pieces, each as long as one of the texts, so that both estimates
-have about the same bias; it is taken off in the table. *gamma* is that of a power law at lags 50 to 1000, *best* what
-Akaike's criterion prefers there.
+have about the same bias, which the table subtracts. *gamma* is the exponent of a power law at lags 50 to 1000, *best*
+the law that Akaike's criterion prefers there.
 
 | source | texts | characters | I(1) | I(10) | I(20) | I(100) | I(1000) | gamma | best |
 |---|---|---|---|---|---|---|---|---|---|
@@ -203,9 +203,9 @@ Akaike's criterion prefers there.
 
 - From lag 10 on the model's texts have several times the information of WikiText-2. The paper says so of GPT-2, and
   takes it for the quality of its data.
-- Beyond lag 50 nearly all of it is found too in texts that were shuffled, each within itself: code, prose and lists
-use   different characters, and two places of one text share its kind at any distance. That does not fall with the lag
-and   is no memory. A curve of pooled texts, such as the paper's, has this in it; WikiText-2, of one kind, has little.
+- Beyond lag 50, texts whose characters were shuffled have nearly all of it too. Code, prose and lists use different
+  characters, so two places of one text share its kind at any distance. That does not fall with the lag and is not
+  memory. A curve of pooled texts, such as the paper's, includes it; WikiText-2, of one kind, has little of it.
 
 The beginning of the first text:
 

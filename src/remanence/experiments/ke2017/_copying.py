@@ -81,7 +81,7 @@ def _table(number: int, length: int) -> Experiment:
     }
     return Experiment(
         id=f"ke2017/table-{number}",
-        title=f"Copying at T = {length}: SAB beside full and truncated back-propagation",
+        title=f"Copying at T = {length}: SAB compared with full and truncated back-propagation",
         axes={"method": tuple(rows), "length": (length,)},
         recipe=_copied,
         scales={

@@ -104,7 +104,7 @@ def _gradient_scales(smoke: Mapping[str, tuple[Any, ...]]) -> dict[str, Scale]:
 
 FIGURE_2 = Experiment(
     id="kerg2020/figure-2",
-    title="Denoise at T = 1000: gradients by distance (left), and beside the memory of training (right)",
+    title="Denoise at T = 1000: gradients by distance (left), and against the memory of training (right)",
     axes={"model": ("RNN", "LSTM", "MemRNN", "SABLSTM", "RelLSTM")},
     recipe=lambda place: _looked_into(
         place["model"], {"recent": 15, "relevant": 15} if place["model"] == "RelLSTM" else None, TRADED

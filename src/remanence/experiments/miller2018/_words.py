@@ -88,7 +88,7 @@ PERPLEXITY = Experiment(
 
 STABLE = Experiment(
     id="miller2018/stable",
-    title="WikiText-2: stable models beside free ones",
+    title="WikiText-2: stable and free models",
     axes={"model": ("RNN", "StableRNN", "LSTM", "StableLSTM")},
     recipe=lambda place: _words(place["model"]),
     scales=_scales({"model": ("StableRNN",)}),

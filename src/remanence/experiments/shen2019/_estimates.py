@@ -63,7 +63,7 @@ def _held_out(place: Mapping[str, Any]) -> Recipe:
 
 FIGURE_6 = Experiment(
     id="shen2019/figure-6",
-    title="Information in held-out parts beside stretches of the training part that are as long",
+    title="Information in held-out parts compared with equally long stretches of the training part",
     axes={"text": ("ptb", "wikitext-2", "text8"), "part": ("validation", "test")},
     recipe=_held_out,
     scales={
