@@ -17,6 +17,13 @@ from remanence import _validate
         (lambda: _validate.positive_int("n", True), TypeError, "`n` must be an int >= 1; got True (bool)"),
         (lambda: _validate.positive_int("n", 2.0), TypeError, "`n` must be an int >= 1; got 2.0 (float)"),
         (lambda: _validate.positive_int("n", "8"), TypeError, "`n` must be an int >= 1; got '8' (str)"),
+        (
+            lambda: _validate.positive_int("n", 2**63),
+            ValueError,
+            "`n` must be an int >= 1 and <= 9223372036854775807; got",
+        ),
+        (lambda: _validate.real("r", 1e39), ValueError, "`r` must be a finite number; got 1e+39"),
+        (lambda: _validate.real("r", 10**400), ValueError, "`r` must be a finite number; got 1000"),
         (lambda: _validate.real("r", math.nan), ValueError, "`r` must be a finite number; got nan"),
         (
             lambda: _validate.real("r", 2, above=0, most=1),
@@ -57,7 +64,7 @@ def test_no_suggestion_without_a_near_name():
         _validate.one_of("s", "zebra", ["sum", "half"])
 
 
-@given(st.integers(min_value=1))
+@given(st.integers(1, 2**63 - 1))
 def test_every_count_passes_unchanged(value):
     assert _validate.positive_int("n", value) == value
 

@@ -6,11 +6,21 @@ Every helper returns the checked value, so that a constructor can read
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any
+
+COUNTABLE = 2**63 - 1
+"""What 64 bits count to: the largest position, seed or number of updates."""
+LARGEST_SIZE = 2**31 - 1
+"""The largest dimension of a tensor that a size may ask for."""
+MOST_PARTS = 10_000
+"""The most things that one call builds one by one, such as stacked layers."""
+LARGEST_REAL = 3.4028234663852886e38
+"""The largest number of float32, which layers and optimisers compute in."""
 
 
 def message(name: str, expected: str, got: object, hint: str = "") -> str:
@@ -33,26 +43,83 @@ def message(name: str, expected: str, got: object, hint: str = "") -> str:
     return f"`{name}` must {expected}; got {shown}" + (f". {hint}" if hint else "")
 
 
-def positive_int(name: str, value: Any, minimum: int = 1) -> int:
-    """Checks a size or a count.
+def positive_int(name: str, value: Any, minimum: int = 1, maximum: int = COUNTABLE) -> int:
+    """Checks a count.
 
     Raises:
         TypeError: If the value is not an integer (a bool is none).
-        ValueError: If it is below `minimum`.
+        ValueError: If it is below `minimum` or above `maximum`.
 
     Example:
-        >>> positive_int("hidden_size", 8)
+        >>> positive_int("updates", 8)
         8
-        >>> positive_int("hidden_size", 0)
+        >>> positive_int("updates", 0)
         Traceback (most recent call last):
-        ValueError: `hidden_size` must be an int >= 1; got 0
+        ValueError: `updates` must be an int >= 1; got 0
+        >>> positive_int("num_layers", 2**40, maximum=MOST_PARTS)
+        Traceback (most recent call last):
+        ValueError: `num_layers` must be an int >= 1 and <= 10000; got 1099511627776
     """
     expected = f"be an int >= {minimum}"
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(message(name, expected, _typed(value)))
-    if value < minimum:
+    count = int(value)
+    if count < minimum:
         raise ValueError(message(name, expected, value))
-    return int(value)
+    if count > maximum:
+        raise ValueError(message(name, f"{expected} and <= {maximum}", value))
+    return count
+
+
+def dimension(name: str, value: Any, minimum: int = 1) -> int:
+    """Checks a dimension of tensors.
+
+    Raises:
+        TypeError: If the value is not an integer (a bool is none).
+        ValueError: If it is below `minimum` or more than 32 bits hold.
+
+    Example:
+        >>> dimension("hidden_size", 8)
+        8
+        >>> dimension("hidden_size", 2**40)
+        Traceback (most recent call last):
+        ValueError: `hidden_size` must be an int >= 1 and <= 2147483647; got 1099511627776
+    """
+    return positive_int(name, value, minimum, LARGEST_SIZE)
+
+
+@contextlib.contextmanager
+def fitting(**sizes: int) -> Iterator[None]:
+    """Names the sizes to blame if what is made inside does not fit into memory.
+
+    Raises:
+        ValueError: If torch could not allocate it.
+
+    Example:
+        >>> import torch
+        >>> with fitting(hidden_size=2**31):
+        ...     torch.empty(2**31, 2**31)
+        Traceback (most recent call last):
+        ValueError: `hidden_size` must ask for no more than fits into memory; got hidden_size=2147483648
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        given = ", ".join(f"{name}={value}" for name, value in sizes.items())
+        raise ValueError(message("`, `".join(sizes), "ask for no more than fits into memory", given)) from error
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory was not enough.
+
+    Example:
+        >>> out_of_memory(MemoryError()), out_of_memory(RuntimeError("shapes differ"))
+        (True, False)
+    """
+    signs = ("can't allocate memory", "out of memory", "calculation overflowed", "integer multiplication overflow")
+    return isinstance(error, MemoryError) or any(sign in str(error) for sign in signs)
 
 
 def real(
@@ -68,7 +135,7 @@ def real(
 
     Raises:
         TypeError: If the value is not a real number (a bool is none).
-        ValueError: If it is not finite or lies outside.
+        ValueError: If it is not finite in float32 or lies outside.
 
     Example:
         >>> real("learning_rate", 0.1, above=0)
@@ -84,8 +151,11 @@ def real(
     expected = " ".join(["be a finite number", " and ".join(bounds)]).strip()
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(message(name, expected, _typed(value)))
-    number = float(value)
-    if not (math.isfinite(number) and above < number < below and least <= number <= most):
+    try:
+        number = float(value)
+    except OverflowError:  # an int beyond float64
+        number = math.inf
+    if not (abs(number) <= LARGEST_REAL and above < number < below and least <= number <= most):
         raise ValueError(message(name, expected, value))
     return number
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -43,6 +44,39 @@ from remanence import nn
 def test_constructor(options: dict[str, Any], error: type[Exception], named: str) -> None:
     with pytest.raises(error, match=named):
         nn.RelLSTM(**({"input_size": 3, "hidden_size": 4} | options))
+
+
+ABSURD = [2**31, 2**40, 2**63, 10**30, -1, True, 1.5, float("nan"), float("inf"), "3"]
+
+
+@pytest.mark.parametrize("value", ABSURD, ids=str)
+@pytest.mark.parametrize("name", ["input_size", "hidden_size", "num_layers", "recent", "relevant"])
+def test_absurd_sizes_are_refused_by_name(name: str, value: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match=f"`{name}` must be an int"):
+        nn.RelLSTM(**({"input_size": 3, "hidden_size": 4} | {name: value}))
+
+
+CORES: dict[str, tuple[Any, dict[str, int]]] = {
+    "MinGRU": (nn.MinGRU, {"input_size": 3, "hidden_size": 4}),
+    "DeltaRule": (nn.DeltaRule, {"input_size": 3, "hidden_size": 4, "key_size": 2}),
+    "CausalConvolution": (nn.CausalConvolution, {"input_size": 3, "channels": 4, "depth": 1, "kernel_size": 2}),
+    "Transformer": (nn.Transformer, {"width": 4, "depth": 1, "heads": 2, "feedforward": 3, "context": 5}),
+    "SequenceModel": (partial(nn.SequenceModel, core="LSTM"), {"input_size": 3, "output_size": 2, "hidden_size": 4}),
+}
+
+
+@pytest.mark.parametrize("value", [2**40, 10**30])
+@pytest.mark.parametrize(("core", "name"), [(core, name) for core, (_, sizes) in CORES.items() for name in sizes])
+def test_other_cores_refuse_absurd_sizes_by_name(core: str, name: str, value: int) -> None:
+    make, sizes = CORES[core]
+    make(**sizes)
+    with pytest.raises(ValueError, match=f"`{name}` must be an int"):
+        make(**(sizes | {name: value}))
+
+
+def test_sizes_that_do_not_fit_into_memory_are_named() -> None:
+    with pytest.raises(ValueError, match=r"fits into memory; got input_size=3, hidden_size=2147483647, num_layers=1"):
+        nn.LSTM(3, 2**31 - 1)
 
 
 @pytest.mark.parametrize(

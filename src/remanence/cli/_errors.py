@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import typer
 
+from remanence._validate import out_of_memory
 from remanence.data import DataError
 from remanence.runs import RunError
 
@@ -27,6 +28,12 @@ def exit_codes() -> Iterator[None]:
         ... except typer.Exit as stop:
         ...     stop.exit_code
         2
+        >>> try:
+        ...     with exit_codes():
+        ...         raise MemoryError
+        ... except typer.Exit as stop:
+        ...     stop.exit_code
+        2
     """
     try:
         yield
@@ -35,4 +42,10 @@ def exit_codes() -> Iterator[None]:
         raise typer.Exit(error.exit_code) from error
     except (ValueError, TypeError, DataError, OSError, ImportError, RecursionError) as error:
         typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(BAD_INPUT) from error
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        told = str(error).splitlines()[0] if str(error) else "Python found none"
+        typer.echo(f"error: memory was not enough; take smaller batches or a smaller model. {told}", err=True)
         raise typer.Exit(BAD_INPUT) from error

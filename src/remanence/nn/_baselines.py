@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from remanence._validate import message, positive_int
+from remanence._validate import dimension, message
 from remanence.nn._carrying import CarryingLayer
 
 
@@ -220,7 +220,7 @@ class DeltaRule(CarryingLayer):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, batch_first)
-        self.key_size = hidden_size if key_size is None else positive_int("key_size", key_size)
+        self.key_size = hidden_size if key_size is None else dimension("key_size", key_size)
         factory: dict[str, Any] = {"device": device, "dtype": dtype}
         self.weight_query = self._uniform(self.key_size, input_size, **factory)
         self.weight_key = self._uniform(self.key_size, input_size, **factory)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from remanence._validate import boolean, positive_int
+from remanence._validate import boolean, dimension
 from remanence.nn import _core_layouts, _sequence
 from remanence.ops import row_positions, states
 
@@ -45,8 +45,8 @@ class CarryingLayer(nn.Module):
 
     def __init__(self, input_size: int, hidden_size: int, batch_first: bool) -> None:
         super().__init__()
-        self.input_size = positive_int("input_size", input_size)
-        self.hidden_size = self.output_size = positive_int("hidden_size", hidden_size)
+        self.input_size = dimension("input_size", input_size)
+        self.hidden_size = self.output_size = dimension("hidden_size", hidden_size)
         self.batch_first = boolean("batch_first", batch_first)
 
     def forward(
@@ -97,7 +97,7 @@ class CarryingLayer(nn.Module):
         Args:
             batch_size: rows; ``None`` for an unbatched sequence.
         """
-        state = self._empty(1 if batch_size is None else positive_int("batch_size", batch_size))
+        state = self._empty(1 if batch_size is None else dimension("batch_size", batch_size))
         return states.drop_row(state) if batch_size is None else state
 
     def extra_repr(self) -> str:

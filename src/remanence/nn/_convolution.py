@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from remanence._validate import boolean, positive_int, probability
+from remanence._validate import MOST_PARTS, boolean, dimension, positive_int, probability
 from remanence.nn import _core_layouts
 from remanence.nn._sequence import SequenceInput
 from remanence.ops import states
@@ -87,10 +87,10 @@ class CausalConvolution(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.input_size = positive_int("input_size", input_size)
-        self.channels = self.hidden_size = self.output_size = positive_int("channels", channels)
-        self.depth = positive_int("depth", depth)
-        self.kernel_size = positive_int("kernel_size", kernel_size)
+        self.input_size = dimension("input_size", input_size)
+        self.channels = self.hidden_size = self.output_size = dimension("channels", channels)
+        self.depth = positive_int("depth", depth, maximum=MOST_PARTS)
+        self.kernel_size = dimension("kernel_size", kernel_size)
         self.batch_first = boolean("batch_first", batch_first)
         like: dict[str, Any] = {"device": device, "dtype": dtype}
         sizes = [input_size] + [channels] * (2 * depth - 1)
@@ -112,7 +112,7 @@ class CausalConvolution(nn.Module):
         Args:
             batch_size: number of rows; None for an unbatched sequence.
         """
-        state = self._empty(1 if batch_size is None else positive_int("batch_size", batch_size))
+        state = self._empty(1 if batch_size is None else dimension("batch_size", batch_size))
         return states.drop_row(state) if batch_size is None else state
 
     def forward(self, input: SequenceInput, state: ConvolutionState | None = None) -> tuple[Any, ConvolutionState]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from remanence._validate import message, one_of, positive_int
+from remanence._validate import dimension, message, one_of
 
 EncoderName = Literal["one-hot", "embedding", "dense"]
 
@@ -32,11 +32,11 @@ class Encoder(nn.Module):
     def __init__(self, kind: EncoderName, input_size: int, embedding_size: int | None) -> None:
         super().__init__()
         self.kind: EncoderName = one_of("encoder", kind, ("one-hot", "embedding", "dense"))
-        self.input_size = positive_int("input_size", input_size)
+        self.input_size = dimension("input_size", input_size)
         if (kind == "embedding" and embedding_size is None) or (kind == "one-hot" and embedding_size is not None):
             expected = "be given with encoder='embedding', and absent with 'one-hot'"
             raise ValueError(message("embedding_size", expected, f"{embedding_size} with {kind!r}"))
-        self.output_size = input_size if embedding_size is None else positive_int("embedding_size", embedding_size)
+        self.output_size = input_size if embedding_size is None else dimension("embedding_size", embedding_size)
         self.embedding: nn.Module = nn.Identity()
         if kind == "embedding":
             self.embedding = nn.Embedding(input_size, self.output_size)

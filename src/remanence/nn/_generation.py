@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from remanence import ops
-from remanence._validate import message, positive_int, real
+from remanence._validate import dimension, message, positive_int, real
 from remanence.ops import State
 from remanence.ops.generation import draw_tokens
 from remanence.ops.states import drop_row
@@ -174,7 +174,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def _first_tokens(model: Any, batch_size: int | None, generator: torch.Generator | None) -> Tensor:
-    rows = () if batch_size is None else (positive_int("batch_size", batch_size),)
+    rows = () if batch_size is None else (dimension("batch_size", batch_size),)
     return torch.randint(model.output_size, rows, generator=generator, device=model.head.weight.device)
 
 

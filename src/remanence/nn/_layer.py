@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from remanence import ops
-from remanence._validate import boolean, message, one_of, positive_int, probability
+from remanence._validate import MOST_PARTS, boolean, dimension, fitting, message, one_of, positive_int, probability
 from remanence.ops import BACKENDS, Backend, Cell, Memory, State, Trace, find_cell
 from remanence.ops.reference import empty_state
 
@@ -102,9 +102,9 @@ class RecurrentLayer(LayerParameters):
         if forget_bias and "forget_bias" in others:
             unknown["forget_bias"] = forget_bias
         refuse_unknown(unknown, type(self).__name__)
-        self.input_size = positive_int("input_size", input_size)
-        self.hidden_size = positive_int("hidden_size", hidden_size)
-        self.num_layers = positive_int("num_layers", num_layers)
+        self.input_size = dimension("input_size", input_size)
+        self.hidden_size = dimension("hidden_size", hidden_size)
+        self.num_layers = positive_int("num_layers", num_layers, maximum=MOST_PARTS)
         self.bias = one_of("bias", bias, (True, False, "single"))
         self.batch_first = boolean("batch_first", batch_first)
         self.dropout = probability("dropout", dropout)
@@ -116,7 +116,8 @@ class RecurrentLayer(LayerParameters):
         self.cuts = check_cuts(cuts)
         self.backend: Backend = one_of("backend", backend, BACKENDS)
         self.spec = make_spec(self.cell, memory, nonlinearity, combine, output, max_steps, self.cuts)
-        self._create_parameters({"device": device, "dtype": dtype})
+        with fitting(input_size=self.input_size, hidden_size=self.hidden_size, num_layers=self.num_layers):
+            self._create_parameters({"device": device, "dtype": dtype})
         self.reset_parameters()
 
     if TYPE_CHECKING:  # what calling the layer gives; `nn.Module` says nothing of it
@@ -212,7 +213,7 @@ class RecurrentLayer(LayerParameters):
             batch_size: rows; ``None`` for unbatched input.
         """
         if batch_size is not None:
-            positive_int("batch_size", batch_size)
+            dimension("batch_size", batch_size)
         return self._empty_state(batch_size)
 
     def _empty_state(self, batch: int | None) -> State:

@@ -24,7 +24,7 @@ import math
 import torch
 from torch import Tensor
 
-from remanence._validate import boolean, message, positive_int, real, shape
+from remanence._validate import boolean, dimension, message, real, shape
 from remanence.nn._feature_sums import FeatureSums, attend_all, attend_past, floor, hide_padding
 
 
@@ -143,8 +143,8 @@ def orthogonal_gaussian_projection(
         >>> bool(((w @ w.T).triu(1).abs() < 1e-12).all())
         True
     """
-    positive_int("features", features)
-    positive_int("size", size)
+    dimension("features", features)
+    dimension("size", size)
     count = -(-features // size)
     gaussian = torch.randn(2, count, size, size, generator=generator, dtype=torch.float64)
     orthogonal, upper = torch.linalg.qr(gaussian[0])

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from remanence._validate import positive_int, probability
+from remanence._validate import dimension, probability
 from remanence.nn._any_core import core_output_size, core_step, make_core, reset_option
 from remanence.nn._encoder import Encoder, EncoderName
 from remanence.nn._generation import draw_sequence
@@ -61,7 +61,7 @@ class SequenceModel(nn.Module):
     ) -> None:
         super().__init__()
         self.input_size = input_size
-        self.output_size = positive_int("output_size", output_size)
+        self.output_size = dimension("output_size", output_size)
         self.dropout = probability("dropout", dropout)
         self.encoder = Encoder(encoder, input_size, embedding_size)
         self.core = make_core(core, self.encoder.output_size, core_options, self.dropout)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, scaled_dot_product_attention
 
-from remanence._validate import boolean, message, one_of, positive_int, probability, shape
+from remanence._validate import boolean, dimension, message, one_of, probability, shape
 from remanence.nn import _core_layouts
 from remanence.nn._attention_state import (
     EMPTY,
@@ -92,15 +92,15 @@ class MultiHeadAttention(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.width = positive_int("width", width)
-        self.heads = positive_int("heads", heads)
+        self.width = dimension("width", width)
+        self.heads = dimension("heads", heads)
         if width % heads:
             hint = "The width is heads x head size"
             raise ValueError(message("width", f"be a multiple of heads={heads}", width, hint))
         self.head_size = width // heads
         self.kind: AttentionKind = one_of("kind", kind, KINDS)
         self.causal = boolean("causal", causal)
-        self.context = None if context is None else positive_int("context", context)
+        self.context = None if context is None else dimension("context", context)
         self.dropout = probability("dropout", dropout)
         self.orthogonal = boolean("orthogonal", orthogonal)
         self.batch_first = boolean("batch_first", batch_first)
@@ -160,7 +160,7 @@ class MultiHeadAttention(nn.Module):
         """
         if not self.causal:
             raise ValueError(message("causal", "be True for a layer with a state", self.causal))
-        state = self._empty(1 if batch_size is None else positive_int("batch_size", batch_size))
+        state = self._empty(1 if batch_size is None else dimension("batch_size", batch_size))
         return drop_row(state) if batch_size is None else state
 
     def forward(
@@ -217,7 +217,7 @@ class MultiHeadAttention(nn.Module):
 
     def _feature_count(self, features: int | None) -> int:
         if features is not None:
-            return positive_int("features", features)
+            return dimension("features", features)
         size = self.head_size
         return size if self.kind != "positive-random-features" else max(size, math.ceil(size * math.log(size)))
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 import torch
 
 from remanence import ops
-from remanence._validate import message, one_of, positive_int, real
+from remanence._validate import dimension, message, one_of, real
 from remanence.ops import Backend, Cell, Memory, MemoryRule, Read, ScanSpec, find_cell
 
 from .cuts import Cuts, HDetach, TruncatedBPTT
@@ -103,7 +103,7 @@ def make_spec(
         expected = "be given with output='weights', and only then"
         raise ValueError(message("max_steps", expected, f"{max_steps} with output={output!r}"))
     if max_steps is not None:
-        positive_int("max_steps", max_steps)
+        dimension("max_steps", max_steps)
     cut_reads = isinstance(cuts, TruncatedBPTT) and cuts.reads == "cut"
     spec = ScanSpec(find_cell(cell), memory, nonlinearity, None, output, cut_reads, max_steps)
     combines = Read.combines if memory is None else memory.read.combines

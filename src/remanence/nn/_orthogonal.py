@@ -12,7 +12,7 @@ from typing import Any, Literal, Unpack
 import torch
 from torch import Tensor, nn
 
-from remanence._validate import message, one_of, positive_int
+from remanence._validate import dimension, message, one_of, positive_int
 from remanence.ops import GORUCell, Memory, Nonlinearity, Weights
 
 from ._exponential import matrix_exponential
@@ -218,8 +218,8 @@ class GORU(RecurrentLayer):
         **options: Unpack[CommonOptions],
     ) -> None:
         self.rotations = one_of("rotations", rotations, ("fft", "tunable"))
-        self.capacity = positive_int("capacity", capacity)
-        size = positive_int("hidden_size", hidden_size)
+        self.capacity = dimension("capacity", capacity)
+        size = dimension("hidden_size", hidden_size)
         if rotations == "fft" and size & (size - 1):
             hint = "Use rotations='tunable'"
             raise ValueError(message("hidden_size", "be a power of two with rotations='fft'", size, hint))

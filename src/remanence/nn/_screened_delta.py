@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from remanence._validate import positive_int
+from remanence._validate import dimension
 from remanence.nn._baselines import DeltaRule
 
 
@@ -59,7 +59,7 @@ class ScreenedDeltaRule(DeltaRule):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, key_size, batch_first=batch_first, device=device, dtype=dtype)
-        self.relevant = positive_int("relevant", relevant)
+        self.relevant = dimension("relevant", relevant)
         self.weight_gamma = nn.Parameter(torch.ones(self.key_size, device=device, dtype=dtype))
 
     def extra_repr(self) -> str:

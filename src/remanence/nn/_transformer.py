@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from remanence._validate import boolean, one_of, positive_int, probability
+from remanence._validate import MOST_PARTS, boolean, dimension, one_of, positive_int, probability
 from remanence.nn import _core_layouts
 from remanence.nn._attention_state import AttentionState, step_numbers
 from remanence.nn._multi_head_attention import AttentionKind, MultiHeadAttention
@@ -77,9 +77,9 @@ class Transformer(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        positive_int("width", width)
-        positive_int("depth", depth)
-        hidden = 4 * width if feedforward is None else positive_int("feedforward", feedforward)
+        dimension("width", width)
+        positive_int("depth", depth, maximum=MOST_PARTS)
+        hidden = 4 * width if feedforward is None else dimension("feedforward", feedforward)
         self.positions: Literal["sinusoidal"] | None = one_of("positions", positions, ("sinusoidal", None))
         options: dict[str, Any] = {"kind": kind, "context": context, "features": features, "orthogonal": orthogonal}
         options |= {"dropout": dropout if kind == "softmax" else 0.0, "device": device, "dtype": dtype}
@@ -104,7 +104,7 @@ class Transformer(nn.Module):
         Args:
             batch_size: number of rows; None for an unbatched sequence.
         """
-        state = self._empty(1 if batch_size is None else positive_int("batch_size", batch_size))
+        state = self._empty(1 if batch_size is None else dimension("batch_size", batch_size))
         return drop_row(state) if batch_size is None else state
 
     def forward(self, input: SequenceInput, state: AttentionState | None = None) -> tuple[Any, AttentionState]:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from remanence._validate import message, one_of, positive_int
+from remanence._validate import dimension, message, one_of
 from remanence.ops import State, states
 
 from . import _core_layouts, _sequence
@@ -81,7 +81,7 @@ class TruncatedRNN(nn.Module):
 
     def __init__(self, layer: nn.Module, window: int, start: Literal["zero", "carried"] = "zero") -> None:
         super().__init__()
-        self.window = positive_int("window", window)
+        self.window = dimension("window", window)
         self.start = one_of("start", start, ("zero", "carried"))
         self.layer = _check_layer(layer, start)
         self.input_size = int(layer.input_size)  # type: ignore[arg-type]
@@ -100,7 +100,7 @@ class TruncatedRNN(nn.Module):
         Args:
             batch_size: rows; ``None`` for unbatched input.
         """
-        rows = 1 if batch_size is None else positive_int("batch_size", batch_size)
+        rows = 1 if batch_size is None else dimension("batch_size", batch_size)
         if self.start == "zero":
             state = self._no_inputs(rows)
             return states.drop_row(state) if batch_size is None else state

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from remanence._validate import message, one_of, positive_int
+from remanence._validate import dimension, message, one_of
 
 from ._memory import MemoryRule, MemoryRun, SlotCounts, empty_rows, where_rows
 from ._reads import Held, Read, Score, SoftmaxRead, check_score
@@ -65,7 +65,7 @@ class Full(BufferRule):
 
     def __post_init__(self) -> None:
         if self.limit is not None:
-            positive_int("limit", self.limit)
+            dimension("limit", self.limit)
         check_score(self.score)
 
     @property
@@ -112,8 +112,8 @@ class Screened(BufferRule):
     score: Score | Read = "additive"
 
     def __post_init__(self) -> None:
-        positive_int("recent", self.recent, minimum=0)
-        positive_int("relevant", self.relevant, minimum=0)
+        dimension("recent", self.recent, minimum=0)
+        dimension("relevant", self.relevant, minimum=0)
         if not isinstance(self.screen, Screen):
             one_of("screen", self.screen, tuple(SCREENS))
         check_score(self.score)

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from remanence._validate import one_of, positive_int
+from remanence._validate import dimension, one_of, positive_int
 
 from ._memory import MemoryRule, MemoryRun, SlotCounts, empty_rows, where_rows
 from ._reads import Held, Read, ThresholdRead
@@ -57,7 +57,7 @@ class Strided(MemoryRule):
     start: Literal["empty", "zero"] = "empty"
 
     def __post_init__(self) -> None:
-        positive_int("top_k", self.top_k)
+        dimension("top_k", self.top_k)
         positive_int("every", self.every)
         one_of("keep", self.keep, ("k-1", "k"))
         one_of("score", self.score, ("affine", "tanh", "mlp"))

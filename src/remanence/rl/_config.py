@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from remanence._validate import boolean, message, one_of, positive_int, probability, real
+from remanence._validate import MOST_PARTS, boolean, message, one_of, positive_int, probability, real
 from remanence.rl._core import MEMORY_USES, MemoryUse
 from remanence.runs import digest_of
 from remanence.train import ModelConfig
@@ -115,8 +115,9 @@ class PolicyConfig:
     memory: MemoryUse = "kept"
 
     def __post_init__(self) -> None:
-        for name in ("frames", "copies", "threads", "save_every"):
+        for name in ("frames", "threads", "save_every"):
             positive_int(name, getattr(self, name))
+        positive_int("copies", self.copies, maximum=MOST_PARTS)
         positive_int("seed", self.seed, minimum=0)
         boolean("words", self.words)
         boolean("squash", self.squash)

@@ -86,7 +86,7 @@ class Adding(Task):
 
     def sample(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Draws one batch."""
-        _validate.positive_int("batch_size", batch_size)
+        _validate.dimension("batch_size", batch_size)
         device = generator.device
         half = self.length // 2
         size = (1, batch_size)

@@ -55,7 +55,7 @@ class Lanes(Task):
         Returns:
             The batch; every row starts afresh.
         """
-        _validate.positive_int("batch_size", batch_size)
+        _validate.dimension("batch_size", batch_size)
         inputs, targets = self.pairs(split)
         starts = len(inputs) - self.length + 1
         if starts < 1:
@@ -99,7 +99,7 @@ class Lanes(Task):
 
     def _lane(self, batch_size: int, split: Split) -> int:
         steps = len(self.pairs(split)[0])
-        lane = steps // _validate.positive_int("batch_size", batch_size)
+        lane = steps // _validate.dimension("batch_size", batch_size)
         if lane < 1:
             expected = f"be below the {steps + 1} {self.item} of the {split} split"
             raise ValueError(_validate.message("batch_size", expected, batch_size))

@@ -70,9 +70,9 @@ class MultiQueryRecall(Task):
     input_kind = "tokens"
 
     def __post_init__(self) -> None:
-        _validate.positive_int("pairs", self.pairs)
-        _validate.positive_int("values", self.values)
-        _validate.positive_int("keys", self.keys, minimum=self.pairs)
+        _validate.dimension("pairs", self.pairs)
+        _validate.dimension("values", self.values)
+        _validate.dimension("keys", self.keys, minimum=self.pairs)
         _validate.positive_int("length", self.length, minimum=3 * self.pairs)
         _validate.one_of("gaps", self.gaps, ["uniform", "power-law"])
         _validate.real("exponent", self.exponent)
@@ -89,7 +89,7 @@ class MultiQueryRecall(Task):
 
     def sample(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Draws one batch."""
-        _validate.positive_int("batch_size", batch_size)
+        _validate.dimension("batch_size", batch_size)
         keys = 1 + self._distinct(torch.ones(self.keys), batch_size, generator)
         values = torch.randint(self.values, keys.shape, generator=generator, device=generator.device)
         asked_at = 2 * self.pairs + self._distinct(self._gap_weights(), batch_size, generator)

@@ -118,7 +118,7 @@ class PixelMnist(Task):
             generator: Source of all randomness.
             split: The pictures to draw from.
         """
-        _validate.positive_int("batch_size", batch_size)
+        _validate.dimension("batch_size", batch_size)
         images, _ = self._digits(split)
         return self._batch(torch.randint(len(images), (batch_size,), generator=generator), split)
 
@@ -141,7 +141,7 @@ class PixelMnist(Task):
 
     def batches_per_epoch(self, batch_size: int, split: Split = "train") -> int:
         """Number of batches in one pass over a split."""
-        _validate.positive_int("batch_size", batch_size)
+        _validate.dimension("batch_size", batch_size)
         if split != "train":
             return math.ceil(len(self._digits(split)[0]) / batch_size)
         if batch_size > _TRAINING:

@@ -46,8 +46,8 @@ class _Recall(Task):
 
     def __post_init__(self) -> None:
         _validate.positive_int("length", self.length)
-        _validate.positive_int("symbols", self.symbols)
-        _validate.positive_int("items", self.items)
+        _validate.dimension("symbols", self.symbols)
+        _validate.dimension("items", self.items)
         _validate.one_of("encoding", self.encoding, ["one-hot", "scalar"])
         if self.shortest is not None and _validate.positive_int("shortest", self.shortest) > self.length:
             raise ValueError(_validate.message("shortest", f"be at most `length` = {self.length}", self.shortest))
@@ -99,7 +99,7 @@ class _Recall(Task):
             yield self._piece(drawn, start, min(start + chunk, drawn.steps))
 
     def _draw(self, batch_size: int, generator: torch.Generator) -> _Drawn:
-        _validate.positive_int("batch_size", batch_size)
+        _validate.dimension("batch_size", batch_size)
         device = generator.device
         length = self._draw_length(generator)
         shown = torch.randint(1, self.symbols + 1, (self.items, batch_size), generator=generator, device=device)
@@ -297,7 +297,7 @@ class LateCues(_Recall):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _validate.positive_int("distractors", self.distractors, minimum=0)
+        _validate.dimension("distractors", self.distractors, minimum=0)
         most = (self.length if self.shortest is None else self.shortest) // 2
         if self.distractors > most:
             expected = f"be at most half of the shortest length, {most}"

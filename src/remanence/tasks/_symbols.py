@@ -41,7 +41,7 @@ class SymbolSequences(Task):
     def __post_init__(self) -> None:
         _validate.positive_int("length", self.length, minimum=2)
         if self.train_sequences is not None:
-            _validate.positive_int("train_sequences", self.train_sequences)
+            _validate.dimension("train_sequences", self.train_sequences)
 
     @property
     def output_size(self) -> int:
@@ -73,7 +73,7 @@ class SymbolSequences(Task):
 
     def sample(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Draws one batch."""
-        return _next_symbol(self.draw(_validate.positive_int("batch_size", batch_size), generator))
+        return _next_symbol(self.draw(_validate.dimension("batch_size", batch_size), generator))
 
     def batch(self, position: int, batch_size: int, *, split: Split = "train", seed: int = 0) -> Batch:
         """Gives batch number `position`: fresh sequences, or the next ones of the fixed training set."""
@@ -89,7 +89,7 @@ class SymbolSequences(Task):
         """Number of batches in one pass over the fixed training set, None if sequences are always fresh."""
         if self.train_sequences is None or split != "train":
             return None
-        if _validate.positive_int("batch_size", batch_size) > self.train_sequences:
+        if _validate.dimension("batch_size", batch_size) > self.train_sequences:
             expected = f"be at most `train_sequences` = {self.train_sequences}"
             raise ValueError(_validate.message("batch_size", expected, batch_size))
         return self.train_sequences // batch_size

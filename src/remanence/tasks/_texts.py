@@ -225,7 +225,7 @@ class WikiText2Word(Language):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.words is not None:
-            _validate.positive_int("words", self.words, 2)
+            _validate.dimension("words", self.words, 2)
 
     @property
     def corpus(self) -> Corpus:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from remanence._validate import boolean, message, one_of, positive_int, probability, real
+from remanence._validate import boolean, dimension, message, one_of, positive_int, probability, real
 from remanence.runs import digest_of
 
 OptimiserName = Literal["sgd", "rmsprop", "adam", "adamw"]
@@ -34,7 +34,7 @@ class TaskConfig:
     batch_size: int = 10
 
     def __post_init__(self) -> None:
-        positive_int("task.batch_size", self.batch_size)
+        dimension("task.batch_size", self.batch_size)
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,7 @@ class EvaluationConfig:
     def __post_init__(self) -> None:
         positive_int("evaluation.every", self.every)
         positive_int("evaluation.batches", self.batches, minimum=0)
-        positive_int("evaluation.batch_size", self.batch_size)
+        dimension("evaluation.batch_size", self.batch_size)
         positive_int("evaluation.seed", self.seed, minimum=0)
         one_of("evaluation.metric", self.metric, ("loss", "accuracy"))
 
