@@ -138,6 +138,13 @@ def test_policies_are_compared_resumed_and_reported(here):
     assert (one / "film.gif").read_bytes().startswith(b"GIF8")
     runner.invoke(app, ["report", str(one), "-o", "page.html"])
     assert "data:image/gif;base64," in Path("page.html").read_text(encoding="utf-8")
+    lost = Path("runs/compare-remanence-TMaze-v0/policies.json")
+    assert f"{lost.name}" not in page
+    lost.unlink()
+    runner.invoke(app, ["report", "runs/compare-remanence-TMaze-v0", "-o", "page.html"])
+    assert "the comparison has not ended; its runs are shown without it" in Path("page.html").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize(

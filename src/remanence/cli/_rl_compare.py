@@ -19,11 +19,8 @@ from remanence.cli._reproduce import leave_if_failed, live
 from remanence.cli._tables import show_rows
 from remanence.cli._train import table_of
 from remanence.experiments import Cell, Measure, Stopped, Work, make_engine, row_of, run_cells
-from remanence.rl import COMPARISON, NO_MEMORY, PolicyComparison, PolicyConfig, build_policy
+from remanence.rl import COMPARED, COMPARISON, NO_MEMORY, PolicyComparison, PolicyConfig, build_policy
 from remanence.runs import settings_table, with_table, write_result
-
-HERE = "here"
-"""What the environment of a comparison is called among those that the measurement plays in."""
 
 
 def compare_policies(
@@ -94,7 +91,7 @@ def plan_cells(configs: dict[str, PolicyConfig], seeds: int, episodes: int, plac
     """
     cells = []
     for name, config in configs.items():
-        played = Measure("play", {"environments": {HERE: config.environment}, "episodes": episodes})
+        played = Measure("play", {"environments": {COMPARED: config.environment}, "episodes": episodes})
         with torch.random.fork_rng(devices=[]):
             build_policy(config)  # what cannot be built is said here, and not by every worker
         for seed in range(seeds):
@@ -115,7 +112,7 @@ def comparison_of(configs: dict[str, PolicyConfig], cells: Sequence[Cell], episo
     for cell in cells:
         found = cell.result("play")
         if found is not None:
-            returns[cell.place["model"]].append(found[HERE]["mean"])
+            returns[cell.place["model"]].append(found[COMPARED]["mean"])
     config = next(iter(configs.values()))
     return PolicyComparison(config.where, config.frames, episodes, returns, ["remanence", *sys.argv[1:]])
 

@@ -18,7 +18,8 @@ from remanence.report._policy_record import PolicyRecord, read_policy
 from remanence.report._results import read_checked
 from remanence.report._run_record import PROBES, RunRecord, read_run
 from remanence.report._version_0 import curves_inside, tagged
-from remanence.rl import PolicyComparison
+from remanence.rl import COMPARED, PolicyComparison
+from remanence.rl import COMPARISON as POLICIES
 from remanence.runs import find_folders, read_file, unsealed
 
 CELL = "cell-measurement"
@@ -96,6 +97,7 @@ class Findings:
     runs: list[RunRecord] = field(default_factory=list)
     policies: list[PolicyRecord] = field(default_factory=list)
     policy_comparisons: list[PolicyComparison] = field(default_factory=list)
+    compared_policies: set[Path] = field(default_factory=set)
     comparisons: list[tuple[Path, train.Comparison]] = field(default_factory=list)
     claims: list[claims.Result] = field(default_factory=list)
     curves: list[InformationCurve] = field(default_factory=list)
@@ -155,21 +157,23 @@ def find_results(paths: Sequence[str | Path]) -> Findings:
     policies = folders_with("policy.toml", paths)
     findings.runs += [read_run(folder, findings.problems) for folder in runs]
     findings.policies += [read_policy(folder, findings.problems) for folder in policies]
-    findings.problems += _lost_comparisons(findings.runs)
     for path in _json_files(paths, {folder.resolve() for folder in (*runs, *policies)}):
         _add_file(findings, path)
+    findings.problems += _lost_comparisons(findings)
     if findings.is_empty:
         hint = "Name a run's folder, a comparison's, or a file of `remanence probe|mi|verify --json`"
         raise ValueError(message("path", "hold results", ", ".join(map(str, paths)) or "nothing", hint))
     return findings
 
 
-def _lost_comparisons(runs: Sequence[RunRecord]) -> Iterator[Problem]:
+def _lost_comparisons(findings: Findings) -> Iterator[Problem]:
     """Comparisons that only their runs tell of."""
-    for folder in dict.fromkeys(run.folder.parent for run in runs if _was_compared(run)):
-        if not os.path.lexists(folder / COMPARISON):
+    expected = {run.folder.parent / COMPARISON for run in findings.runs if _was_compared(run)}
+    expected |= {folder / POLICIES for folder in findings.compared_policies}
+    for file in sorted(expected):
+        if not os.path.lexists(file):
             words = "is missing: it was lost, or the comparison has not ended; its runs are shown without it"
-            yield Problem(str(folder / COMPARISON), words)
+            yield Problem(str(file), words)
 
 
 def _was_compared(run: RunRecord) -> bool:
@@ -242,5 +246,15 @@ def _add_result(findings: Findings, folder: Path, place: str, name: str, values:
         findings.curves.append(InformationCurve(place, result, law))
     elif isinstance(result, ProbeResult):
         findings.probes.append(ProbeFinding(place, name or result.kind, result))
-    elif result.kind != CELL:
+    elif result.kind == CELL:
+        if COMPARED in _environments(values):
+            findings.compared_policies.add(folder.parent.parent)
+    else:
         findings.problems.append(Problem(place, NOTHING_KNOWN))
+
+
+def _environments(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Where a policy of a cell was let play; none for any other measurement."""
+    settings = values.get("settings")
+    named = settings.get("environments") if isinstance(settings, Mapping) else None
+    return named if isinstance(named, Mapping) else {}

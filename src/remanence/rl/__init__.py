@@ -2,7 +2,7 @@
 
 from remanence.rl._actions import Actions, Choice, Choices, Gaussian, actions_of
 from remanence.rl._building import build_policy
-from remanence.rl._comparison import COMPARISON, NO_MEMORY, Gain, PolicyComparison
+from remanence.rl._comparison import COMPARED, COMPARISON, NO_MEMORY, Gain, PolicyComparison
 from remanence.rl._config import PolicyConfig, PPOConfig
 from remanence.rl._copies import EpisodeCopies, Happened, VectorCopies
 from remanence.rl._demand import memory_demand
@@ -32,6 +32,7 @@ __all__ = [
     "PolicyComparison",
     "Gain",
     "NO_MEMORY",
+    "COMPARED",
     "COMPARISON",
     "evaluate_policy",
     "Score",

@@ -15,6 +15,8 @@ NO_MEMORY = "none"
 """Name of the same network whose core is reset at every step."""
 COMPARISON = "policies.json"
 """File of a comparison, beside the runs."""
+COMPARED = "here"
+"""What the environment of a comparison is called in the measurements of its policies."""
 
 
 class Gain(NamedTuple):
