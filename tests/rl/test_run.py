@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import signal
 
 import pytest
@@ -19,7 +20,17 @@ from remanence.rl import (
     train_policy,
 )
 from remanence.rl._environment import Episode, make_environment
-from remanence.runs import DamagedFileError, bits_equal, load_checkpoint, locked, read_lines, sealed, unsealed
+from remanence.runs import (
+    Checkpoint,
+    DamagedFileError,
+    bits_equal,
+    load_checkpoint,
+    locked,
+    read_lines,
+    save_checkpoint,
+    sealed,
+    unsealed,
+)
 from remanence.train import CheckpointError, ModelConfig, RunLockedError
 
 SMALL = {"hidden_size": 16}
@@ -145,6 +156,36 @@ def test_a_policy_that_does_not_fit_its_settings_is_left_alone(recall, tmp_path)
         resume_policy(tmp_path / "run")
     assert path.read_text() == text
     assert (tmp_path / "run" / "manifest.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("begins", torch.zeros(0)),
+        ("begins", torch.zeros(4)),
+        ("state", torch.zeros(1, 4, 16)),
+        ("s", torch.zeros(0)),
+        ("s", torch.zeros(1, 3, 16)),
+        ("recent", torch.zeros(1, 4, 0, 16)),
+        ("step", torch.zeros(1, 4)),
+    ],
+    ids=str,
+)
+def test_a_state_of_another_core_is_refused_though_its_checksum_fits(recall, tmp_path, field, value):
+    train_policy(tiny(recall, frames=2 * 64), tmp_path / "run")
+    checkpoint = load_checkpoint(tmp_path / "run" / "checkpoint")
+    assert checkpoint is not None
+    changed = (
+        {field: value}
+        if field in checkpoint.training
+        else {"state": checkpoint.training["state"]._replace(**{field: value})}
+    )
+    shutil.rmtree(tmp_path / "run" / "checkpoint")
+    save_checkpoint(
+        tmp_path / "run" / "checkpoint", Checkpoint(2, checkpoint.weights, {**checkpoint.training, **changed})
+    )
+    with pytest.raises(CheckpointError, match="is no state of this training"):
+        resume_policy(tmp_path / "run", config=tiny(recall, frames=4 * 64))
 
 
 def test_a_run_killed_before_its_first_save_goes_on(recall, tmp_path):

@@ -134,6 +134,36 @@ def _begun(core: Any, state: CoreState, begins: Tensor) -> CoreState:
     return type(state)(*fields)
 
 
+def checked_state(core: Any, found: Any, rows: int) -> CoreState:
+    """A state that was saved, if the core can go on from it.
+
+    Args:
+        core: from :func:`core_of`.
+        found: what a file has for the state.
+        rows: B.
+
+    Raises:
+        ValueError: if a field is missing, or of another type or size.
+
+    Example:
+        >>> core = core_of("LSTM", 3, {"hidden_size": 4})
+        >>> checked_state(core, core.initial_state(2), 3)
+        Traceback (most recent call last):
+        ValueError: `s` of the core's state must be torch.float32 of size (1, 3, 4); got torch.float32 of size (1, 2, 4)
+    """
+    empty: Any = core.initial_state(rows)
+    if type(found) is not type(empty):
+        raise ValueError(f"the core's state must be a {type(empty).__name__}; got a {type(found).__name__}")
+    for name, have, wanted in zip(empty._fields, found, empty, strict=True):
+        lead = 2 if grows(core) else wanted.dim()  # a memory that grows has more slots with every step
+        fits = isinstance(have, Tensor) and have.dtype == wanted.dtype and have.dim() == wanted.dim()
+        if not fits or have.shape[:lead] != wanted.shape[:lead]:
+            got = f"{have.dtype} of size {tuple(have.shape)}" if isinstance(have, Tensor) else repr(have)
+            expected = f"{wanted.dtype} of size {tuple(wanted.shape)}"
+            raise ValueError(f"`{name}` of the core's state must be {expected}; got {got}")
+    return found
+
+
 def join_rows(states: Sequence[CoreState]) -> CoreState:
     """The rows of several states in one batch."""
     kind: Any = type(states[0])

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from torch import Tensor
 
 from remanence.rl._building import build_policy
 from remanence.rl._config import PolicyConfig
+from remanence.rl._core import checked_state
 from remanence.rl._environment import Episode, make_environment, observed
 from remanence.rl._folder import PolicyRun
 from remanence.rl._ppo import learn
@@ -185,7 +187,8 @@ class Learning:
     def _take_up(self, training: dict[str, Any]) -> None:
         player = self.player
         load_optimiser(self.optimiser, training["optimiser"])
-        player.state, player.begins = training["state"], training["begins"]
+        player.state = checked_state(self.policy.core, training["state"], len(self.episodes))
+        player.begins = _checked_begins(training["begins"], len(self.episodes))
         for episode, place in zip(self.episodes, training["places"], strict=True):
             episode.go_to(place)
         player.returns, player.lengths = _counted(*training["so_far"])
@@ -206,6 +209,13 @@ class Learning:
     def _tell(self, line: dict[str, Any]) -> None:
         if self.observer is not None:
             self.observer({**line, "budget": self.config.updates})
+
+
+def _checked_begins(begins: Any, rows: int) -> Tensor:
+    """Which copies begin an episode, if the checkpoint has that for each of them."""
+    if not isinstance(begins, Tensor) or begins.dtype != torch.bool or begins.shape != (rows,):
+        raise ValueError(f"`begins` must be a bool for each of {rows} copies; got {begins!r}")
+    return begins
 
 
 def _counted(returns: Sequence[float], lengths: Sequence[int]) -> tuple[list[float], list[int]]:
