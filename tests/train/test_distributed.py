@@ -15,15 +15,19 @@ from remanence.train import Processes, Run, config_from, load_checkpoint, to_tom
 
 WORKER = """
 import sys, signal
-from remanence.train import Run, join_processes, read_config, train
+from remanence.train import Run, joined_processes, read_config, train
 config, folder, stop_at = read_config(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-assert join_processes()
 def observer(line):
     if line["kind"] == "train" and line["update"] == stop_at:
         signal.raise_signal(signal.SIGTERM)
-outcome = train(config, folder, observer)
+with joined_processes() as together:
+    assert together
+    outcome = train(config, folder, observer)
 sys.exit(0 if outcome.status == "done" else 128 + outcome.signal)
 """
+
+LIMIT = 600.0
+"""Seconds that both may take: on a busy machine most of them are spent on imports."""
 
 
 def configuration(text: Path):
@@ -50,7 +54,11 @@ def run_two(config_file: Path, folder: Path, stop_at: int = -1) -> list[int]:
         subprocess.Popen(command, env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}, stderr=subprocess.PIPE)
         for rank in range(2)
     ]
-    errors = [worker.communicate(timeout=120)[1].decode() for worker in workers]
+    try:
+        errors = [worker.communicate(timeout=LIMIT)[1].decode() for worker in workers]
+    finally:
+        for worker in workers:
+            worker.kill()
     codes = [worker.returncode for worker in workers]
     assert all(code in (0, 128 + signal.SIGTERM) for code in codes), errors
     return codes

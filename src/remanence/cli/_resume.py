@@ -9,7 +9,7 @@ from remanence.cli._errors import exit_codes
 from remanence.cli._progress import watch
 from remanence.cli._train import finish
 from remanence.runs import remember_code, require_trust, settings_table, trusting
-from remanence.train import Processes, Run, join_processes, resume, with_settings
+from remanence.train import Processes, Run, joined_processes, resume, with_settings
 
 
 def resume_run(folder: Path, settings: list[str], *, trust: bool, quiet: bool, as_json: bool) -> None:
@@ -25,7 +25,10 @@ def resume_run(folder: Path, settings: list[str], *, trust: bool, quiet: bool, a
         if config is not None and "imports" in settings_table(settings):
             remember_code(config.imports)
         require_trust(run.config.imports if config is None else config.imports)
-        join_processes(run.config.loop.device)
-        with watch(folder, quiet or as_json or not Processes().writes) as observer:
+        with (
+            joined_processes(run.config.loop.device),
+            watch(folder, quiet or as_json or not Processes().writes) as observer,
+        ):
             outcome = resume(folder, observer, config)
-        finish(outcome, as_json)
+            speaks = Processes().writes
+        finish(outcome, as_json, speaks)

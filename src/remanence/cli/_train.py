@@ -17,7 +17,7 @@ from remanence.train import (
     Processes,
     RunConfig,
     config_from,
-    join_processes,
+    joined_processes,
     read_config,
     recipe,
     run_name,
@@ -72,11 +72,14 @@ def start_run(
         config = configuration(task, model, given, settings, config_file)
         if config_file is not None and "imports" not in settings_table(settings):
             require_trust(config.imports)  # the file names this code, and not the command
-        join_processes(config.loop.device)
         place = folder or Path("runs") / run_name(config)
-        with watch(place, quiet or as_json or not Processes().writes) as observer:
+        with (
+            joined_processes(config.loop.device),
+            watch(place, quiet or as_json or not Processes().writes) as observer,
+        ):
             outcome = train(config, place, observer)
-        finish(outcome, as_json)
+            speaks = Processes().writes
+        finish(outcome, as_json, speaks)
 
 
 def configuration(
@@ -126,9 +129,9 @@ def full_path(file: Path | None) -> str | None:
     return None if file is None else str(file.expanduser().resolve())
 
 
-def finish(outcome: Outcome, as_json: bool) -> None:
-    """Prints how a run ended, and leaves with the exit code that says so."""
-    if Processes().writes:
+def finish(outcome: Outcome, as_json: bool, speaks: bool) -> None:
+    """Prints how a run ended, if this of its processes speaks for all, and leaves with the exit code that says so."""
+    if speaks:
         typer.echo(json.dumps(_facts(outcome), indent=2) if as_json else _words(outcome))
     if outcome.status == "interrupted":
         raise typer.Exit(128 + (outcome.signal or signal.SIGINT))

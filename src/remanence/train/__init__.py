@@ -26,7 +26,7 @@ from remanence.train._config import (
     ScheduleConfig,
     TaskConfig,
 )
-from remanence.train._distributed import Processes, join_processes
+from remanence.train._distributed import Processes, joined_processes
 from remanence.train._evaluation import Evaluation, evaluate
 from remanence.train._grid import Cell, carry_out, plan_grid, run_name, summarise
 from remanence.train._optimisers import AveragingSGD, load_optimiser, make_optimiser, parameter_groups
@@ -81,7 +81,7 @@ __all__ = [
     "load_checkpoint",
     "MetricsFile",
     "Processes",
-    "join_processes",
+    "joined_processes",
     "RunError",
     "NonFiniteError",
     "RunLockedError",

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import atexit
+import contextlib
+import gc
 import os
+from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+
+PARTING = timedelta(minutes=5)
+"""How long processes that are done wait for the others to part together."""
 
 
 class Processes:
@@ -72,27 +78,32 @@ class Processes:
         return [(borders[number], borders[number + 1]) for number in mine]
 
 
-def join_processes(device: str = "cpu") -> bool:
-    """Joins the other processes if ``torchrun`` started this one.
+@contextlib.contextmanager
+def joined_processes(device: str = "cpu") -> Iterator[bool]:
+    """Joins the other processes if ``torchrun`` started this one, and parts from them at the end.
 
     Args:
         device: Where models run; decides between gloo and nccl.
 
-    Returns:
+    Yields:
         Whether there are others.
 
     Example:
-        >>> join_processes()  # in a process of its own
+        >>> with joined_processes() as together:  # in a process of its own
+        ...     together
         False
     """
     if int(os.environ.get("WORLD_SIZE", "1")) < 2:
-        return False
-    if not dist.is_initialized():
-        dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
-        atexit.register(_part)
-    return True
-
-
-def _part() -> None:
-    if dist.is_initialized():
+        yield False
+        return
+    if dist.is_initialized():  # by somebody else, who also parts
+        yield True
+        return
+    dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+    try:
+        yield True
+        if dist.get_backend() == "gloo":  # nobody goes while another one still talks to it
+            dist.monitored_barrier(timeout=PARTING)
+    finally:
+        gc.collect()  # a wrapped model holds the group, and is held by itself
         dist.destroy_process_group()
