@@ -1,5 +1,6 @@
 import copy
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -146,6 +147,18 @@ def test_of_two_cells_alike_the_new_one_is_stored():
     new = recorded(("RelRNN", "done", 54_000))
     assert merge_records(stored, new).results["cells"][0]["updates"] == 54_000
     assert merge_records(new, stored).results["cells"][0]["updates"] == 54_000
+
+
+def test_the_cell_nearest_to_the_paper_is_stored_and_not_the_longest():
+    other = recorded(("RelRNN", "done", 150_000))
+    config = changed(optimiser__learning_rate=0.5).values["work"]
+    other = replace(other, results={"cells": [{**other.results["cells"][0], "work": config}], "table": []})
+    printed = recorded(("RelRNN", "done", 33_000))
+    begun = recorded(("RelRNN", "running", 160_000))
+    for one, two in ((other, printed), (printed, other)):
+        assert merge_records(one, two).results["cells"][0]["updates"] == 33_000
+    for one, two in ((other, begun), (begun, other)):
+        assert merge_records(one, two).results["cells"][0]["updates"] == 150_000  # an unfinished one has no result
 
 
 def test_records_of_different_tables_are_not_merged(tmp_path):

@@ -11,7 +11,7 @@ from typing import Any
 from remanence.experiments._plan import find_experiment
 from remanence.experiments._record import Record, load_record, record_path, save_record
 from remanence.experiments._results import entries
-from remanence.experiments._stored import cells_in
+from remanence.experiments._stored import StoredCell, cells_in
 
 
 def store_record(record: Record, path: str | Path) -> Path:
@@ -33,7 +33,9 @@ def store_record(record: Record, path: str | Path) -> Path:
 
 
 def merge_records(stored: Record, new: Record) -> Record:
-    """The cells of both: at each place the one that is done, or has come farther; the new one if they are alike.
+    """The cells of both: at each place one that is done; of several the one nearest to the document's settings.
+
+    Of equally near ones the one that has come farther is taken, and the new one if they are alike.
 
     Args:
         stored: from before.
@@ -51,22 +53,25 @@ def merge_records(stored: Record, new: Record) -> Record:
     if (stored.experiment, stored.scale) != (new.experiment, new.scale):
         here = f"{stored.experiment} at scale {stored.scale}"
         raise ValueError(f"the file holds {here}, and not {new.experiment} at scale {new.scale}: name another file")
-    chosen = {_place(cell): cell for cell in stored.results["cells"]}
-    for cell in new.results["cells"]:
+    chosen = {_place(cell): cell for cell in cells_in(stored)}
+    for cell in cells_in(new):
         before = chosen.get(_place(cell))
-        if before is None or _progress(cell) >= _progress(before):
+        if before is None or _rank(cell) >= _rank(before):
             chosen[_place(cell)] = cell
-    made = replace(new, results={"cells": sorted(chosen.values(), key=_order(new.experiment)), "table": []})
+    values = sorted((cell.values for cell in chosen.values()), key=_order(new.experiment))
+    made = replace(new, results={"cells": values, "table": []})
     table = [entry.to_dict() for entry in entries(find_experiment(new.experiment), cells_in(made))]
     return replace(made, results={**made.results, "table": table})
 
 
-def _place(cell: Mapping[str, Any]) -> str:
-    return json.dumps(cell["place"], sort_keys=True)
+def _place(cell: StoredCell) -> str:
+    return json.dumps(cell.values["place"], sort_keys=True)
 
 
-def _progress(cell: Mapping[str, Any]) -> tuple[bool, int, int]:
-    return cell["status"] == "done", cell["updates"], len(cell["measures"])
+def _rank(cell: StoredCell) -> tuple[bool, int, bool, int, int]:
+    """Whether it is done, how near settings and budget are to the document's, and how far it has come."""
+    done, updates, measures = cell.state.is_done, cell.values["updates"], len(cell.values["measures"])
+    return done, -len(cell.departures), cell.is_as_printed, updates, measures
 
 
 def _order(id: str) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
