@@ -147,6 +147,8 @@ def show_plan(asked: Asked, as_json: bool) -> None:
     with exit_codes():
         cells = list(unique(asked.cells()).values())
         tell = None if as_json else lambda text: typer.echo(text, err=True)
+        if tell is not None:
+            tell(f"{asked.id} ({asked.scale}): {len(cells)} cells; each kind of cell is tried briefly")
         seconds = estimated_seconds(cells, tell)
     rows = [
         {**row_of(cell), "hours": None if found is None else round(found / 3600, 3)}

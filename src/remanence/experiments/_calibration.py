@@ -90,9 +90,18 @@ def estimated_seconds(cells: Sequence[Cell], tell: Tell | None = None) -> list[f
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return [_estimate(cell, rates, tell or (lambda words: None)) for cell in cells]
+        found = []
+        for number, cell in enumerate(cells, start=1):
+            say = partial(_say, tell, f"cell {number} of {len(cells)}: ")
+            found.append(_estimate(cell, rates, say))
+        return found
     finally:
         torch.set_num_threads(threads)
+
+
+def _say(tell: Tell | None, begin: str, words: str) -> None:
+    if tell is not None:
+        tell(begin + words)
 
 
 def _estimate(cell: Cell, rates: dict[str, float | None], tell: Tell) -> float | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import socket
 import tempfile
 import uuid
@@ -27,6 +28,8 @@ RETRIES = 10
 """How often a cell is taken up again after its worker or its node died."""
 PATIENCE = 120.0
 """Seconds that a task waits for a cell which another process, perhaps of a driver that was lost, still holds."""
+KNOCKING = 10.0
+"""Seconds that an address has to answer."""
 INSTALL = "pip install 'remanence[cluster]'"
 
 
@@ -120,19 +123,31 @@ def _import_ray() -> Any:
 def _connect(ray: Any, address: str | None) -> None:
     if ray.is_initialized():
         return
+    found = address
     try:
-        _knock(address)
+        found = _found(address)
+        _knock(found)
         ray.init(address=address, log_to_driver=False, configure_logging=False)
     except Exception as error:
         hint = f"Start one with `ray start --head`, or leave the address out ({error})"
-        raise ValueError(message("address", "be that of a Ray cluster that answers", repr(address), hint)) from error
+        got = repr(address) if found == address else f"{address!r}, which is {found}"
+        raise ValueError(message("address", "be that of a Ray cluster that answers", got, hint)) from error
+
+
+def _found(address: str | None) -> str | None:
+    """What ``auto`` stands for: a variable, or what the last ``ray start`` here has left, perhaps long ago."""
+    if address != "auto":
+        return address
+    temporary = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
+    left = Path(temporary) / "ray" / "ray_current_cluster"
+    return os.environ.get("RAY_ADDRESS") or (left.read_text().strip() if left.is_file() else address)
 
 
 def _knock(address: str | None) -> None:
     """Sees that something listens there: Ray itself would try for minutes."""
     host, _, port = (address or "").rpartition("/")[2].rpartition(":")
     if host and port.isdecimal():
-        socket.create_connection((host, int(port)), timeout=10.0).close()
+        socket.create_connection((host, int(port)), timeout=KNOCKING).close()
 
 
 def _check_storage(ray: Any, storage: str) -> None:
