@@ -71,7 +71,7 @@ conformance: $(VENV)/.installed  ## write the table of layers against checks aga
 
 torture: $(VENV)/.installed  ## kill commands and damage runs for SECONDS (300), or KILLS= and DAMAGED= times; write the docs' table
 	$(ONE_THREAD) $(BIN)/python -m tests.torture --seconds $(SECONDS) --seed $(SEED) --jobs $(WORKERS) $(if $(KILLS),--kills $(KILLS)) \
-		$(if $(DAMAGED),--damaged $(DAMAGED)) --output docs/_generated/faults.json
+		$(if $(DAMAGED),--damaged $(DAMAGED)) $(addprefix --without ,$(WITHOUT)) --output docs/_generated/faults.json
 
 api: $(VENV)/.installed  ## write the list of public names again, after a wanted change
 	$(BIN)/python tests/public_api.py --write

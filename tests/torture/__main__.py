@@ -9,13 +9,15 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from tests.torture.children import Forked
+from tests.torture.cluster import Cluster, has_ray
 from tests.torture.damage import Damage
 from tests.torture.kills import Kills
+from tests.torture.pages import BROWSERS, Pages, find_browser
 from tests.torture.server import prepare
 from tests.torture.sharing import Sharing
 from tests.torture.storage import Storage
@@ -24,7 +26,7 @@ from tests.torture.table import FaultTable, merged
 
 from remanence.runs import read_result, write_result
 
-SHARES = {"kills": 0.4, "damage": 0.4, "storage": 0.15, "sharing": 0.05}
+SHARES = {"kills": 0.4, "damage": 0.35, "storage": 0.1, "sharing": 0.05, "pages": 0.05, "ray": 0.05}
 """Of the time, if the campaign is given a time."""
 IN_MEMORY = Path("/dev/shm")
 """Where folders lie if the system has it: a sync takes no time there. Power cuts are done by hand, not by a disk."""
@@ -40,9 +42,10 @@ def main() -> None:
     parser.add_argument("--kills", type=int, help="so many kills, however long they take")
     parser.add_argument("--damaged", type=int, help="so many commands on damaged folders, however long they take")
     parser.add_argument("--jobs", type=int, default=2, help="processes side by side")
+    parser.add_argument("--without", action="append", default=[], choices=list(SHARES), help="a part to leave out")
     parser.add_argument("--output", type=Path, help="also write the table as JSON, and beside it as Markdown")
     given = parser.parse_args()
-    found = campaign(given.seconds, given.seed, sizes_of(given.kills, given.damaged), given.jobs)
+    found = campaign(given.seconds, given.seed, sizes_of(given.kills, given.damaged), given.jobs, given.without)
     print(found.markdown())
     if given.output is not None:
         write_result(given.output, found)
@@ -55,16 +58,17 @@ def sizes_of(kills: int | None, damaged: int | None) -> dict[str, int]:
 
     Example:
         >>> sizes_of(1000, None)
-        {'kills': 1000, 'damage': 5000, 'storage': 100, 'sharing': 50}
+        {'kills': 1000, 'damage': 5000, 'storage': 100, 'sharing': 50, 'pages': 50, 'ray': 2}
     """
     if kills is None and damaged is None:
         return {}
     kills = damaged // 5 if kills is None and damaged is not None else kills or 0
     damaged = 5 * kills if damaged is None else damaged
-    return {"kills": kills, "damage": damaged, "storage": kills // 10, "sharing": kills // 20}
+    rest = {"storage": kills // 10, "sharing": kills // 20, "pages": kills // 20, "ray": kills // 500}
+    return {"kills": kills, "damage": damaged, **rest}
 
 
-def campaign(seconds: float, seed: int, sizes: dict[str, int], jobs: int) -> FaultTable:
+def campaign(seconds: float, seed: int, sizes: dict[str, int], jobs: int, without: Sequence[str] = ()) -> FaultTable:
     """Tries faults of all kinds, for so long or so many times.
 
     Args:
@@ -72,8 +76,11 @@ def campaign(seconds: float, seed: int, sizes: dict[str, int], jobs: int) -> Fau
         seed: of all draws.
         sizes: how many faults of each part; empty if time decides.
         jobs: processes that work side by side, each on its share of the sizes.
+        without: names of parts to leave out.
     """
     begun = time.monotonic()
+    for missing in left_out(without):
+        print(missing, file=sys.stderr, flush=True)
     place = IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as name:
         scratch = Path(name)
@@ -82,7 +89,7 @@ def campaign(seconds: float, seed: int, sizes: dict[str, int], jobs: int) -> Fau
         places = [scratch / str(number) for number in range(jobs)]
         working = []
         for number, place in enumerate(places):
-            part = partial(work, place, seed + number / jobs, seconds, shared(sizes, number, jobs))
+            part = partial(work, number, place, seed + number / jobs, seconds, shared(sizes, number, jobs), without)
             working.append(Forked(part, stdout=sys.stdout, stderr=sys.stderr))
         signal.signal(signal.SIGTERM, lambda number, frame: [process.terminate() for process in working])
         failed = [process.returncode for process in working if process.wait()]
@@ -92,6 +99,16 @@ def campaign(seconds: float, seed: int, sizes: dict[str, int], jobs: int) -> Fau
     return merged(seed, time.monotonic() - begun, [table for table in tables if isinstance(table, FaultTable)])
 
 
+def left_out(without: Sequence[str]) -> list[str]:
+    """What is not tried, because of the options or the machine, in words."""
+    words = [f"left out: {name}" for name in without]
+    if find_browser() is None:
+        words.append(f"no page is opened: none of {', '.join(BROWSERS)} is installed")
+    if not has_ray():
+        words.append("the Ray engine is left out: Ray is not installed (pip install 'remanence[cluster]')")
+    return words
+
+
 def shared(sizes: dict[str, int], number: int, jobs: int) -> dict[str, int]:
     """The share of one of several processes.
 
@@ -99,10 +116,13 @@ def shared(sizes: dict[str, int], number: int, jobs: int) -> dict[str, int]:
         >>> shared({"kills": 5}, 0, 2), shared({"kills": 5}, 1, 2)
         ({'kills': 3}, {'kills': 2})
     """
-    return {name: (size + jobs - 1 - number) // jobs for name, size in sizes.items()}
+    share = {name: (size + jobs - 1 - number) // jobs for name, size in sizes.items()}
+    return share | ({"ray": sizes["ray"]} if "ray" in sizes else {})
 
 
-def work(scratch: Path, seed: float, seconds: float, sizes: dict[str, int]) -> None:
+def work(
+    number: int, scratch: Path, seed: float, seconds: float, sizes: dict[str, int], without: Sequence[str]
+) -> None:
     """One of the processes side by side; its table goes into a file."""
     scratch.mkdir()
     draws = random.Random(seed)
@@ -111,7 +131,17 @@ def work(scratch: Path, seed: float, seconds: float, sizes: dict[str, int]) -> N
     parts: dict[str, Callable[[], None]] = {}
     for part, make in (("kills", Kills), ("damage", Damage), ("storage", Storage), ("sharing", Sharing)):
         parts[part] = make(references, table, draws).attempt
-    Schedule(parts, sizes, seconds, table).carry_out()
+    if find_browser() is not None:
+        parts["pages"] = Pages(references, table, draws).attempt
+    cluster = Cluster(references, table, draws)
+    if has_ray() and number == 0:  # one cluster is enough for a machine
+        parts["ray"] = cluster.attempt
+    for name in without:
+        parts.pop(name, None)
+    try:
+        Schedule(parts, sizes, seconds, table).carry_out()
+    finally:
+        cluster.close()
     write_result(scratch / "table.json", table)
 
 

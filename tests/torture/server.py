@@ -26,6 +26,8 @@ from remanence.train import _grid
 LONGEST_SLEEP = 0.02
 """Seconds that `compare` and `reproduce` sleep between two looks at their workers, instead of some tenths."""
 
+PLOTLY = _page.plotly_script
+
 
 def prepare(commands: Iterable[Sequence[object]]) -> None:
     """Runs commands here, so that their imports are there for all who are forked; threads would not be.
@@ -35,7 +37,7 @@ def prepare(commands: Iterable[Sequence[object]]) -> None:
     """
     torch.set_num_threads(1)
     fork_workers()
-    _page.plotly_script = lambda: ""  # megabytes, which no fault concerns
+    _page.plotly_script = lambda: ""  # megabytes, which only pages that are opened need
     built = typer.main.get_command(_app.app)
     typer.main.get_command = lambda application: built
     for command in commands:
@@ -45,6 +47,11 @@ def prepare(commands: Iterable[Sequence[object]]) -> None:
         raise RuntimeError(f"there are {tasks} threads, which a fork would lose: {threading.enumerate()}")
     gc.collect()
     gc.freeze()  # a collection in a child would copy every page that it looks at
+
+
+def with_plotly() -> None:
+    """To be given to a command as its ``arm``: its pages can be opened."""
+    _page.plotly_script = PLOTLY
 
 
 def _run_here(command: Sequence[object]) -> None:

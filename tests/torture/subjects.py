@@ -125,8 +125,12 @@ class References:
             self._made[name] = self._make(name)
         return self._made[name]
 
+    def folder(self, name: str) -> Path:
+        """Where the undisturbed run lies, once it was asked for."""
+        return self.scratch / "references" / name.replace(" ", "-")
+
     def _make(self, name: str) -> Reference:
-        folder = self.scratch / "references" / name.replace(" ", "-")
+        folder = self.folder(name)
         begun = time.monotonic()
         counted = Operations(folder)
         answer = ask([*COMMANDS[name], folder], self.scratch, arm=counted)
