@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 INTERRUPTED = 130
+LIMIT = 600.0
+"""Seconds after which a command counts as hung, far beyond what any takes on a busy machine."""
 Arm = Callable[[], object]
 
 
@@ -52,7 +54,7 @@ class Command:
         except OSError:
             return []
 
-    def answer(self, seconds: float = 60.0) -> Answer:
+    def answer(self, seconds: float = LIMIT) -> Answer:
         """Waits for its end, at most so long."""
         try:
             code = self.process.wait(seconds)
@@ -63,7 +65,7 @@ class Command:
         return Answer(code, self.out.read_text(errors="replace"), self.err.read_text(errors="replace"))
 
 
-def ask(arguments: Sequence[object], scratch: Path, seconds: float = 60.0, arm: Arm | None = None) -> Answer:
+def ask(arguments: Sequence[object], scratch: Path, seconds: float = LIMIT, arm: Arm | None = None) -> Answer:
     """Runs a command to its end."""
     return Command(arguments, scratch, arm).answer(seconds)
 

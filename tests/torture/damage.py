@@ -26,7 +26,7 @@ FAILED_RUNS = 1
 UNGUARDED = ("config.toml", "policy.toml", "metrics.jsonl", "output.txt")
 """Texts that users read and edit: another valid text is another meaning, which no checksum forbids."""
 RIGHTS = "rights taken away"
-LIMIT = 30.0
+LIMIT = 300.0
 PROBED = 8
 """Of so many damaged models one is probed."""
 MOMENT = 0.7
