@@ -13,7 +13,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import Cache
 
 from remanence._validate import message, positive_int
-from remanence.figures import Axis, Curve, Figure, log_axis
+from remanence.figures import Axis, Curve, Figure, length_axis
 from remanence.kv._cache import ScreenedCache, cache_nbytes
 from remanence.kv._screens import SCREENS
 from remanence.kv._together import CachesTogether
@@ -89,7 +89,7 @@ class CacheComparison(Result):
         curves.append(Curve("full", [budgets[0], budgets[-1]], [self.full.loss] * 2, faint=True))
         caption = f"Cross-entropy of {self.model} on {self.text} against the keys held for each layer and head."
         title = f"Loss against budget: {self.text}"
-        return [Figure(title, caption, tuple(curves), log_axis("keys held", budgets), Axis("nats per token"))]
+        return [Figure(title, caption, tuple(curves), length_axis("keys held", budgets), Axis("nats per token"))]
 
 
 @torch.no_grad()
