@@ -1,31 +1,34 @@
 """A bounded key-value cache on a real model: what it costs in loss, saves in time and memory, and what it forgets.
 
-``python -m benchmarks.kv loss MODEL TEXT...``   loss against budget for every screen, beside the full cache; what is
-    in docs/kv/loss.jsonl already is not measured again, so that it may be interrupted
+``python -m benchmarks.kv loss MODEL TEXT...``   loss against budget for every screen, beside the full cache
 ``python -m benchmarks.kv presses MODEL TEXT...``  the same for presses of kvpress 0.5.5, if that is installed
 ``python -m benchmarks.kv speed MODEL``          milliseconds a token and bytes of the cache against the length
 ``python -m benchmarks.kv passkey MODEL``        a number told early in a text and asked for at its end
 
 MODEL is a folder or a .gguf file (docs/kv.md has SmolLM2-135M). One thread; times are medians of alternating steps.
-Each prints a line of JSON for every measurement as soon as it is made. ``BUDGETS=128,256`` before the command measures
-these alone, ``MINUTES=20`` ends it after so many.
+Each measurement is printed as a line of JSON as soon as it is made, and added to a file in docs/kv. What stands there
+is not measured again, so every command may be interrupted; only times are always measured anew, all in one run.
+``BUDGETS=128,256`` before the command measures these alone, ``MINUTES=20`` ends it after so many.
 """
 
 from __future__ import annotations
 
+import copy
 import importlib
+import itertools
 import json
 import lzma
 import os
 import random
-import statistics
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
-from benchmarks.measure import machine, timed
+from benchmarks.measure import machine, medians
 from torch import Tensor
 from transformers import DynamicCache, logging
 
@@ -35,7 +38,7 @@ from remanence.kv._compare import losses_together
 from remanence.probes import load_language_model
 
 TOKENS = 8000
-RECORDS = Path(__file__).parents[1] / "docs" / "kv" / "loss.jsonl"
+RECORDS = Path(__file__).parents[1] / "docs" / "kv"
 COUNTED_FROM = 1025
 """The first token that counts, whatever the budgets of one run: the largest of all is 1,024."""
 END = time.monotonic() + 60 * float(os.environ.get("MINUTES", "inf"))
@@ -49,16 +52,28 @@ def tell(**line: object) -> None:
     print(json.dumps(line), flush=True)
 
 
+def known(name: str) -> list[dict[str, Any]]:
+    """What has been measured already."""
+    path = RECORDS / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def record(name: str, model, **line: object) -> None:
+    line |= {"model": Path(sys.argv[2]).name, "dtype": str(model.dtype)}
+    with (RECORDS / f"{name}.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    tell(**line)
+
+
 def full_cache(model):
     return DynamicCache(config=model.config)
 
 
 def measure_loss(model, tokenizer, files: list[str]) -> None:
     """All screens of a budget side by side; only tokens after the largest budget count, the same for all."""
-    known = [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
-    done = {(line["text"], line["policy"], line["budget"]) for line in known}
-    for budget in (TOKENS, *BUDGETS):
-        for file in files:
+    done = {(line["text"], line["policy"], line["budget"]) for line in known("loss")}
+    for file in files:
+        for budget in (TOKENS, *BUDGETS):
             policies = ("full",) if budget == TOKENS else tuple(SCREENS)
             missing = [policy for policy in policies if (name_of(file), policy, budget) not in done]
             if missing and time.monotonic() < END:
@@ -66,21 +81,20 @@ def measure_loss(model, tokenizer, files: list[str]) -> None:
 
 
 def add_losses(model, tokenizer, file: str, policies: list[str], budget: int) -> None:
-    tokens = read_tokens(tokenizer, [file])
-    first = COUNTED_FROM
+    tokens = read_tokens(tokenizer, file)
     if policies == ["full"]:
         caches = [full_cache(model)]
-        losses = text_loss(model, tokens, caches[0], first, piece=256)[None]
+        losses = text_loss(model, tokens, caches[0], COUNTED_FROM, piece=256)[None]
     else:
         caches = [ScreenedCache(model, budget, screen=screen) for screen in policies]
-        losses = losses_together(model, tokens, caches, first)
-    facts = {"model": Path(sys.argv[2]).name, "dtype": str(model.dtype), "tokens": TOKENS, "first": first}
-    with RECORDS.open("a") as records:
-        for policy, cache, loss in zip(policies, caches, losses, strict=True):
-            line = {"text": name_of(file), "policy": policy, "budget": budget, "loss": round(float(loss), 5)}
-            line |= {"nbytes": cache_nbytes(cache), **facts}
-            records.write(json.dumps(line) + "\n")
-            tell(**line)
+        losses = losses_together(model, tokens, caches, COUNTED_FROM)
+    for policy, cache, loss in zip(policies, caches, losses, strict=True):
+        record_loss(model, file, policy, budget, cache, loss)
+
+
+def record_loss(model, file: str, policy: str, budget: int, cache, loss: Tensor) -> None:
+    facts = {"nbytes": cache_nbytes(cache), "tokens": TOKENS, "first": COUNTED_FROM}
+    record("loss", model, text=name_of(file), policy=policy, budget=budget, loss=round(float(loss), 5), **facts)
 
 
 def name_of(file: str) -> str:
@@ -89,27 +103,23 @@ def name_of(file: str) -> str:
     return f"{path.parent.name}/{path.name.partition('.xz')[0]}"
 
 
-def by_file(files: list[str], losses: Tensor) -> dict[str, float]:
-    return {Path(file).name.partition(".")[0]: float(loss) for file, loss in zip(files, losses, strict=True)}
-
-
-def read_tokens(tokenizer, files: list[str]) -> Tensor:
-    """The beginnings of all texts, (B, TOKENS)."""
-    texts = [read(Path(file)) for file in files]
-    return torch.stack([tokenizer(text[: 20 * TOKENS], return_tensors="pt").input_ids[0, :TOKENS] for text in texts])
+def read_tokens(tokenizer, file: str) -> Tensor:
+    """The beginning of a text, (1, TOKENS)."""
+    return tokenizer(read(Path(file))[: 20 * TOKENS], return_tensors="pt").input_ids[:, :TOKENS]
 
 
 def measure_presses(model, tokenizer, files: list[str]) -> None:
     """kvpress lets keys go after every piece too, down to the budget; its decoding press is made for that."""
     kvpress = importlib.import_module("kvpress")
-    tokens = read_tokens(tokenizer, files)
-    for budget in BUDGETS:
-        for name in PRESSES:
-            press = kvpress.DecodingPress(getattr(kvpress, name)(), compression_interval=1, target_size=budget)
-            cache = full_cache(model)
-            with press(model), true_positions(model):
-                losses = text_loss(model, tokens, cache, first=COUNTED_FROM)
-            tell(policy=name, budget=budget, nbytes=cache_nbytes(cache) // len(tokens), **by_file(files, losses))
+    done = {(line["text"], line["policy"], line["budget"]) for line in known("loss")}
+    for file, budget, name in itertools.product(files, BUDGETS, PRESSES):
+        if (name_of(file), name, budget) in done or time.monotonic() > END:
+            continue
+        press = kvpress.DecodingPress(getattr(kvpress, name)(), compression_interval=1, target_size=budget)
+        cache = full_cache(model)
+        with press(model), true_positions(model):
+            loss = text_loss(model, read_tokens(tokenizer, file), cache, COUNTED_FROM)
+        record_loss(model, file, name, budget, cache, loss)
 
 
 @contextmanager
@@ -147,22 +157,27 @@ def read(path: Path) -> str:
 @torch.no_grad()
 def measure_speed(model) -> None:
     """One token more, at each length. What the keys are does not matter to the time: they are random."""
-    caches = {}
-    for length in LENGTHS:
-        caches["full", length] = filled(model, length)
+    caches = {("full", length): filled(model, length) for length in LENGTHS}
     for screen in ("window", "attention", "mean"):
         cache = ScreenedCache(model, KEPT, screen=screen)
         model(torch.randint(1000, (1, KEPT + 32)), past_key_values=cache)
-        caches[screen, KEPT] = cache
+        caches |= {(screen, length): moved(cache, length) for length in LENGTHS}
     token = torch.tensor([[7]])
-    times: dict[tuple[str, int], list[float]] = {name: [] for name in caches}
-    for repeat in range(REPEATS + 1):
-        for name, cache in caches.items():
-            seconds = timed(lambda cache=cache: model(token, past_key_values=cache))
-            times[name] += [seconds] if repeat else []
-    for (policy, length), found in times.items():
-        ms = 1e3 * statistics.median(found)
-        tell(policy=policy, keys=length, ms=ms, nbytes=cache_nbytes(caches[policy, length]))
+    runs = {name: partial(model, token, past_key_values=cache) for name, cache in caches.items()}
+    found = medians(runs, REPEATS)
+    (RECORDS / "speed.jsonl").unlink(missing_ok=True)
+    for (policy, length), seconds in found.items():
+        keys = length if policy == "full" else KEPT
+        nbytes = cache_nbytes(caches[policy, length])
+        record("speed", model, policy=policy, length=length, keys=keys, ms=round(1e3 * seconds, 2), nbytes=nbytes)
+
+
+def moved(cache: ScreenedCache, length: int) -> ScreenedCache:
+    """The same keys, held by a cache that has seen so many tokens."""
+    cache = copy.deepcopy(cache)
+    for layer in cache.layers:
+        layer.seen = length
+    return cache
 
 
 def filled(model, length: int) -> DynamicCache:
@@ -181,12 +196,15 @@ def measure_passkey(model, tokenizer) -> None:
     tokenizer.padding_side = "left"
     batch = tokenizer([passkey_prompt(tokenizer, key) for key in keys], return_tensors="pt", padding=True)
     length = batch.input_ids.shape[1]
-    tell(policy="full", budget=length, right=recalled(model, tokenizer, batch, keys, full_cache(model)))
-    for share in SHARES:
-        for screen in SCREENS:
-            cache = ScreenedCache(model, int(share * length), screen=screen)
-            right = recalled(model, tokenizer, batch, keys, cache)
-            tell(policy=screen, budget=cache.policy.budget, right=right)
+    done = {(line["policy"], line["share"]) for line in known("passkey")}
+    for share, policy in ((1.0, "full"), *itertools.product(SHARES, SCREENS)):
+        if (policy, share) in done or time.monotonic() > END:
+            continue
+        budget = int(share * length)
+        cache = full_cache(model) if policy == "full" else ScreenedCache(model, budget, screen=policy)
+        right = recalled(model, tokenizer, batch, keys, cache)
+        facts = {"right": right, "of": KEYS, "length": length}
+        record("passkey", model, policy=policy, share=share, budget=budget, **facts)
 
 
 def passkey_prompt(tokenizer, key: str) -> str:
