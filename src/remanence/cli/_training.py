@@ -136,8 +136,10 @@ def compare(
 ) -> None:
     """Train several models on one task and compare them. The same command again resumes.
 
-    On copy and denoise all models start at length 10 and move to longer sequences as they learn (a curriculum); switch
-    this off with --set curriculum.start=none.
+    With the defaults, copy takes one to two minutes on two cores.
+
+    Copy and denoise start at length 10 and get longer as a model learns.
+    --set curriculum.start=none switches this curriculum off.
     """
     from remanence.cli._compare import compare_models
     from remanence.cli._train import budget_of, full_path, table_of
