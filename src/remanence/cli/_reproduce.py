@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,7 +152,7 @@ def show_plan(asked: Asked, as_json: bool) -> None:
             tell(f"{asked.id} ({asked.scale}): {len(cells)} cells; each kind of cell is tried briefly")
         seconds = estimated_seconds(cells, tell)
     rows = [
-        {**row_of(cell), "hours": None if found is None else round(found / 3600, 3)}
+        {**row_of(cell), "hours": None if found is None else round(found / 3600, 6)}
         for cell, found in zip(cells, seconds, strict=True)
     ]
     if as_json:
@@ -166,7 +167,7 @@ def _say_total(rows: Rows) -> None:
     total = sum(row["hours"] or 0.0 for row in rows)
     unknown = sum(row["hours"] is None for row in rows)
     more = f"; {unknown} cells could not be tried and are not estimated" if unknown else ""
-    typer.echo(f"{len(rows)} cells, at most {total:.2f} hours of one core{more}")
+    typer.echo(f"{len(rows)} cells, at most {math.ceil(100 * total) / 100:.2f} hours of one core{more}")
     if any(row["budget"] for row in rows):
         typer.echo("Runs end earlier once they are solved; what is measured at their end is not counted")
     else:
@@ -177,14 +178,33 @@ def _plan_table(experiment: Experiment, rows: Rows) -> Table:
     names = [*experiment.axes, "seed"]
     table = Table(*names, "status", "budget", "hours", box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for row in rows:
-        hours = "not estimated" if row["hours"] is None else f"{row['hours']:.2f}"
+        hours = "not estimated" if row["hours"] is None else hours_words(row["hours"])
         table.add_row(*(str(row[name]) for name in names), row["status"], str(row["budget"] or "-"), hours)
     return table
 
 
+def hours_words(hours: float) -> str:
+    """Hours to two places; what is shorter is told as such.
+
+    Example:
+        >>> hours_words(1.5), hours_words(0.0004), hours_words(0.0)
+        ('1.50', 'less than 0.01', '0')
+    """
+    if hours == 0.0:
+        return "0"
+    return f"{hours:.2f}" if hours >= 0.01 else "less than 0.01"
+
+
 def _say_departures(asked: Asked) -> None:
-    for departure in asked.experiment.scale(asked.scale).departures:
-        typer.echo(f"  {departure.words}")
+    """Settings that are not the document's; several with one reason on one line."""
+    departures = asked.experiment.scale(asked.scale).departures
+    reasons = dict.fromkeys(departure.paper for departure in departures)
+    if reasons:
+        typer.echo("Not as in the document:")
+    for reason in reasons:
+        group = [departure for departure in departures if departure.paper == reason]
+        words = f"{', '.join(f'{one.key} = {one.value}' for one in group)}: {reason}"
+        typer.echo(f"  {group[0].words if len(group) == 1 else words}")
 
 
 def reproduce(asked: Asked, store: Path | None, *, as_json: bool) -> None:
