@@ -14,7 +14,7 @@ def test_numbers_and_a_summary():
     result = runner.invoke(app, ["verify", "--only", "notes/4.1", "--quick"])
     assert result.exit_code == 0
     assert "notes/4.1" in result.output
-    assert "1 claims: 1 holds, all verdicts as expected" in result.output
+    assert "1 claim: 1 holds, all verdicts as expected" in result.output
 
 
 def test_json_holds_the_whole_result():

@@ -93,10 +93,22 @@ def summary(results: Iterable[Result]) -> str:
     """
     results = list(results)
     counts = {verdict: sum(result.verdict == verdict for result in results) for verdict in STYLES}
-    parts = [f"{count} {verdict}" for verdict, count in counts.items() if count]
+    parts = [f"{count} {_agreeing(verdict, count)}" for verdict, count in counts.items() if count]
     wrong = [result.claim.id for result in results if not result.agrees]
     ending = f"not as expected: {', '.join(wrong)}" if wrong else "all verdicts as expected"
-    return f"{len(results)} claims: {', '.join([*parts, ending])}"
+    claims = "1 claim" if len(results) == 1 else f"{len(results)} claims"
+    return f"{claims}: {', '.join([*parts, ending])}"
+
+
+def _agreeing(verdict: str, count: int) -> str:
+    """A verdict that agrees in number.
+
+    Example:
+        >>> _agreeing("holds", 1), _agreeing("fails as printed", 2)
+        ('holds', 'fail as printed')
+    """
+    verb, space, rest = verdict.partition(" ")
+    return verdict if count == 1 or verb == "not" else f"{verb.removesuffix('s')}{space}{rest}"
 
 
 def _measured(result: Result) -> str:
@@ -133,10 +145,10 @@ def markdown(results: list[Result]) -> str:
 
 
 _INTRODUCTION = (
-    "Each statement here is a function that measures it and gives a verdict. Claims about trained models read stored "
-    "runs: a small run may bear a statement out, and only one with the paper's budget and settings may contradict it; "
-    "otherwise it is not settled. This page is written by `remanence verify --page docs/papers.md`; run "
-    "`remanence verify --only ID` to measure one again."
+    "A function measures each statement and gives a verdict. Claims about trained models read stored runs. A small run "
+    "can support such a claim; only a run with the paper's budget and settings can contradict it. Otherwise the claim "
+    "is not settled. `remanence verify --page docs/papers.md` writes this page, and `remanence verify --only ID` "
+    "measures one statement again."
 )
 
 
