@@ -1,4 +1,4 @@
-"""Writes ``agents.svg`` and prints the table of docs/rl.md from the stored cells of ``beyond/agents``.
+"""Writes ``agents.svg`` and prints the tables of docs/rl.md from the stored cells of ``beyond/agents``.
 
 ``python docs/agents.py``; it trains nothing.
 """
@@ -41,27 +41,38 @@ def figure(task, models, styles):
     return Figure(task, words, tuple(parts), Axis("frames", unit="SI"), Axis("mean return"))
 
 
-def row(task, models):
-    """Returns in new episodes, by seed, and whether memory is shown to be needed."""
+def compared(task, models):
+    """Returns in new episodes, by seed."""
     returns = {model: [cell.result("play")["here"]["mean"] for cell in cells] for model, cells in models.items()}
-    found = PolicyComparison(task, FRAMES, 100, returns)
-    cells = [f"{fmean(values):.2f}{spread(values)}" for values in returns.values()]
-    gains = ", ".join(f"{model} {gained}" for model, gained in found.gains.items() if gained.low > 0)
-    return " | ".join([task, *cells, gains or "not shown"])
+    return PolicyComparison(task, FRAMES, 100, returns)
 
 
-def spread(values):
-    """From the least to the greatest seed, if there are several."""
-    return f" ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else ", one seed"
+def returns(found):
+    """A row: the mean return of each model, and below it the least and the greatest seed."""
+    cells = (f"{fmean(seeds):.2f}<br>{span(min(seeds), max(seeds), '.2f')}" for seeds in found.returns.values())
+    return f"| {' | '.join([found.environment, *cells])} |"
+
+
+def gains(found):
+    """A row: what memory adds to each model where its 95 % interval, below it, lies above 0."""
+    shown = found.gains.values()
+    cells = (f"{one.mean:+.2f}<br>{span(one.low, one.high, '+.2f')}" if one.low > 0 else "not shown" for one in shown)
+    return f"| {' | '.join([found.environment, *cells])} |"
+
+
+def span(low, high, form):
+    """Two ends that stay on one line."""
+    return f"{low:{form}} to {high:{form}}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def main():
-    """Writes the picture and prints the table."""
+    """Writes the picture and prints both tables."""
     tasks = by_task()
     styles = looks(["RelLSTM", "LSTM", "GRU", "MinGRU", NO_MEMORY])
     (HERE / "agents.svg").write_text(to_svg(*(figure(task, tasks[task], styles) for task in tasks)), encoding="utf-8")
-    for task, models in tasks.items():
-        print(f"| {row(task, models)} |")
+    found = [compared(task, models) for task, models in tasks.items()]
+    print(*map(returns, found), sep="\n")
+    print(*(gains(one) for one in found if one.needs_memory), sep="\n")
 
 
 if __name__ == "__main__":

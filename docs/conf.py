@@ -26,6 +26,8 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_generated"]
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["page.css"]
 html_title = f"remanence {version}"
 
 myst_enable_extensions = ["dollarmath", "substitution"]
