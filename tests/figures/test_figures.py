@@ -102,3 +102,11 @@ def test_a_compact_figure_keeps_both_ends():
     curve, heat = compact(long, points=100).parts
     assert (curve.x[0], curve.x[-1], len(curve.x)) == (0, 4999, 100)
     assert heat.values.shape == (134, 134)
+
+
+def test_a_legend_that_all_panels_share_is_drawn_once():
+    curves = (Curve("LSTM", [0, 1], [1.0, 2.0]), Curve("GRU", [0, 1], [2.0, 1.0]))
+    drawn = to_svg(*(Figure(name, "", curves) for name in "abc"))
+    assert drawn.count(">LSTM<") == 1
+    other = Figure("d", "", (curves[0], Curve("RNN", [0, 1], [2.0, 1.0])))
+    assert to_svg(Figure("a", "", curves), other).count(">LSTM<") == 2

@@ -32,7 +32,7 @@ DASHES["dashdot"] = ' stroke-dasharray="6 3 2 3"'
 
 
 def to_svg(*figures: Figure) -> str:
-    """Draws figures as SVG: heat maps side by side, others two in a row.
+    """Draws figures as SVG: heat maps side by side, others two in a row; one legend if it is the same for all.
 
     Args:
         figures: what to draw, one at least.
@@ -44,8 +44,12 @@ def to_svg(*figures: Figure) -> str:
         >>> to_svg(Figure("a", "b", (Curve("c", [0, 1], [1.0, 2.0]),))).count("<polyline")
         1
     """
-    panels = [_panel(figure, titled=len(figures) > 1) for figure in figures]
-    per_row = len(panels) if all(map(_is_map, figures)) else 2
+    per_row = len(figures) if all(map(_is_map, figures)) else 2
+    shared = len(figures) > 1 and len({_legend_of(figure) for figure in figures}) == 1
+    panels = [
+        _panel(figure, len(figures) > 1, legend=not shared or number == per_row - 1)
+        for number, figure in enumerate(figures)
+    ]
     rows = [panels[start : start + per_row] for start in range(0, len(panels), per_row)]
     pieces: list[str] = []
     top = 0
@@ -72,23 +76,32 @@ def _is_map(figure: Figure) -> bool:
     return any(isinstance(part, HeatMap) for part in figure.parts)
 
 
-def _panel(figure: Figure, titled: bool) -> _Panel:
+def _named(figure: Figure) -> list[Curve]:
+    """The curves of a figure that has its looks."""
+    return [part for part in figure.parts if isinstance(part, Curve)]
+
+
+def _legend_of(figure: Figure) -> tuple[tuple[str, Look | None], ...]:
+    return tuple((curve.name, curve.look) for curve in _named(figure.with_looks()))
+
+
+def _panel(figure: Figure, titled: bool, legend: bool = True) -> _Panel:
     for part in figure.parts:
         if isinstance(part, HeatMap):
             return _map(part, figure)
     drawn = figure.with_looks()
-    named = [part for part in drawn.parts if isinstance(part, Curve)]
+    named = _named(drawn)
     right = WIDTH - (LEGEND if len(named) > 1 else 20)
     across = _ruler(drawn.x, _places(drawn.parts), LEFT, right)
     up = _ruler(drawn.y, _heights(drawn.parts), HEIGHT - BOTTOM, TOP)
     pieces = [*_frame(across, up)]
     for part in drawn.parts:
         pieces += _part(part, across, up)
-    if len(named) > 1:
+    if len(named) > 1 and legend:
         pieces += _legend(named, right + 12)
     if titled:
         pieces.append(_text((LEFT + right) / 2, TOP - 8, figure.title, "middle"))
-    return _Panel("\n".join(pieces), WIDTH, HEIGHT)
+    return _Panel("\n".join(pieces), WIDTH if legend else right + 20, HEIGHT)
 
 
 @dataclass(frozen=True)
