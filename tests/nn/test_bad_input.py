@@ -24,6 +24,7 @@ from remanence import nn
         ({"recent": -1}, ValueError, "recent"),
         ({"recent": 0}, ValueError, "relevant"),
         ({"relevant": -1}, ValueError, "relevant"),
+        ({"recent": 2**31 - 1, "relevant": 2}, ValueError, "relevant` must be at most 0 with recent=2147483647"),
         ({"screen": "norm"}, ValueError, "screen"),
         ({"score": "aditive"}, ValueError, "additive"),
         ({"combine": "mean"}, ValueError, "combine"),

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.torture.pages import Shown
 
 ROOT = Path(__file__).parents[2]
 CODE = """
@@ -50,3 +51,20 @@ def test_nothing_is_lost_and_nothing_wrong(told):
 def test_a_flipped_bit_and_a_pipe_are_refused(told):
     refused = {row["fault"]: row["refused"] for row in told["rows"] if row["command"] == "evaluate"}
     assert (refused["one bit flipped"], refused["a pipe instead"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("page", "complaint"),
+    [
+        ('<html data-drawn="3"><script>let a = "<x-hit>"</script><p>&lt;x-hit&gt;', ""),
+        ('<html data-drawn="3"><p><x-hit></x-hit>', "strings of files became elements: x-hit"),
+        ('<html data-drawn="3"><img src="x" onerror="a()">', "strings of files became elements: img"),
+        ('<html data-drawn="3"><a href="javascript:a()">', "strings of files became elements: a"),
+        ('<html data-drawn="3" data-hit="1">', "a string of a file was executed"),
+        ("<html>", "the pictures were not drawn: {}"),
+    ],
+)
+def test_what_came_alive_in_a_page_is_seen(page, complaint):
+    shown = Shown()
+    shown.feed(page)
+    assert ", ".join(shown.complaints()) == complaint

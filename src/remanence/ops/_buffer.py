@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from remanence._validate import dimension, message, one_of
+from remanence._validate import LARGEST_SIZE, dimension, message, one_of
 
 from ._memory import MemoryRule, MemoryRun, SlotCounts, empty_rows, where_rows
 from ._reads import Held, Read, Score, SoftmaxRead, check_score
@@ -117,6 +117,9 @@ class Screened(BufferRule):
         if not isinstance(self.screen, Screen):
             one_of("screen", self.screen, tuple(SCREENS))
         check_score(self.score)
+        if self.recent + self.relevant > LARGEST_SIZE:
+            expected = f"be at most {LARGEST_SIZE - self.recent} with recent={self.recent}"
+            raise ValueError(message("relevant", expected, self.relevant))
         if self.relevant and not self.recent:
             because = "be 0 when `recent` is 0, because states are screened as they leave the buffer"
             got = f"relevant={self.relevant}, recent=0"
