@@ -33,15 +33,15 @@ def _screened(place: Mapping[str, Any]) -> Recipe:
     return Recipe("training", (*task, *COMMON, *chosen, *rate), (measure,))
 
 
-SMALL_RECALL = {"items": 2, "symbols": 4}
+SMALL_RECALL = {"items": 3, "symbols": 4}
 SMALL_TASKS = {
     "copy": SMALL_RECALL,
     "denoise": SMALL_RECALL,
-    "late-cues": {**SMALL_RECALL, "distractors": 6},
-    "mqar": {"pairs": 3, "keys": 6, "values": 4},
+    "late-cues": {**SMALL_RECALL, "distractors": 8},
+    "mqar": {"pairs": 4, "keys": 8, "values": 4},
 }
 SMALL = (
-    *departures("T = 100", task__options__length=20),
+    *departures("T = 100", task__options__length=30),
     *departures("20 sequences an update", task__batch_size=32),
     *departures("128, 10 and 10", model__options__hidden_size=32, model__options__recent=4, model__options__relevant=4),
     *departures("1,000", measure_recalled__rows=500),
@@ -52,8 +52,8 @@ SMALL = (
         for name, size in sizes.items()
     ),
 )
-LAPTOP = (*SMALL, *departures("50,000 and 500", budget__updates=1500, evaluation__every=250, loop__log_every=250))
-QUICK_RATES = (2e-3, 5e-3, 1e-2)  # in so few updates the lower rates of the table teach nothing
+LAPTOP = (*SMALL, *departures("50,000 and 500", budget__updates=2000, evaluation__every=250, loop__log_every=250))
+QUICK_RATES = (5e-3, 1e-2, 2e-2)  # in so few updates the lower rates of the table teach nothing
 
 SCREENED = Experiment(
     id="beyond/screens",
