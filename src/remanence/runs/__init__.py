@@ -35,9 +35,9 @@ from remanence.runs._files import (
 )
 from remanence.runs._history import Growth, History, Measurement
 from remanence.runs._imports import absolute_imports, import_all
-from remanence.runs._manifest import changed_facts, make_manifest
-from remanence.runs._metrics import MetricsFile, NoEvents, TensorBoard, read_lines
-from remanence.runs._plain import plain
+from remanence.runs._manifest import available_cores, changed_facts, make_manifest
+from remanence.runs._metrics import MetricsFile, NoEvents, Observer, TensorBoard, read_lines
+from remanence.runs._plain import Settings, Values, plain
 from remanence.runs._random import isolated, random_states, seed_all, seed_torch, set_random_states
 from remanence.runs._result import (
     NewerVersionError,
@@ -60,6 +60,7 @@ from remanence.runs._tensors import read_tensors, write_tensors
 from remanence.runs._toml import (
     digest_of,
     flat_table,
+    nested_table,
     read_stored_table,
     read_table,
     settings_table,
@@ -92,6 +93,7 @@ __all__ = [
     "UnknownKindError",
     "NewerVersionError",
     "MetricsFile",
+    "Observer",
     "read_lines",
     "TensorBoard",
     "NoEvents",
@@ -112,7 +114,10 @@ __all__ = [
     "replace_file",
     "read_file",
     "flat_table",
+    "nested_table",
     "plain",
+    "Values",
+    "Settings",
     "read_json",
     "write_folder",
     "seed_all",
@@ -122,6 +127,7 @@ __all__ = [
     "isolated",
     "make_manifest",
     "changed_facts",
+    "available_cores",
     "StopRequest",
     "stop_requests",
     "import_all",

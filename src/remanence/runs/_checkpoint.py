@@ -20,6 +20,7 @@ from torch import Tensor
 
 from remanence.runs._errors import CheckpointError, DamagedFileError, RunError
 from remanence.runs._files import WRITING, read_file, read_json, require_no_link, write_folder
+from remanence.runs._plain import Values
 from remanence.runs._states import pack, unpack
 from remanence.runs._tensors import read_tensors, table_of, write_tensors
 
@@ -44,15 +45,11 @@ class Checkpoint:
 
     update: int
     weights: dict[str, Tensor]
-    training: dict[str, Any]
+    training: Values
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     """Writes a checkpoint and forgets those before the last two.
-
-    Args:
-        folder: ``checkpoint`` of a run.
-        checkpoint: What to keep.
 
     Returns:
         Its own folder, named by the update.
@@ -156,9 +153,6 @@ def _set_aside(path: Path) -> Path:
 def read_checkpoint(path: Path) -> Checkpoint:
     """Reads one checkpoint and holds it against its checksums.
 
-    Args:
-        path: Its own folder.
-
     Raises:
         ValueError: If a file differs from its checksum.
 
@@ -186,9 +180,6 @@ def read_checkpoint(path: Path) -> Checkpoint:
 @contextlib.contextmanager
 def taking_up(folder: Path) -> Iterator[None]:
     """Words what goes wrong when the state of a training is taken up: its file is whole, and yet holds something else.
-
-    Args:
-        folder: ``checkpoint`` of the run, to be named.
 
     Raises:
         CheckpointError: In the place of whatever the block raises.
@@ -225,7 +216,7 @@ def save_best(folder: Path, weights: Mapping[str, Tensor], **facts: Any) -> None
     write_tensors(folder / BEST, weights, facts)
 
 
-def load_best(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+def load_best(folder: Path) -> tuple[dict[str, Tensor], Values] | None:
     """Reads the weights that did best, and what is known about them; None before the first evaluation.
 
     Example:

@@ -9,9 +9,10 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from remanence.runs._errors import DamagedFileError, RunLockedError, StorageError
+from remanence.runs._plain import Values
 from remanence.runs._seal import unsealed
 
 try:
@@ -55,10 +56,6 @@ def write_bytes(path: Path, contents: bytes) -> None:
 
 def replace_file(path: Path, contents: bytes) -> None:
     """Puts a whole file in place of another in one step; a reader sees the old one or the new one.
-
-    Args:
-        path: The file.
-        contents: What it shall hold.
 
     Raises:
         StorageError: If it cannot be written; the old file is still there.
@@ -117,9 +114,6 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
 def read_file(path: Path) -> bytes:
     """Reads a file of a run's folder; a pipe, which would never end, a link, and what cannot be read are named errors.
 
-    Args:
-        path: The file.
-
     Raises:
         DamagedFileError: If it cannot be read.
 
@@ -137,11 +131,8 @@ def read_file(path: Path) -> bytes:
         raise DamagedFileError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> Values:
     """Reads a JSON object from a regular file; its checksum, if it has one, is checked and left out.
-
-    Args:
-        path: The file.
 
     Raises:
         DamagedFileError: If it cannot be read, holds something else, or has another checksum.
@@ -170,9 +161,6 @@ def read_json(path: Path) -> dict[str, Any]:
 def require_regular(path: Path) -> None:
     """Refuses to write into what is no file of its own: a link leads elsewhere, and a pipe has no end.
 
-    Args:
-        path: The file, which need not exist.
-
     Raises:
         DamagedFileError: If something else lies there.
 
@@ -186,9 +174,6 @@ def require_regular(path: Path) -> None:
 
 def require_no_link(path: Path) -> None:
     """Refuses a link in a run's folder: it may lead to what is nobody's business, or to what would be overwritten.
-
-    Args:
-        path: The file or folder, which need not exist.
 
     Raises:
         DamagedFileError: If it is a link.

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from remanence.runs._plain import Values
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -134,9 +136,6 @@ class History:
     def curve(self, name: str) -> list[tuple[int, float]]:
         """A number of the validations against the update.
 
-        Args:
-            name: Such as ``"accuracy"``.
-
         Returns:
             Pairs of update and value, where it is finite.
         """
@@ -171,7 +170,7 @@ def is_line(line: object) -> bool:
     return isinstance(line, dict) and isinstance(line.get("kind"), str) and _is_whole(line.get("update"))
 
 
-def _measurement(line: dict[str, Any]) -> Measurement:
+def _measurement(line: Values) -> Measurement:
     numbers = {name: value for name, value in line.items() if name != "update" and _is_number(value)}
     return Measurement(line["update"], numbers, line.get("best") is True)
 

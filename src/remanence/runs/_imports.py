@@ -17,9 +17,6 @@ from remanence.runs._trust import require_trust, require_trusted_source
 def import_all(names: Iterable[str]) -> None:
     """Imports what registers users' own tasks and environments, if it is trusted.
 
-    Args:
-        names: Modules, or paths of Python files.
-
     Raises:
         UntrustedCodeError: If no command of the user's has named this code, and ``--trust`` was not given.
         ValueError: If there is no such file or module.
@@ -85,9 +82,6 @@ def _import_module(name: str) -> None:
 
 def absolute_imports(names: Iterable[str]) -> tuple[str, ...]:
     """The same code, named so that it is found from any folder.
-
-    Args:
-        names: Modules, or paths of Python files.
 
     Example:
         >>> absolute_imports(["math"]), Path(absolute_imports(["mine.py"])[0]).is_absolute()

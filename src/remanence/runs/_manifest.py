@@ -7,13 +7,14 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy
 import torch
 
 import remanence
 from remanence import ops
+from remanence.runs._plain import Values
 from remanence.runs._result import tag
 
 # What decides the last bits of a sum; a change of one of these is worth a warning on resuming.
@@ -34,7 +35,7 @@ class Configuration(Protocol):
         ...
 
 
-def make_manifest(config: Configuration, world_size: int = 1) -> dict[str, Any]:
+def make_manifest(config: Configuration, world_size: int = 1) -> Values:
     """Collects versions, commit, seed, threads, backend, host facts and the command.
 
     Args:
@@ -73,7 +74,7 @@ def make_manifest(config: Configuration, world_size: int = 1) -> dict[str, Any]:
     }
 
 
-def git_commit() -> dict[str, Any] | None:
+def git_commit() -> Values | None:
     """The commit that the package's source stands at, and whether it was changed since; None outside a checkout.
 
     Example:
@@ -96,12 +97,8 @@ def _git(folder: Path, *arguments: str) -> str:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
 
 
-def changed_facts(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+def changed_facts(before: Values, now: Values) -> list[str]:
     """Words what has changed since a run began and may change its last bits.
-
-    Args:
-        before: Manifest of the run.
-        now: Manifest of this process.
 
     Example:
         >>> changed_facts({"torch": "1"}, {"torch": "2"})
@@ -112,3 +109,15 @@ def changed_facts(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
         for name in DECIDES_BITS
         if before.get(name) != now.get(name)
     ]
+
+
+def available_cores() -> int:
+    """Cores that this process may use.
+
+    Example:
+        >>> available_cores() >= 1
+        True
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -13,6 +13,10 @@ from typing import Any
 
 from remanence.runs._files import read_file, replace_file, require_no_link, require_regular, storage_error
 from remanence.runs._history import is_line
+from remanence.runs._plain import Values
+
+Observer = Callable[[Values], None]
+"""Whoever watches a run: called with every line that it writes down, and with its messages."""
 
 
 class MetricsFile:
@@ -34,7 +38,7 @@ class MetricsFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def append(self, line: dict[str, Any]) -> None:
+    def append(self, line: Values) -> None:
         """Adds one measurement; numbers that are not finite become null, which JSON has a word for."""
         text = json.dumps({key: _finite(value) for key, value in line.items()})
         require_regular(self.path)
@@ -54,11 +58,11 @@ class MetricsFile:
         except OSError as error:
             raise storage_error(self.path, error) from error
 
-    def read(self) -> list[dict[str, Any]]:
+    def read(self) -> list[Values]:
         """All whole lines; a last one that a kill has torn is left out."""
         return read_lines(self.path)
 
-    def read_and_check(self) -> tuple[list[dict[str, Any]], list[int]]:
+    def read_and_check(self) -> tuple[list[Values], list[int]]:
         """All measurements, and the numbers of lines that are none, from 1; not of a last one that a kill has torn."""
         text = _text_of(self.path)
         lines = [_parsed(line) for line in text.splitlines()]
@@ -74,7 +78,7 @@ class MetricsFile:
             replace_file(self.path, "".join(json.dumps(line) + "\n" for line in kept).encode())
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path) -> list[Values]:
     """Reads a metrics file, whole lines only.
 
     Example:
@@ -140,7 +144,7 @@ class TensorBoard:
         except OSError as error:
             raise storage_error(self._folder, error) from error
 
-    def add(self, line: dict[str, Any]) -> None:
+    def add(self, line: Values) -> None:
         """Adds the numbers of one measurement."""
         if self._writer is None:
             return
@@ -165,7 +169,7 @@ class NoEvents:
         >>> NoEvents().add({"loss": 0.5})
     """
 
-    def add(self, line: dict[str, Any]) -> None:
+    def add(self, line: Values) -> None:
         """Does nothing."""
 
     def close(self) -> None:

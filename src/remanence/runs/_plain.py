@@ -13,6 +13,11 @@ from typing import Any
 import numpy as np
 import torch
 
+Values = dict[str, Any]
+"""What JSON and TOML hold, by name: texts, numbers, truth values, None, and lists and tables of these."""
+Settings = Mapping[str, Any]
+"""The same where it is only read, as options and configurations are."""
+
 
 def plain(value: Any) -> Any:
     """The same value out of dictionaries, lists, strings, finite numbers and None.
@@ -54,7 +59,7 @@ def _plain_float(value: float) -> float | str | None:
     return None if math.isnan(value) else str(value)
 
 
-def types_of(kind: type) -> dict[str, Any]:
+def types_of(kind: type) -> Values:
     """The annotations of a class, resolved; one that cannot be resolved counts as ``Any``.
 
     Example:
@@ -164,7 +169,7 @@ def _restored_single(value: object, hint: object) -> Any:
     return value
 
 
-def _dataclass(values: dict[str, Any], hint: Any) -> Any:
+def _dataclass(values: Values, hint: Any) -> Any:
     kinds = types_of(hint)
     names = {field.name for field in fields(hint) if field.init}
     return hint(**{name: restored(value, kinds[name]) for name, value in values.items() if name in names})

@@ -10,6 +10,8 @@ from typing import Any
 import numpy
 import torch
 
+from remanence.runs._plain import Values
+
 
 def seed_all(seed: int) -> None:
     """Seeds torch's, numpy's and Python's global generators.
@@ -35,7 +37,7 @@ def seed_torch(seed: int) -> None:
         torch.cuda.manual_seed_all(seed)
 
 
-def random_states() -> dict[str, Any]:
+def random_states() -> Values:
     """Collects the states of all global generators.
 
     Example:
@@ -51,11 +53,8 @@ def random_states() -> dict[str, Any]:
     }
 
 
-def set_random_states(states: dict[str, Any]) -> None:
+def set_random_states(states: Values) -> None:
     """Puts the global generators back.
-
-    Args:
-        states: What :func:`random_states` gave.
 
     Example:
         >>> before = random_states()

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 from remanence.runs._files import replace_file
-from remanence.runs._plain import plain, restored, types_of
+from remanence.runs._plain import Settings, Values, plain, restored, types_of
 from remanence.runs._seal import sealed, unsealed
 
 KIND = "kind"
@@ -102,13 +102,13 @@ class Result:
             raise TypeError(f"results of kind {own!r} are {before.__qualname__} already; give the class its own kind")
         _KINDS[own] = cls
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Values:
         """Kind, version and all fields as plain values for JSON."""
         inside = {field.name: plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
         return {**tag(self.kind, self.version), **inside}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: Settings) -> Self:
         """Makes the result that :meth:`to_dict` described; keys that it has no field for are left out.
 
         Args:
@@ -123,23 +123,13 @@ class Result:
         return dataclass_from(cls, found, cls.kind)
 
     @classmethod
-    def upgrade(cls, values: dict[str, Any], version: int) -> dict[str, Any]:
-        """Turns what an older version wrote into this one's fields; here nothing has changed.
-
-        Args:
-            values: What was read.
-            version: That it was written by.
-        """
+    def upgrade(cls, values: Values, version: int) -> Values:
+        """Turns what an older version wrote into this one's fields; here nothing has changed."""
         return values
 
 
-def dataclass_from(kind: type[Made], values: Mapping[str, Any], name: str) -> Made:
+def dataclass_from(kind: type[Made], values: Settings, name: str) -> Made:
     """Makes a dataclass of the plain values of its fields; keys that it has no field for are left out.
-
-    Args:
-        kind: The dataclass.
-        values: As they come out of JSON.
-        name: What it is, for messages.
 
     Raises:
         ResultError: If a field is missing or of the wrong type.
@@ -170,12 +160,8 @@ def _field(kind: str, name: str, value: object, hint: object) -> Any:
         raise ResultError(f"`{name}` of the {kind} cannot be {value!r:.80}: {error}") from error
 
 
-def tag(kind: str, version: int = 1) -> dict[str, Any]:
+def tag(kind: str, version: int = 1) -> Values:
     """The two entries that every JSON object of the package begins with.
-
-    Args:
-        kind: What it is.
-        version: Of its fields.
 
     Example:
         >>> {**tag("status"), "update": 3}
@@ -184,13 +170,8 @@ def tag(kind: str, version: int = 1) -> dict[str, Any]:
     return {KIND: kind, VERSION: version}
 
 
-def check_version(values: Mapping[str, Any], kind: str, version: int) -> int:
+def check_version(values: Settings, kind: str, version: int) -> int:
     """Sees that plain values are of a kind, and not newer than this package.
-
-    Args:
-        values: What was read.
-        kind: What it should be.
-        version: The newest that is understood.
 
     Returns:
         The version that they are of.
@@ -217,9 +198,6 @@ def check_version(values: Mapping[str, Any], kind: str, version: int) -> int:
 
 def result_from(values: object) -> Result:
     """Makes a result of any kind that is known.
-
-    Args:
-        values: A dictionary with ``kind`` and ``version``.
 
     Raises:
         UnknownKindError: If no class is known for the kind; the package that defines it must be imported.
@@ -254,10 +232,6 @@ def result_kinds() -> dict[str, type[Result]]:
 def write_result(path: str | Path, result: Result) -> Path:
     """Writes a result as JSON, whole or not at all.
 
-    Args:
-        path: The file.
-        result: What to write.
-
     Raises:
         StorageError: If it cannot be written.
 
@@ -278,9 +252,6 @@ def write_result(path: str | Path, result: Result) -> Path:
 
 def read_result(path: str | Path) -> Result:
     """Reads a result of any kind that is known.
-
-    Args:
-        path: The file.
 
     Raises:
         ResultError: If it is no result, of an unknown kind, newer, or damaged; the message names the file.

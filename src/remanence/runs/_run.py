@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -14,6 +14,7 @@ from remanence.runs._errors import CheckpointError, DamagedFileError
 from remanence.runs._files import WRITING, is_locked, locked, read_json, replace_file, require_no_link
 from remanence.runs._history import History
 from remanence.runs._metrics import MetricsFile
+from remanence.runs._plain import Settings, Values
 from remanence.runs._result import ResultError, check_version, tag
 from remanence.runs._seal import sealed
 from remanence.runs._toml import read_table
@@ -48,9 +49,6 @@ class Run:
     def open(cls, folder: str | Path) -> Self:
         """Finds a run.
 
-        Args:
-            folder: Where.
-
         Raises:
             ValueError: If there is none.
         """
@@ -63,9 +61,6 @@ class Run:
     @classmethod
     def below(cls, folder: str | Path) -> list[Self]:
         """Finds all runs below a folder, at any depth.
-
-        Args:
-            folder: Where to look.
 
         Returns:
             The runs by name, with the folders that may not be listed: a run may be in them.
@@ -89,7 +84,7 @@ class Run:
         return self.folder / CONFIG_FILES[self.kind or self.kinds[0]]
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Values:
         """The settings as nested tables, just as they are written: nothing is built or imported for them."""
         return read_table(self.config_path)
 
@@ -109,12 +104,12 @@ class Run:
         return History.from_lines(self.metrics.read())
 
     @property
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Values:
         """Facts about where and how it was made; empty before it started."""
         return self._json("manifest.json", "manifest")
 
     @property
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Values:
         """What has become of it: ``new``, ``running``, ``done``, ``interrupted``, ``failed``, or ``killed``."""
         found = self._json("status.json", "status") or self._without_status()
         if not isinstance(found.get("status"), str) or not isinstance(found.get("update"), int):
@@ -123,7 +118,7 @@ class Run:
             found["status"] = "killed"
         return found
 
-    def _without_status(self) -> dict[str, Any]:
+    def _without_status(self) -> Values:
         """A run that has checkpoints and no status was written by an older version, or lost the file."""
         checkpoints = list_checkpoints(self.checkpoints)
         if not checkpoints:
@@ -139,7 +134,7 @@ class Run:
         """Puts a whole file into the folder."""
         replace_file(self.folder / name, text.encode())
 
-    def write_table(self, name: str, table: Mapping[str, Any]) -> None:
+    def write_table(self, name: str, table: Settings) -> None:
         """Puts a whole JSON file into the folder, with its checksum."""
         self.write(name, sealed(table))
 
@@ -174,9 +169,6 @@ class Run:
     def claim(self, settings: str) -> None:
         """Makes the folder hold these settings, unless it holds some: the lock comes first, so one process decides.
 
-        Args:
-            settings: The text of the file with the settings.
-
         Raises:
             ValueError: If there is something else in the folder.
             RunLockedError: If another process holds the folder and makes no run of it.
@@ -202,7 +194,7 @@ class Run:
             kind = "run of a policy" if self.kinds == ("policy",) else "run"
             raise ValueError(f"{self.folder} exists and is no {kind}; name another folder")
 
-    def _json(self, name: str, kind: str) -> dict[str, Any]:
+    def _json(self, name: str, kind: str) -> Values:
         path = self.folder / name
         if not os.path.lexists(path):
             return {}
@@ -217,10 +209,6 @@ class Run:
 
 def find_folders(names: Sequence[str], folder: str | Path) -> tuple[list[Path], list[Path]]:
     """Finds folders by a file in them.
-
-    Args:
-        names: Of the file; one of them is enough.
-        folder: Where to look, at any depth.
 
     Returns:
         The folders, and those that could not be listed.
@@ -241,9 +229,6 @@ def find_folders(names: Sequence[str], folder: str | Path) -> tuple[list[Path], 
 
 def list_runs(folder: str | Path) -> list[Run]:
     """Finds all runs below a folder, of models that learn a task and of policies alike.
-
-    Args:
-        folder: Where to look, at any depth.
 
     Returns:
         The runs by name.

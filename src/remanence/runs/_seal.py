@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any
+
+from remanence.runs._plain import Settings, Values
 
 SEAL = "sha256"
 
 
-def sealed(table: Mapping[str, Any]) -> str:
+def sealed(table: Settings) -> str:
     """The text of a JSON object with its checksum.
 
     Args:
@@ -24,7 +24,7 @@ def sealed(table: Mapping[str, Any]) -> str:
     return json.dumps({**plain, SEAL: _checksum(plain)}, indent=1)
 
 
-def unsealed(table: Mapping[str, Any]) -> dict[str, Any]:
+def unsealed(table: Settings) -> Values:
     """The object without its checksum; one that has none, from an older version, is taken as it is.
 
     Args:
@@ -44,5 +44,5 @@ def unsealed(table: Mapping[str, Any]) -> dict[str, Any]:
     return rest
 
 
-def _checksum(plain: Mapping[str, Any]) -> str:
+def _checksum(plain: Settings) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()

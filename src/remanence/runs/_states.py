@@ -80,10 +80,6 @@ def _key(key: object) -> Any:
 def unpack(outline: Any, tensors: Mapping[str, Tensor]) -> Any:
     """Puts a nested value together again.
 
-    Args:
-        outline: What :func:`pack` left.
-        tensors: By name.
-
     Example:
         >>> unpack({"list": [{"value": 1}]}, {})
         [1]

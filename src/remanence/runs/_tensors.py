@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import safetensors
 import safetensors.torch
@@ -14,12 +13,13 @@ from torch import Tensor
 
 from remanence.runs._errors import DamagedFileError
 from remanence.runs._files import read_file, replace_file
+from remanence.runs._plain import Settings, Values
 
 LENGTH_BYTES = 8
 """Bytes in front of a safetensors file that say how long its header is."""
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Settings) -> None:
     """Writes named tensors into a safetensors file, whole or not at all.
 
     Args:
@@ -42,11 +42,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str,
     replace_file(path, safetensors.torch.save(copies, metadata={"facts": text, "sha256": _digest(copies, text)}))
 
 
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], Values]:
     """Reads what :func:`write_tensors` wrote.
-
-    Args:
-        path: The file.
 
     Returns:
         The tensors by name, and the facts.
@@ -70,7 +67,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise DamagedFileError(f"{path} is damaged ({error})") from error
 
 
-def table_of(value: object) -> dict[str, Any]:
+def table_of(value: object) -> Values:
     """A JSON object as it is; anything else is refused.
 
     Example:

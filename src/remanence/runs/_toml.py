@@ -15,17 +15,15 @@ from typing import Any, TypeVar
 from remanence._validate import message, one_of
 from remanence.runs._errors import DamagedFileError
 from remanence.runs._files import read_file
+from remanence.runs._plain import Settings, Values
 
 Config = TypeVar("Config")
 NONE = "none"
 """What stands for None in TOML, which has no word for it."""
 
 
-def read_table(path: str | Path) -> dict[str, Any]:
+def read_table(path: str | Path) -> Values:
     """Reads a TOML file.
-
-    Args:
-        path: The file.
 
     Raises:
         DamagedFileError: If it cannot be read or is not valid.
@@ -42,7 +40,7 @@ def read_table(path: str | Path) -> dict[str, Any]:
         raise DamagedFileError(f"{path} is not valid TOML: {error}") from error
 
 
-def read_stored_table(path: str | Path, keys: Iterable[str]) -> dict[str, Any]:
+def read_stored_table(path: str | Path, keys: Iterable[str]) -> Values:
     """Reads the settings of a run, which names all of them: of a file that lost its end, defaults would take the place.
 
     Args:
@@ -68,7 +66,7 @@ def read_stored_table(path: str | Path, keys: Iterable[str]) -> dict[str, Any]:
     return table
 
 
-def with_table(config: Config, table: Mapping[str, Any], prefix: str = "") -> Config:
+def with_table(config: Config, table: Settings, prefix: str = "") -> Config:
     """Changes a configuration of any kind.
 
     Args:
@@ -98,7 +96,7 @@ def with_table(config: Config, table: Mapping[str, Any], prefix: str = "") -> Co
     return dataclasses.replace(config, **changes)  # type: ignore[type-var]
 
 
-def _table(name: str, value: object) -> Mapping[str, Any]:
+def _table(name: str, value: object) -> Settings:
     if not isinstance(value, Mapping):
         raise ValueError(message(name, "be a table", repr(value), f"Set one of its keys, as in {name}.key=value"))
     return value
@@ -134,7 +132,7 @@ def _convert_list(name: str, value: object, hint: object) -> tuple[Any, ...]:
     return tuple(_convert(name, item, kind) for item in value)
 
 
-def settings_table(settings: Iterable[str]) -> dict[str, Any]:
+def settings_table(settings: Iterable[str]) -> Values:
     """Single settings as nested tables.
 
     Args:
@@ -144,17 +142,13 @@ def settings_table(settings: Iterable[str]) -> dict[str, Any]:
         >>> settings_table(["task.name=denoise", "seed=3"])
         {'task': {'name': 'denoise'}, 'seed': 3}
     """
-    table: dict[str, Any] = {}
+    values: Values = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals:
             raise ValueError(message("--set", "have the form key=value", repr(setting)))
-        inner = table
-        *sections, last = key.strip().split(".")
-        for section in sections:
-            inner = inner.setdefault(section, {})
-        inner[last] = parse_value(text.strip())
-    return table
+        values[key.strip()] = parse_value(text.strip())
+    return nested_table(values)
 
 
 def parse_value(text: str) -> Any:
@@ -232,21 +226,34 @@ def digest_of(config: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def flat_table(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat_table(table: Settings, prefix: str = "") -> Values:
     """Settings by their dotted names.
-
-    Args:
-        table: of values and further tables.
-        prefix: before every name.
 
     Example:
         >>> flat_table({"seed": 1, "loop": {"clip_norm": 1.0}})
         {'seed': 1, 'loop.clip_norm': 1.0}
     """
-    found: dict[str, Any] = {}
+    found: Values = {}
     for key, value in table.items():
         if isinstance(value, Mapping):
             found |= flat_table(value, f"{prefix}{key}.")
         else:
             found[f"{prefix}{key}"] = value
     return found
+
+
+def nested_table(settings: Settings) -> Values:
+    """Dotted names as tables in tables: the inverse of :func:`flat_table`.
+
+    Example:
+        >>> nested_table({"task.options.length": 5, "seed": 1})
+        {'task': {'options': {'length': 5}}, 'seed': 1}
+    """
+    table: Values = {}
+    for key, value in settings.items():
+        *sections, last = key.split(".")
+        inner = table
+        for section in sections:
+            inner = inner.setdefault(section, {})
+        inner[last] = value
+    return table

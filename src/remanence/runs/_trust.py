@@ -44,9 +44,6 @@ def trusting(yes: bool = True) -> Iterator[None]:
 def remember_code(names: Iterable[str]) -> None:
     """Notes that the user's own command named this code: the very same code may run again for its run.
 
-    Args:
-        names: Modules, or paths of Python files.
-
     Example:
         >>> remember_code(["math"])
         >>> require_trust(["math"])
@@ -81,10 +78,6 @@ def require_trust(names: Iterable[str]) -> None:
 def require_trusted_source(name: str, source: bytes) -> None:
     """Refuses the contents of a file of code, unless the user has named or trusts them.
 
-    Args:
-        name: Of the file.
-        source: What was read from it, and will run.
-
     Raises:
         UntrustedCodeError: If it may not run.
 
@@ -107,9 +100,6 @@ def _untrusted(names: Iterable[str]) -> UntrustedCodeError:
 def is_trusted(name: str) -> bool:
     """Tells whether code may run.
 
-    Args:
-        name: A module, or the path of a Python file.
-
     Example:
         >>> is_trusted("this_module_of_a_stranger")
         False
@@ -123,9 +113,6 @@ def _is_remembered(digest: str) -> bool:
 
 def code_digest(name: str) -> str:
     """SHA-256 of the file behind a module or a path; of the name where there is none, as for built-in modules.
-
-    Args:
-        name: A module, or the path of a Python file.
 
     Example:
         >>> len(code_digest("json")), code_digest("json") == code_digest("math")
