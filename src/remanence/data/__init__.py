@@ -1,4 +1,7 @@
-"""Data sets: where their files lie, how they are fetched and checked, and how they are read."""
+"""Data sets: where their files lie, how they are fetched and checked, and how they are read.
+
+Files, sizes and checksums are in ``catalogue.csv``; :func:`load_corpus` and :func:`load_mnist` give what is learnt.
+"""
 
 from remanence.data._catalogue import Entry, Form, entry, names
 from remanence.data._corpus import (

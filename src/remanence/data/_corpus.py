@@ -117,9 +117,10 @@ class Corpus:
 
     @classmethod
     def _of(cls, parts: Sequence[np.ndarray], vocabulary: Vocabulary) -> Corpus:
-        small = np.min_scalar_type(len(vocabulary) - 1)
         # torch has no arithmetic for uint16 and uint32, and np.uint8 is enough for characters.
-        dtype = np.uint8 if small == np.uint8 else np.int32
+        dtype = np.int32
+        if np.min_scalar_type(len(vocabulary) - 1) == np.uint8:
+            dtype = np.uint8
         train, validation, test = (torch.from_numpy(part.astype(dtype)) for part in parts)
         return cls(train, validation, test, vocabulary)
 
@@ -197,9 +198,6 @@ def frequent_words(corpus: Corpus, count: int, other: str = "<unk>") -> Corpus:
 def words_of(text: str) -> list[str]:
     r"""Splits a text into words, with a sign for the end after every line.
 
-    Args:
-        text: Lines of words between blanks.
-
     Example:
         >>> words_of("so be it\nso\n")
         ['so', 'be', 'it', '<eos>', 'so', '<eos>']
@@ -228,15 +226,18 @@ def load_corpus(name: CorpusName) -> Corpus:
         ValueError: `name` must be one of ...; got 'ptb-chars'. Did you mean 'ptb-char'?
     """
     _validate.one_of("name", name, get_args(CorpusName))
-    family, _, level = name.partition("-")
-    if family == "text8":
-        return _load_text8("text8/text8" if name == "text8" else "text8/text8.first74081952.txt")
-    prefix = {"ptb": "ptb/ptb.char." if level == "char" else "ptb/ptb.", "wikitext2": "wikitext-2/"}[family]
+    if name == "text8":
+        return _load_text8("text8/text8")
+    if name == "text8-prefix":
+        return _load_text8("text8/text8.first74081952.txt")
+    prefixes = {"ptb-char": "ptb/ptb.char.", "ptb-word": "ptb/ptb."}
+    prefix = prefixes.get(name, "wikitext-2/")
     texts = [load_bytes(f"{prefix}{part}.txt").decode("utf-8") for part in ("train", "valid", "test")]
-    if level == "word":
+    if name.endswith("-word"):
         return corpus_of_words([words_of(text) for text in texts])
-    # In the character files of the Penn Treebank a blank follows every symbol.
-    return corpus_of_characters([text[::2] for text in texts] if family == "ptb" else texts)
+    if name == "ptb-char":  # in its files a blank follows every symbol
+        texts = [text[::2] for text in texts]
+    return corpus_of_characters(texts)
 
 
 def corpus_from_text(path: str | Path, level: Level, validation: float, test: float) -> Corpus:
@@ -260,7 +261,10 @@ def corpus_from_text(path: str | Path, level: Level, validation: float, test: fl
         5
     """
     text = read_text(path)
-    whole = corpus_of_characters([text, "", ""]) if level == "char" else corpus_of_words([words_of(text), [], []])
+    if level == "char":
+        whole = corpus_of_characters([text, "", ""])
+    else:
+        whole = corpus_of_words([words_of(text), [], []])
     return Corpus.split_by_share(whole.train.numpy(), whole.vocabulary, validation, test)
 
 

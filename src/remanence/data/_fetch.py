@@ -29,9 +29,6 @@ class TooLongError(OSError):
 def sha256_of(path: Path) -> str:
     """Computes a file's SHA-256.
 
-    Args:
-        path: The file.
-
     Returns:
         64 hexadecimal digits.
 
@@ -110,31 +107,41 @@ def _transfer(url: str, part: Path, size: int | None) -> None:
     """Appends to `part` what is missing; raises `IncompleteRead` if the connection ends too early."""
     if part.is_symlink():
         part.unlink()  # planted: what arrives would be written to where it leads
-    have = part.stat().st_size if part.exists() else 0
+    have = 0
+    if part.exists():
+        have = part.stat().st_size
     if size is not None and have >= size:
         if have == size:
             return
         part.unlink()
         have = 0
-    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+    request = urllib.request.Request(url)
+    if have:
+        request.add_header("Range", f"bytes={have}-")
     with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
-        resumed = answer.status == http.HTTPStatus.PARTIAL_CONTENT
-        have = have if resumed else 0
+        mode = "ab"
+        if answer.status != http.HTTPStatus.PARTIAL_CONTENT:  # the mirror sends the whole file
+            mode = "wb"
+            have = 0
+        total = size
         announced = _whole_number(answer.headers.get("Content-Length"))
-        total = have + announced if announced is not None else size
-        with part.open("ab" if resumed else "wb") as file, _progress(part.stem, have, total) as advance:
+        if announced is not None:
+            total = have + announced
+        with part.open(mode) as file, _progress(part.stem, have, total) as advance:
             while block := answer.read(_BLOCK):
                 have += len(block)
                 if size is not None and have > size:
                     raise TooLongError(f"more than the {size} bytes of the file arrive")
                 file.write(block)
                 advance(len(block))
-    _expect(part, total if size is None else size)
+    _expect(part, size or total)
 
 
 def _whole_number(text: str | None) -> int | None:
     """A length that a mirror announces; nonsense counts as no announcement."""
-    return int(text) if text is not None and text.isdecimal() and len(text) < 20 else None
+    if text is None or not text.isdecimal() or len(text) >= 20:
+        return None
+    return int(text)
 
 
 def _expect(part: Path, size: int | None) -> None:

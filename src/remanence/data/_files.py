@@ -40,7 +40,9 @@ def cache_directory() -> Path:
         True
     """
     named = os.environ.get(CACHE_VARIABLE)
-    return Path(named) if named else Path.home() / ".cache" / "remanence"
+    if named:
+        return Path(named)
+    return Path.home() / ".cache" / "remanence"
 
 
 def data_directories() -> list[Path]:
@@ -51,14 +53,13 @@ def data_directories() -> list[Path]:
         True
     """
     named = os.environ.get(DATA_VARIABLE)
-    return [*([Path(named)] if named else []), cache_directory()]
+    if named:
+        return [Path(named), cache_directory()]
+    return [cache_directory()]
 
 
 def is_available(name: str) -> bool:
     """Tells whether a data file lies on this machine, without fetching it or reading it.
-
-    Args:
-        name: A name of the catalogue.
 
     Returns:
         True if one of its forms is there.
@@ -72,10 +73,6 @@ def is_available(name: str) -> bool:
 
 def locate(name: str, *, download: bool = True) -> Path:
     """Finds a data file on this machine, or fetches it into the cache.
-
-    Args:
-        name: A name of the catalogue.
-        download: Whether it may be fetched.
 
     Returns:
         Path of one of its forms (plain, compressed, or an archive), checked.
@@ -95,10 +92,6 @@ def locate(name: str, *, download: bool = True) -> Path:
 def load_bytes(name: str, *, download: bool = True) -> bytes:
     """Reads the unpacked contents of a data file.
 
-    Args:
-        name: A name of the catalogue.
-        download: Whether it may be fetched.
-
     Raises:
         ChecksumError: If the file or its contents have the wrong checksum.
         MissingDataError: If it is not there and cannot be fetched.
@@ -117,10 +110,6 @@ def load_bytes(name: str, *, download: bool = True) -> bytes:
 
 def unpack(path: Path, member: str | None = None) -> bytes:
     """Reads a file, unpacked as its ending says: .gz, .xz, .zip, .tgz, or as it is.
-
-    Args:
-        path: The file.
-        member: Name inside an archive.
 
     Raises:
         DataError: If the file is damaged or has no such member.

@@ -99,9 +99,6 @@ def load_mnist() -> Mnist:
 def read_text(path: str | Path) -> str:
     """Reads a text file of the user's, packed with gzip or xz or not.
 
-    Args:
-        path: The file; it must be UTF-8.
-
     Returns:
         Its text, line ends as they are.
 

@@ -60,10 +60,12 @@ def read_series(path: str | Path, columns: Sequence[str] = ()) -> Series:
     if not lines:
         raise DataError(f"{path} is empty")
     rows = list(csv.reader(lines, delimiter=_delimiter(lines[0])))
-    titled = not _is_numeric(rows[0])
-    names = [name.strip() for name in rows[0]] if titled else [str(number) for number in range(len(rows[0]))]
+    names = [str(number) for number in range(len(rows[0]))]
+    first = 0
+    if not _is_numeric(rows[0]):
+        names = [name.strip() for name in rows[0]]
+        first = 1
     chosen = [names.index(_validate.one_of("columns", name, names)) for name in columns or names]
-    first = 1 if titled else 0
     found = [_numbers(rows[at], at + 1, names, chosen, path) for at in range(first, len(rows)) if rows[at]]
     values = torch.from_numpy(np.array(found, dtype=np.float64).reshape(len(found), len(chosen)))
     return Series(values, tuple(names[place] for place in chosen))
@@ -84,7 +86,9 @@ def _number(cell: str) -> float | None:
         value = float(cell)
     except ValueError:
         return None
-    return value if np.isfinite(value) else None
+    if not np.isfinite(value):
+        return None
+    return value
 
 
 def _numbers(row: list[str], line: int, names: Sequence[str], chosen: Sequence[int], path: str | Path) -> list[float]:
