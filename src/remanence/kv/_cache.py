@@ -90,9 +90,6 @@ class ScreenedCache(Cache):
     def positions(self, layer_idx: int) -> Tensor:
         """Positions of the keys that a layer holds, -1 for padding.
 
-        Args:
-            layer_idx: the layer.
-
         Returns:
             int64, ``(B, key heads, held)``, ascending.
 
@@ -108,11 +105,7 @@ class ScreenedCache(Cache):
         return index.clamp(min=-1).sort(-1).values
 
     def save(self, path: str | Path) -> None:
-        """Writes the cache to a file, atomically; `load` reads it back.
-
-        Args:
-            path: a safetensors file.
-        """
+        """Writes the cache to a file, atomically; `load` reads it back."""
         save_layers(Path(path), self.policy, self.layers)
 
     @classmethod

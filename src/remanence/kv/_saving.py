@@ -12,7 +12,7 @@ from remanence._validate import message, positive_int
 from remanence.kv._layer import Policy, ScreenedLayer
 from remanence.kv._screens import SCREENS
 from remanence.kv._slots import Slots
-from remanence.runs import DamagedFileError, check_version, read_tensors, tag, write_tensors
+from remanence.runs import DamagedFileError, Values, check_version, read_tensors, tag, write_tensors
 
 KIND = "kv-cache"
 Held = dict[str, Tensor]
@@ -27,7 +27,7 @@ def save_layers(path: Path, policy: Policy, layers: list[Any]) -> None:
     write_tensors(path, tensors, facts)
 
 
-def read_cache(path: Path) -> tuple[Held, dict[str, Any]]:
+def read_cache(path: Path) -> tuple[Held, Values]:
     """Reads what a file holds and says of its cache.
 
     Raises:
@@ -44,7 +44,7 @@ def read_cache(path: Path) -> tuple[Held, dict[str, Any]]:
     return tensors, facts
 
 
-def load_layers(path: Path, tensors: Held, facts: dict[str, Any], layers: list[Any], device: torch.device) -> None:
+def load_layers(path: Path, tensors: Held, facts: Values, layers: list[Any], device: torch.device) -> None:
     """Fills fresh layers with what a file holds.
 
     Raises:
@@ -73,13 +73,13 @@ def _held(layer: Any) -> Held:
     return {"start": layer.start, **layer.slots.first(layer.count)._asdict()}
 
 
-def _counts(layer: Any) -> dict[str, Any]:
+def _counts(layer: Any) -> Values:
     if isinstance(layer, ScreenedLayer):
         return {"seen": layer.seen, "count": layer.count, "padded": layer.padded}
     return {"cumulative_length": layer.cumulative_length}
 
 
-def _restore(layer: Any, held: Held, counts: dict[str, Any]) -> None:
+def _restore(layer: Any, held: Held, counts: Values) -> None:
     """Takes nothing that does not fit: a tensor of another size would be stretched, a name would replace a method."""
     if held:
         layer.lazy_initialization(held["keys"], held["values"])
@@ -91,7 +91,7 @@ def _restore(layer: Any, held: Held, counts: dict[str, Any]) -> None:
         layer.keys, layer.values = held["keys"], held["values"]
 
 
-def _restore_screened(layer: ScreenedLayer, held: Held, counts: dict[str, Any]) -> None:
+def _restore_screened(layer: ScreenedLayer, held: Held, counts: Values) -> None:
     layer.count = positive_int("count", counts["count"], 0)
     layer.seen = positive_int("seen", counts["seen"], layer.count)
     layer.padded = bool(counts["padded"])

@@ -1,4 +1,7 @@
-"""Tasks: seeded recipes for sequences whose memory is known. They know no model."""
+"""Tasks: seeded recipes for sequences whose memory is known. They know no model.
+
+Start with :class:`Task`, the contract: batch number n of a seed is always the same :class:`Batch`.
+"""
 
 from remanence.tasks._adding import Adding
 from remanence.tasks._batch import Baseline, Batch, Score

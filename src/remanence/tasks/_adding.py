@@ -104,20 +104,11 @@ class Adding(Task):
     def step_loss(self, output: Tensor, targets: Tensor) -> Tensor:
         """Gives squared errors.
 
-        Args:
-            output: Answers `(N, 1)`.
-            targets: Sums `(N, 1)`.
-
         Returns:
             Squared errors `(N,)`.
         """
         return (output - targets).square().squeeze(-1)
 
     def step_correct(self, output: Tensor, targets: Tensor) -> Tensor:
-        """Says which answers are less than `tolerance` off.
-
-        Args:
-            output: Answers `(N, 1)`.
-            targets: Sums `(N, 1)`.
-        """
+        """Says which answers are less than `tolerance` off."""
         return ((output - targets).abs() < self.tolerance).squeeze(-1)

@@ -41,21 +41,14 @@ class Batch(NamedTuple):
         return self.mask.shape[1]
 
     def rows(self, start: int, stop: int) -> Batch:
-        """Takes some of the rows, for instance one process's share.
-
-        Args:
-            start: First row.
-            stop: Row after the last.
-        """
-        reset = None if self.reset is None else self.reset[start:stop]
+        """Takes some of the rows, for instance one process's share."""
+        reset = self.reset
+        if reset is not None:
+            reset = reset[start:stop]
         return Batch(self.inputs[:, start:stop], self.targets[:, start:stop], self.mask[:, start:stop], reset)
 
     def piece(self, start: int, stop: int) -> Batch:
         """Takes some of the steps, in time.
-
-        Args:
-            start: First step.
-            stop: Step after the last.
 
         Returns:
             The shorter batch; `reset` still says which rows begin with the whole one.
@@ -63,12 +56,10 @@ class Batch(NamedTuple):
         return Batch(*(part[start:stop] for part in self[:3]), reset=self.reset)
 
     def to(self, device: torch.device | str) -> Batch:
-        """Moves every tensor to a device.
-
-        Args:
-            device: Where to.
-        """
-        reset = None if self.reset is None else self.reset.to(device)
+        """Moves every tensor to a device."""
+        reset = self.reset
+        if reset is not None:
+            reset = reset.to(device)
         return Batch(self.inputs.to(device), self.targets.to(device), self.mask.to(device), reset)
 
 
@@ -113,23 +104,20 @@ class Score(NamedTuple):
     @property
     def loss(self) -> float:
         """Mean loss per counted step, nan if there is none."""
-        return self.loss_sum / self.loss_count if self.loss_count else math.nan
+        return _mean(self.loss_sum, self.loss_count)
 
     @property
     def accuracy(self) -> float:
         """Share of right answers, nan if none was asked for."""
-        return self.correct / self.asked if self.asked else math.nan
+        return _mean(self.correct, self.asked)
 
     @property
     def asked_loss(self) -> float:
         """Mean loss per answer asked for, nan if none was."""
-        return self.asked_loss_sum / self.asked if self.asked else math.nan
+        return _mean(self.asked_loss_sum, self.asked)
 
     def plus(self, other: Score) -> Score:
         """Adds the sums of another batch.
-
-        Args:
-            other: Score of that batch.
 
         Returns:
             The score of both together.
@@ -141,3 +129,9 @@ class Score(NamedTuple):
             self.asked + other.asked,
             self.asked_loss_sum + other.asked_loss_sum,
         )
+
+
+def _mean(total: float, count: int) -> float:
+    if not count:
+        return math.nan
+    return total / count

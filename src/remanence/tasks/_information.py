@@ -68,9 +68,6 @@ def pair_correlation(information: Tensor) -> Tensor:
 def checked_lags(lags: Sequence[int] | Tensor) -> Tensor:
     """Checks distances between two symbols.
 
-    Args:
-        lags: Whole numbers >= 1.
-
     Returns:
         int64 `(number of lags,)`.
 

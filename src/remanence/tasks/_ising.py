@@ -109,16 +109,15 @@ class Ising(BinarySequences):
         """Predicts a spin from the one before; for many coupled spins estimated from 1,000 drawn chains."""
         if self.decay is None:
             return super().memory_free
-        neighbours = _enumerate(self).correlations.diagonal(1) if self.enumerable else _estimated_neighbours(self)
+        if self.enumerable:
+            neighbours = _enumerate(self).correlations.diagonal(1)
+        else:
+            neighbours = _estimated_neighbours(self)
         loss = math.log(2) - pair_information(neighbours).mean()
         return Baseline(loss.item(), (0.5 + 0.5 * neighbours.abs().mean()).item())
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Tensor:
         """Draws whole chains.
-
-        Args:
-            batch_size: Number of chains, B.
-            generator: Source of all randomness.
 
         Returns:
             Spins as 0 and 1, int64 `(length, B)`.

@@ -38,19 +38,10 @@ class Lanes(Task):
 
     @abstractmethod
     def pairs(self, split: Split) -> tuple[Tensor, Tensor]:
-        """Inputs and targets of a whole split, `(N, ...)` each, in their order in time.
-
-        Args:
-            split: "train", "validation" or "test".
-        """
+        """Inputs and targets of a whole split, `(N, ...)` each, in their order in time."""
 
     def sample(self, batch_size: int, generator: torch.Generator, split: Split = "train") -> Batch:
         """Draws chunks from anywhere in a split.
-
-        Args:
-            batch_size: Number of rows, B.
-            generator: Source of all randomness.
-            split: The part of the sequence to draw from.
 
         Returns:
             The batch; every row starts afresh.
@@ -89,12 +80,7 @@ class Lanes(Task):
         return _all_steps(inputs, targets, torch.full((batch_size,), fresh))
 
     def batches_per_epoch(self, batch_size: int, split: Split = "train") -> int:
-        """Number of chunks in one pass over a split.
-
-        Args:
-            batch_size: Number of lanes, B.
-            split: "train", "validation" or "test".
-        """
+        """Number of chunks in one pass over a split."""
         return math.ceil(self._lane(batch_size, split) / self.length)
 
     def _lane(self, batch_size: int, split: Split) -> int:

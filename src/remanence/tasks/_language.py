@@ -86,5 +86,8 @@ class Language(Lanes):
         return self._report_in(self.unit, score)
 
     def _report_in(self, unit: str, score: Score) -> dict[str, float]:
-        value = math.exp(score.loss) if unit == "perplexity" else score.loss / math.log(2)
+        if unit == "perplexity":
+            value = math.exp(score.loss)
+        else:
+            value = score.loss / math.log(2)
         return {**super().report(score), unit: value}

@@ -96,7 +96,8 @@ class Text(OwnFile, Language):
 
     def report(self, score: Score) -> dict[str, float]:
         """Words a score in the unit of the level."""
-        return self._report_in("bits_per_character" if self.level == "char" else "perplexity", score)
+        units = {"char": "bits_per_character", "word": "perplexity"}
+        return self._report_in(units[self.level], score)
 
 
 @register_task("sequence")

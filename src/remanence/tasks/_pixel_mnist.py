@@ -111,13 +111,7 @@ class PixelMnist(Task):
         return _table_baseline(train[0][:, last] > 127, validation[0][:, last] > 127, train[1], validation[1])
 
     def sample(self, batch_size: int, generator: torch.Generator, split: Split = "train") -> Batch:
-        """Draws pictures at random, with replacement.
-
-        Args:
-            batch_size: Number of rows, B.
-            generator: Source of all randomness.
-            split: The pictures to draw from.
-        """
+        """Draws pictures at random, with replacement."""
         _validate.dimension("batch_size", batch_size)
         images, _ = self._digits(split)
         return self._batch(torch.randint(len(images), (batch_size,), generator=generator), split)
@@ -152,8 +146,9 @@ class PixelMnist(Task):
         digits = load_mnist()
         if split == "test":
             return digits.test_images, digits.test_labels
-        part = slice(_TRAINING) if split == "train" else slice(_TRAINING, None)
-        return digits.train_images[part], digits.train_labels[part]
+        if split == "train":
+            return digits.train_images[:_TRAINING], digits.train_labels[:_TRAINING]
+        return digits.train_images[_TRAINING:], digits.train_labels[_TRAINING:]
 
     def _batch(self, rows: Tensor, split: Split) -> Batch:
         images, labels = self._digits(split)

@@ -55,7 +55,9 @@ class _Recall(Task):
     @property
     def input_size(self) -> int:
         """Blank, symbols and marker one-hot, or 1 for scalar input."""
-        return self.symbols + 2 if self.encoding == "one-hot" else 1
+        if self.encoding == "scalar":
+            return 1
+        return self.symbols + 2
 
     @property
     def output_size(self) -> int:
@@ -73,7 +75,7 @@ class _Recall(Task):
 
         When the length is drawn per batch, T is its mean.
         """
-        mean_length = self.length if self.shortest is None else (self.length + self.shortest) / 2
+        mean_length = (self.length + (self.shortest or self.length)) / 2
         loss = self.items * math.log(self.symbols) / (mean_length + 2 * self.items)
         return Baseline(loss, accuracy=1 / self.symbols)
 
@@ -298,7 +300,7 @@ class LateCues(_Recall):
     def __post_init__(self) -> None:
         super().__post_init__()
         _validate.dimension("distractors", self.distractors, minimum=0)
-        most = (self.length if self.shortest is None else self.shortest) // 2
+        most = (self.shortest or self.length) // 2
         if self.distractors > most:
             expected = f"be at most half of the shortest length, {most}"
             raise ValueError(_validate.message("distractors", expected, self.distractors))
@@ -306,7 +308,9 @@ class LateCues(_Recall):
     @property
     def input_size(self) -> int:
         """Blank, symbols, marker and distractors one-hot, or 1 for scalar input."""
-        return 2 * self.symbols + 2 if self.encoding == "one-hot" else 1
+        if self.encoding == "scalar":
+            return 1
+        return 2 * self.symbols + 2
 
     def _places(self, length: int, batch_size: int, generator: torch.Generator) -> Tensor:
         early = length // 2

@@ -134,22 +134,13 @@ class SeriesFile(OwnFile):
     def step_loss(self, output: Tensor, targets: Tensor) -> Tensor:
         """Gives squared errors, averaged over the columns.
 
-        Args:
-            output: Forecast changes `(N, targets)`.
-            targets: Changes `(N, targets)`.
-
         Returns:
             Squared errors `(N,)`.
         """
         return (output - targets).square().mean(-1)
 
     def step_correct(self, output: Tensor, targets: Tensor) -> Tensor:
-        """Says which forecasts are less than `tolerance` off, root mean square over the columns.
-
-        Args:
-            output: Forecast changes `(N, targets)`.
-            targets: Changes `(N, targets)`.
-        """
+        """Says which forecasts are less than `tolerance` off, root mean square over the columns."""
         return self.step_loss(output, targets) < self.tolerance**2
 
     def report(self, score: Score) -> dict[str, float]:

@@ -147,12 +147,7 @@ class Task(ABC):
             yield whole.piece(start, start + chunk)
 
     def batches_per_epoch(self, batch_size: int, split: Split = "train") -> int | None:
-        """Number of batches in one pass over a split, None if fresh ones never end.
-
-        Args:
-            batch_size: Number of rows, B.
-            split: "train", "validation" or "test".
-        """
+        """Number of batches in one pass over a split, None if fresh ones never end."""
         return None
 
     def batches(self, batch_size: int, *, split: Split = "train", seed: int = 0, position: int = 0) -> Iterator[Batch]:
@@ -196,10 +191,6 @@ class Task(ABC):
     def accuracy(self, output: Tensor, batch: Batch) -> Tensor:
         """Gives the share of right answers where answers are asked for.
 
-        Args:
-            output: Class scores or values `(T, B, output_size)`.
-            batch: The batch that was answered.
-
         Returns:
             A scalar without gradient.
         """
@@ -208,23 +199,16 @@ class Task(ABC):
 
     @torch.no_grad()
     def score(self, output: Tensor, batch: Batch) -> Score:
-        """Gives the sums behind `loss` and `accuracy`, to be added up over an evaluation.
-
-        Args:
-            output: Class scores or values `(T, B, output_size)`.
-            batch: The batch that was answered.
-        """
+        """Gives the sums behind `loss` and `accuracy`, to be added up over an evaluation."""
         losses = self.step_loss(*self._counted(output, batch))
         right = self.step_correct(*_asked(output, batch))
-        total = losses.double().sum().item()
-        asked = losses.view(batch.mask.shape)[batch.mask].double().sum().item() if self.loss_on_all_steps else total
+        asked = total = losses.double().sum().item()
+        if self.loss_on_all_steps:
+            asked = losses.view(batch.mask.shape)[batch.mask].double().sum().item()
         return Score(total, losses.numel(), int(right.sum()), right.numel(), asked)
 
     def report(self, score: Score) -> dict[str, float]:
         """Words a score in the units in which the task is usually reported.
-
-        Args:
-            score: Sums over an evaluation.
 
         Returns:
             Named numbers, among them "loss" and "accuracy".
@@ -258,7 +242,9 @@ class Task(ABC):
     def _counted(self, output: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Selects the answers and targets that the loss counts, with time and rows in one dimension."""
         self._check(output, batch)
-        return _flat(output, batch) if self.loss_on_all_steps else _asked(output, batch)
+        if self.loss_on_all_steps:
+            return _flat(output, batch)
+        return _asked(output, batch)
 
     def _check(self, output: Tensor, batch: Batch) -> None:
         _validate.shape("output", output, (batch.steps, batch.size, self.output_size))
@@ -270,4 +256,6 @@ def _flat(output: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
 
 def _asked(output: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     """Answers that are asked for. Where all are, nothing is copied: the scores of many words are large."""
-    return _flat(output, batch) if batch.mask.all() else (output[batch.mask], batch.targets[batch.mask])
+    if batch.mask.all():
+        return _flat(output, batch)
+    return output[batch.mask], batch.targets[batch.mask]

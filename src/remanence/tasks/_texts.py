@@ -126,7 +126,9 @@ class Text8(Language):
         Returns:
             "loss" (nats), "accuracy", and "bits_per_character" or "bits_per_character_of_prefix".
         """
-        return self._report_in(self.unit if self.source == "full" else f"{self.unit}_of_prefix", score)
+        if self.source == "prefix":
+            return self._report_in(f"{self.unit}_of_prefix", score)
+        return self._report_in(self.unit, score)
 
 
 @register_task("wikitext2-char")
@@ -230,7 +232,9 @@ class WikiText2Word(Language):
     @property
     def corpus(self) -> Corpus:
         """The text; read from its files at the first call."""
-        return load_corpus("wikitext2-word") if self.words is None else _cut_wikitext2(self.words)
+        if self.words is None:
+            return load_corpus("wikitext2-word")
+        return _cut_wikitext2(self.words)
 
 
 @register_task("ptb-word")
