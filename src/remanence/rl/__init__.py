@@ -1,4 +1,7 @@
-"""Reinforcement learning: policies with a memory, for MiniGrid and any other Gymnasium environment."""
+"""Reinforcement learning: policies with a memory, for MiniGrid and any other Gymnasium environment.
+
+Start with :func:`train_policy`: it plays and learns by PPO what a :class:`PolicyConfig` says, in a run folder.
+"""
 
 from remanence.rl._actions import Actions, Choice, Choices, Gaussian, actions_of
 from remanence.rl._building import build_policy

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from remanence._validate import message
@@ -11,10 +10,11 @@ from remanence.rl._core import grows
 from remanence.rl._environment import longest_episode, make_environment, observed
 from remanence.rl._observations import Field
 from remanence.rl._policy import MemoryPolicy
+from remanence.runs import Settings, Values
 
 
 def build_policy(
-    config: PolicyConfig, environment: str | None = None, there_options: Mapping[str, Any] | None = None
+    config: PolicyConfig, environment: str | None = None, there_options: Settings | None = None
 ) -> MemoryPolicy:
     """Makes the policy of a configuration; its weights come from torch's global generator.
 
@@ -36,7 +36,7 @@ def build_policy(
         expected = f"show and allow what {config.environment} does"
         raise ValueError(message("environment", expected, f"{_spaces(there, config)} in {environment}, not {spaces}"))
     name, options = config.model.name, dict(config.model.options)
-    choices: dict[str, Any] = {"words": config.words, "squash": config.squash, "forgets": config.forgets}
+    choices: Values = {"words": config.words, "squash": config.squash, "forgets": config.forgets}
     choices["memory_use"] = config.memory
     policy = MemoryPolicy(*spaces, name, **choices, **options)
     if not grows(policy.core):

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, variance
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from remanence._statistics import student
-from remanence.runs import Result
+from remanence.runs import Result, Values
 
 NO_MEMORY = "none"
 """Name of the same network whose core is reset at every step."""
@@ -45,10 +45,6 @@ def gain(having: Sequence[float], without: Sequence[float]) -> Gain:
     """The difference of two means, with a 95 % interval over the seeds.
 
     The interval is Welch's, with the degrees of freedom of the smaller group, and so rather too wide than too narrow.
-
-    Args:
-        having: mean returns with a memory, one a seed.
-        without: those without.
 
     Example:
         >>> str(gain([0.9, 1.0, 0.95], [0.5, 0.45, 0.55]))
@@ -90,7 +86,7 @@ class PolicyComparison(Result):
     command: list[str] = field(default_factory=list)
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Values]:
         """One row per model: its seeds, and the mean, least and greatest of their returns."""
         return [
             {"model": model, "seeds": len(found), "mean": fmean(found), "least": min(found), "most": max(found)}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any
 
 from remanence._validate import MOST_PARTS, boolean, message, one_of, positive_int, probability, real
 from remanence.rl._core import MEMORY_USES, MemoryUse
-from remanence.runs import digest_of
+from remanence.runs import Values, digest_of
 from remanence.train import ModelConfig
 
 
@@ -92,6 +91,8 @@ class PolicyConfig:
         memory: what becomes of the core's attended memory while an episode goes on: ``"kept"``, ``"emptied"`` before
             every step, or ``"emptied_acting"``, only before every step of acting, as in the code of Kerg et al. 2020.
             It is the `memory_use` of :class:`MemoryPolicy`.
+        label: what tables and pages call the policy; empty is its model's name. It decides nothing: two configurations
+            that differ in it alone are equal.
 
     Example:
         >>> PolicyConfig(frames=100_000).updates
@@ -110,9 +111,10 @@ class PolicyConfig:
     threads: int = 1
     save_every: int = 20
     imports: tuple[str, ...] = ()
-    environment_options: dict[str, Any] = field(default_factory=dict)
+    environment_options: Values = field(default_factory=dict)
     forgets: bool = False
     memory: MemoryUse = "kept"
+    label: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         for name in ("frames", "threads", "save_every"):
@@ -139,6 +141,7 @@ class PolicyConfig:
     def digest(self) -> str:
         """Eight hexadecimal digits that name this configuration, whatever its length."""
         settings = dataclasses.asdict(dataclasses.replace(self, frames=1, save_every=1))
+        del settings["label"]
         if self.memory == "kept":
             del settings["memory"]  # so that runs from before there was a choice keep their names
         return digest_of(settings)

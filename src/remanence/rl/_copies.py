@@ -13,6 +13,7 @@ from remanence._validate import message, one_of
 from remanence.rl._actions import Actions, actions_of
 from remanence.rl._environment import Episode
 from remanence.rl._observations import Field, Observation, each_field, fields_of, read, read_all, stack
+from remanence.runs import Values
 
 
 class Happened(NamedTuple):
@@ -55,9 +56,6 @@ class Copies(Protocol):
 
 class EpisodeCopies:
     """Seeded episodes, one copy each, stepped one after another.
-
-    Args:
-        episodes: the copies.
 
     Example:
         >>> from remanence.rl._environment import make_environment
@@ -151,7 +149,7 @@ class VectorCopies:
         self._seen = seen
         return Happened(rewards, ends, cut_off, last)
 
-    def _last(self, seen: Observation, facts: dict[str, Any], ends: Tensor) -> Observation:
+    def _last(self, seen: Observation, facts: Values, ends: Tensor) -> Observation:
         if self.mode == "Disabled" or not bool(ends.any()):
             return seen
         if "final_obs" not in facts:

@@ -22,6 +22,7 @@ from remanence.nn import (
     get_model,
     make_core,
 )
+from remanence.runs import Values
 
 HIDDEN = 64
 CORES = (RecurrentLayer, MinGRU, MinLSTM, LRU, DeltaRule)
@@ -35,13 +36,8 @@ CoreState: TypeAlias = State | CarriedState
 """What a core carries from step to step."""
 
 
-def core_of(core: nn.Module | str, width: int, options: dict[str, Any]) -> Any:
+def core_of(core: nn.Module | str, width: int, options: Values) -> Any:
     """A core by its name, or a given one, checked: it runs over ``(T, B, width)``, and its state has a fixed size.
-
-    Args:
-        core: one of the recurrent layers in :mod:`remanence.nn`, or its name.
-        width: number of input features.
-        options: options of a core made by name.
 
     Raises:
         ValueError: it cannot be reset row by row, or its state grows.
@@ -171,13 +167,7 @@ def join_rows(states: Sequence[CoreState]) -> CoreState:
 
 
 def entering(core: Any, state: CoreState | None, use: MemoryUse) -> CoreState | None:
-    """The state that a call starts from: with nothing in its memory unless it is kept; the recurrent state stays.
-
-    Args:
-        core: from :func:`core_of`.
-        state: after the call before.
-        use: what becomes of the memory.
-    """
+    """The state that a call starts from: with nothing in its memory unless it is kept; the recurrent state stays."""
     if use == "kept" or not isinstance(state, State) or memory_of(core) is None:
         return state
     empty = core.initial_state(state.s.shape[1])

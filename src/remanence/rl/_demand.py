@@ -8,10 +8,9 @@ from pathlib import Path
 from remanence._validate import message, positive_int
 from remanence.rl._comparison import COMPARISON, NO_MEMORY, PolicyComparison
 from remanence.rl._config import PolicyConfig
-from remanence.rl._learning import Observer
 from remanence.rl._play import evaluate_policy
 from remanence.rl._run import load_policy, train_policy
-from remanence.runs import RunError, write_result
+from remanence.runs import Observer, RunError, write_result
 
 
 def memory_demand(

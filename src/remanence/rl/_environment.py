@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -11,12 +11,13 @@ from remanence._validate import message
 from remanence.rl._actions import actions_of
 from remanence.rl._minigrid import see_quickly
 from remanence.rl._observations import Field, Observation, fields_of, read
+from remanence.runs import Settings, Values
 from remanence.tasks import Split, stream
 
 MINIGRID = "MiniGrid-"
 
 
-def make_environment(name: str, options: Mapping[str, Any] | None = None) -> Any:
+def make_environment(name: str, options: Settings | None = None) -> Any:
     """Makes a gymnasium environment by its id; those of MiniGrid and POPGym, and our T-maze, are registered on the way.
 
     Args:
@@ -145,11 +146,11 @@ class Episode:
         read(self.fields, self.shown)  # fails here if a policy cannot read it
 
     @property
-    def place(self) -> dict[str, Any]:
+    def place(self) -> Values:
         """Where it is, for a checkpoint."""
         return {"number": self._number, "actions": list(self._actions)}
 
-    def go_to(self, place: dict[str, Any]) -> None:
+    def go_to(self, place: Values) -> None:
         """Replays up to where another one was; the same actions have the same results."""
         self._begin(place["number"])
         for action in place["actions"]:
@@ -157,9 +158,6 @@ class Episode:
 
     def act(self, action: Any) -> tuple[float, bool]:
         """Takes one step. An episode that ends is followed by the next, whose first observation is seen at once.
-
-        Args:
-            action: a number, or nested lists of them.
 
         Returns:
             The reward, and whether the episode has ended, by its own rules or at its time limit.

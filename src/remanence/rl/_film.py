@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from remanence.rl._observations import each_field
 from remanence.rl._policy import MemoryPolicy
 from remanence.rl._rollout import acting
 from remanence.rl._run import load_policy
-from remanence.runs import replace_file
+from remanence.runs import Settings, replace_file
 from remanence.tasks import stream
 
 FILM = "film.gif"
@@ -38,7 +37,7 @@ def film_policy(
     environment: str,
     path: str | Path,
     *,
-    options: Mapping[str, Any] | None = None,
+    options: Settings | None = None,
     seed: int = 0,
     steps: int = 200,
     likeliest: bool = False,
@@ -135,7 +134,7 @@ def _pillow() -> Any:
     return Image
 
 
-def _visible(environment: str, options: Mapping[str, Any] | None) -> Any:
+def _visible(environment: str, options: Settings | None) -> Any:
     """The environment with its own pictures, if it has any."""
     try:
         return make_environment(environment, {**(options or {}), "render_mode": "rgb_array"})

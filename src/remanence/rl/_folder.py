@@ -30,10 +30,6 @@ class PolicyRun(runs.Run):
     def create(cls, folder: str | Path, config: PolicyConfig) -> Self:
         """Makes a run folder, or finds the one that holds this configuration, however long it was to last.
 
-        Args:
-            folder: Where.
-            config: What to run.
-
         Raises:
             ValueError: If the configuration cannot be built, or the folder holds another one.
         """

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -22,8 +22,10 @@ from remanence.rl._rollout import Player, Rollout
 from remanence.runs import (
     Checkpoint,
     CheckpointError,
+    Observer,
     RunError,
     StopRequest,
+    Values,
     changed_facts,
     make_manifest,
     save_checkpoint,
@@ -36,8 +38,6 @@ from remanence.train import load_optimiser
 
 REMEMBERED = 100
 """Episodes that the mean return is taken over."""
-
-Observer = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Learning:
         fields = observed(there, self.config.words, self.config.observe)
         return Episode(there, self.config.seed, copy, fields=fields)
 
-    def _say_what_changed(self, now: dict[str, Any]) -> None:
+    def _say_what_changed(self, now: Values) -> None:
         before = self.run.manifest or now
         if changes := changed_facts(before, now):
             self._say("bits may differ from an uninterrupted run: " + "; ".join(changes))
@@ -184,7 +184,7 @@ class Learning:
         self.metrics.cut_after(self.update)
         self._tell({"kind": "resumed", "update": self.update})
 
-    def _take_up(self, training: dict[str, Any]) -> None:
+    def _take_up(self, training: Values) -> None:
         player = self.player
         load_optimiser(self.optimiser, training["optimiser"])
         player.state = checked_state(self.policy.core, training["state"], len(self.episodes))
@@ -206,12 +206,12 @@ class Learning:
     def _say(self, text: str) -> None:
         self._tell({"kind": "message", "text": text})
 
-    def _tell(self, line: dict[str, Any]) -> None:
+    def _tell(self, line: Values) -> None:
         if self.observer is not None:
             self.observer({**line, "budget": self.config.updates})
 
 
-def _checked_begins(begins: Any, rows: int) -> Tensor:
+def _checked_begins(begins: object, rows: int) -> Tensor:
     """Which copies begin an episode, if the checkpoint has that for each of them."""
     if not isinstance(begins, Tensor) or begins.dtype != torch.bool or begins.shape != (rows,):
         raise ValueError(f"`begins` must be a bool for each of {rows} copies; got {begins!r}")

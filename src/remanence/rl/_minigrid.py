@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 import numpy
 from numpy.typing import NDArray
 
+from remanence.runs import Values
+
 EMPTY = (1, 0, 0)
 WALL = (2, 5, 0)
 
@@ -21,9 +23,6 @@ Code: TypeAlias = tuple[tuple[int, int, int], bool]
 
 def see_quickly(environment: Any) -> None:
     """Lets a MiniGrid environment compute its observations in the quick way, if it sees as MiniGrid usually does.
-
-    Args:
-        environment: made by gymnasium, wrapped or not; one of another kind is left alone.
 
     Example:
         >>> import gymnasium, minigrid
@@ -42,17 +41,13 @@ def see_quickly(environment: Any) -> None:
 
 
 class QuickView:
-    """Stands in for an environment's `gen_obs`.
-
-    Args:
-        environment: unwrapped.
-    """
+    """Stands in for an environment's `gen_obs`."""
 
     def __init__(self, environment: Any) -> None:
         self.environment = environment
         self._encoded = _EncodedGrid(environment.agent_view_size)
 
-    def __call__(self) -> dict[str, Any]:
+    def __call__(self) -> Values:
         """The observation: image, direction and mission."""
         environment = self.environment
         size = environment.agent_view_size
@@ -69,11 +64,7 @@ class QuickView:
 
 
 class _EncodedGrid:
-    """A grid's cells as numbers, with walls all around as far as an agent can see.
-
-    Args:
-        size: of the view.
-    """
+    """A grid's cells as numbers, with walls all around as far as an agent can see."""
 
     def __init__(self, size: int) -> None:
         self.size = size

@@ -50,19 +50,11 @@ class Field:
         one_of("kind", self.kind, ("vector", "picture", "text"))
 
     def read(self, observation: Any) -> Tensor:
-        """This part of an observation as a tensor of `shape`, a copy.
-
-        Args:
-            observation: as an environment gives it.
-        """
+        """This part of an observation as a tensor of `shape`, a copy."""
         return self.read_all([observation])[0]
 
     def read_all(self, observations: Sequence[Any]) -> Tensor:
-        """This part of several observations side by side, ``(B, *shape)``, a copy.
-
-        Args:
-            observations: as environments give them.
-        """
+        """This part of several observations side by side, ``(B, *shape)``, a copy."""
         parts = [self._find(observation) for observation in observations]
         if self.kind == "text":
             return torch.stack([_words(part) for part in parts])
@@ -109,24 +101,14 @@ def fields_of(space: Any, words: bool = False, only: Sequence[str] = ()) -> tupl
 
 
 def read(fields: Sequence[Field], observation: Any) -> Observation:
-    """An observation as a policy takes it: a tensor where there is one field, else a dictionary of them.
-
-    Args:
-        fields: from :func:`fields_of`.
-        observation: as the environment gives it.
-    """
+    """An observation as a policy takes it: a tensor where there is one field, else a dictionary of them."""
     if len(fields) == 1:
         return fields[0].read(observation)
     return {field.name: field.read(observation) for field in fields}
 
 
 def read_all(fields: Sequence[Field], observations: Sequence[Any]) -> Observation:
-    """Several observations side by side as a policy takes them, ``(B, ...)``.
-
-    Args:
-        fields: from :func:`fields_of`.
-        observations: as the environments give them.
-    """
+    """Several observations side by side as a policy takes them, ``(B, ...)``."""
     if len(fields) == 1:
         return fields[0].read_all(observations)
     return {field.name: field.read_all(observations) for field in fields}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Any
 
 import torch
 
@@ -14,6 +13,7 @@ from remanence.rl._environment import Episode, make_environment, observed
 from remanence.rl._observations import each_field, read_all
 from remanence.rl._policy import MemoryPolicy
 from remanence.rl._rollout import acting
+from remanence.runs import Settings
 from remanence.tasks import stream
 
 
@@ -53,7 +53,7 @@ def evaluate_policy(
     *,
     seed: int = 0,
     likeliest: bool = False,
-    options: Mapping[str, Any] | None = None,
+    options: Settings | None = None,
     tell: Callable[[int], None] | None = None,
 ) -> Score:
     """Plays each episode in its own copy, all in parallel, until the last has ended.

@@ -112,11 +112,6 @@ class MemoryPolicy(nn.Module):
     ) -> tuple[Tensor, CoreState]:
         """What the core says of whole sequences, before the actor and the critic judge it.
 
-        Args:
-            observations: as in :meth:`forward`.
-            state: as in :meth:`forward`.
-            reset: as in :meth:`forward`.
-
         Returns:
             The core's output, ``(T, B, output_size)``, and its state after the last step.
         """
@@ -129,11 +124,7 @@ class MemoryPolicy(nn.Module):
         return run_core(self.core, features, state, reset, self.memory_use)
 
     def expect(self, output: Tensor) -> Tensor:
-        """The return that the critic expects, ``(...)``.
-
-        Args:
-            output: of :meth:`remember`, ``(..., output_size)``.
-        """
+        """The return that the critic expects, ``(...)``."""
         return self.critic(output).squeeze(-1)
 
     def _check(self, observations: Observation) -> None:

@@ -70,10 +70,6 @@ class Pieces(NamedTuple):
 def cut(rollout: Rollout, advantage: Tensor) -> Pieces:
     """Cuts a rollout of T steps and B copies into rows, one for every kept state and copy.
 
-    Args:
-        rollout: what happened.
-        advantage: ``(T, B)``.
-
     Example:
         >>> from remanence.nn import LSTM
         >>> x = torch.arange(6.0).reshape(6, 1)
@@ -100,11 +96,6 @@ def cut(rollout: Rollout, advantage: Tensor) -> Pieces:
 
 def ppo_losses(policy: MemoryPolicy, pieces: Pieces, config: PPOConfig) -> Losses:
     """The clipped objective, the critic's error (clipped alike), and the entropy.
-
-    Args:
-        policy: who learns.
-        pieces: from what.
-        config: weights and limits.
 
     Example:
         >>> policy, zero = MemoryPolicy((3,), 2), torch.zeros(4, 5)

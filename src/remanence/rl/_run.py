@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -13,10 +11,12 @@ from remanence._validate import message
 from remanence.rl._building import build_policy
 from remanence.rl._config import PolicyConfig
 from remanence.rl._folder import PolicyRun, code_of
-from remanence.rl._learning import Learning, Observer, PolicyOutcome
+from remanence.rl._learning import Learning, PolicyOutcome
 from remanence.rl._policy import MemoryPolicy
 from remanence.runs import (
     CheckpointError,
+    Observer,
+    Settings,
     absolute_imports,
     import_all,
     isolated,
@@ -84,7 +84,7 @@ def resume_policy(
 
 
 def load_policy(
-    folder: str | Path, environment: str | None = None, options: Mapping[str, Any] | None = None
+    folder: str | Path, environment: str | None = None, options: Settings | None = None
 ) -> tuple[MemoryPolicy, PolicyConfig]:
     """The policy that a run has trained, ready to play.
 

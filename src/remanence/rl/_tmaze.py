@@ -8,6 +8,7 @@ import gymnasium
 import numpy
 
 from remanence._validate import positive_int
+from remanence.runs import Values
 
 ID = "remanence/TMaze-v0"
 
@@ -35,14 +36,14 @@ class TMaze(gymnasium.Env):
     def __init__(self, length: int = 10) -> None:
         self.length = positive_int("length", length)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Values | None = None) -> tuple[Any, Values]:
         """Begins an episode: at the start, in front of the sign."""
         super().reset(seed=seed)
         self.right_turn = int(self.np_random.integers(2))
         self.place = 0
         return self._seen(), {}
 
-    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> tuple[Any, float, bool, bool, Values]:
         """Goes ahead (0), or turns left (1) or right (2)."""
         at_junction = self.place == self.length
         if action == 0:

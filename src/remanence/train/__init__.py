@@ -1,4 +1,7 @@
-"""Training: a run is a folder that can be killed at any moment and resumed with the same bits."""
+"""Training: a run is a folder that can be killed at any moment and resumed with the same bits.
+
+Start with :func:`train`: it makes a :class:`Run` out of a :class:`RunConfig`; :func:`recipe` has a task's settings.
+"""
 
 from remanence.runs import (
     Checkpoint,
@@ -14,7 +17,6 @@ from remanence.runs import (
 )
 from remanence.train._building import build_model, build_task
 from remanence.train._clipping import clip_gradients_
-from remanence.train._comparison import Comparison
 from remanence.train._config import (
     BudgetConfig,
     CurriculumConfig,
@@ -28,14 +30,13 @@ from remanence.train._config import (
 )
 from remanence.train._distributed import Processes, joined_processes
 from remanence.train._evaluation import Evaluation, evaluate
-from remanence.train._grid import Cell, carry_out, plan_grid, run_name, summarise
+from remanence.train._grid import Cell, Comparison, carry_out, plan_grid, run_name, summarise
 from remanence.train._optimisers import AveragingSGD, load_optimiser, make_optimiser, parameter_groups
-from remanence.train._outcome import Outcome
 from remanence.train._progress import ACCURACY_REACHED
 from remanence.train._recipes import comparison_recipe, recipe
 from remanence.train._run import Run, Weights, best_run, list_runs
 from remanence.train._settings import config_from, read_config, with_settings
-from remanence.train._trainer import resume, train
+from remanence.train._trainer import Outcome, resume, train
 
 __all__ = [
     "ACCURACY_REACHED",

@@ -11,7 +11,7 @@ import torch
 
 from remanence._validate import message, one_of
 from remanence.nn import HDetach, SequenceModel, TruncatedBPTT, get_model
-from remanence.runs import absolute_imports, import_all
+from remanence.runs import Values, absolute_imports, import_all
 from remanence.tasks import Task, make_task
 from remanence.train._config import RunConfig
 
@@ -32,13 +32,8 @@ def resolved(config: RunConfig) -> RunConfig:
     return dataclasses.replace(config, model=dataclasses.replace(config.model, options=options))
 
 
-def refuse_none(section: str, options: dict[str, Any], kind: Any) -> None:
+def refuse_none(section: str, options: Values, kind: Any) -> None:
     """Refuses "none" for an option that cannot be None; TOML has no other word for it.
-
-    Args:
-        section: Where the options stand, for the message.
-        options: By name.
-        kind: The class that takes them.
 
     Example:
         >>> refuse_none("model.options", {"hidden_size": None}, get_model("LSTM"))
@@ -67,9 +62,6 @@ def found_from_anywhere(config: RunConfig) -> RunConfig:
 def build_task(config: RunConfig) -> Task:
     """Makes the task of a configuration, after importing what registers it.
 
-    Args:
-        config: the run's configuration.
-
     Example:
         >>> build_task(RunConfig()).name
         'copy'
@@ -97,10 +89,6 @@ def build(config: RunConfig) -> tuple[Task, SequenceModel]:
 def build_model(config: RunConfig, task: Task) -> SequenceModel:
     """Makes the model of a configuration; its weights come from torch's global generator.
 
-    Args:
-        config: the run's configuration.
-        task: Whose sizes it takes.
-
     Example:
         >>> config = RunConfig()
         >>> build_model(config, build_task(config)).core.hidden_size
@@ -111,10 +99,12 @@ def build_model(config: RunConfig, task: Task) -> SequenceModel:
         options["cuts"] = _cuts(options["cuts"])
     refuse_none("model.options", options, get_model(config.model.name))
     model = SequenceModel.for_task(task, config.model.name, **options)
-    return model.to(torch.float64) if config.loop.precision == "float64" else model
+    if config.loop.precision == "float64":
+        model = model.to(torch.float64)
+    return model
 
 
-def _cuts(table: dict[str, Any]) -> Any:
+def _cuts(table: Values) -> Any:
     if len(table) != 1:
         raise ValueError(message("model.options.cuts", "have one key, `truncate` or `h_detach`", repr(table)))
     ((kind, value),) = table.items()
@@ -142,10 +132,6 @@ def check_device(name: str) -> None:
 
 def check_precision(precision: str, device: torch.device) -> None:
     """Refuses mixed precision where the device has none.
-
-    Args:
-        precision: Of the loop.
-        device: Where the model is.
 
     Example:
         >>> check_precision("float32", torch.device("cpu"))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from remanence._validate import boolean, dimension, message, one_of, positive_int, probability, real
-from remanence.runs import digest_of
+from remanence.runs import Values, digest_of
 
 OptimiserName = Literal["sgd", "rmsprop", "adam", "adamw"]
 MomentumForm = Literal["sum", "average"]
@@ -30,7 +30,7 @@ class TaskConfig:
     """
 
     name: str = "copy"
-    options: dict[str, Any] = field(default_factory=dict)
+    options: Values = field(default_factory=dict)
     batch_size: int = 10
 
     def __post_init__(self) -> None:
@@ -52,7 +52,7 @@ class ModelConfig:
     """
 
     name: str = "LSTM"
-    options: dict[str, Any] = field(default_factory=dict)
+    options: Values = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -273,6 +273,11 @@ class EvaluationConfig:
         dimension("evaluation.batch_size", self.batch_size)
         positive_int("evaluation.seed", self.seed, minimum=0)
         one_of("evaluation.metric", self.metric, ("loss", "accuracy"))
+
+    @property
+    def sign(self) -> int:
+        """What a value of the metric is multiplied by, so that more is better."""
+        return {"accuracy": 1, "loss": -1}[self.metric]
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,11 @@ class Processes:
     """
 
     def __init__(self) -> None:
-        together = dist.is_available() and dist.is_initialized()
-        self.rank = dist.get_rank() if together else 0
-        self.size = dist.get_world_size() if together else 1
+        self.rank = 0
+        self.size = 1
+        if dist.is_available() and dist.is_initialized():
+            self.rank = dist.get_rank()
+            self.size = dist.get_world_size()
 
     @property
     def writes(self) -> bool:
@@ -39,7 +41,9 @@ class Processes:
 
     def wrap(self, model: nn.Module) -> nn.Module:
         """The model with gradients averaged over the processes."""
-        return DistributedDataParallel(model, forward_sync_buffers=False) if self.size > 1 else model
+        if self.size == 1:
+            return model
+        return DistributedDataParallel(model, forward_sync_buffers=False)
 
     def sums(self, numbers: list[float]) -> list[float]:
         """Adds up numbers over the processes."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import torch
 from torch import nn
 
 from remanence._validate import message
-from remanence.runs import Result, detach
+from remanence.runs import Result, Settings, Values, detach
 from remanence.tasks import Batch, Score, Split, Task
 from remanence.train._config import EvaluationConfig
 
@@ -52,14 +52,18 @@ def evaluate(
         for position in range(count):
             for number, piece in enumerate(_pieces(task, position, config, split, chunk)):
                 batch = fitted(piece, model)
-                origin = start(task, batch, state) if number == 0 else {"state": state}
+                origin = {"state": state}
+                if number == 0:
+                    origin = start(task, batch, state)
                 output, after = model(batch.inputs, **origin)
                 state = detach(after)
                 score = score.plus(task.score(output, batch))
             if not task.stateful:
                 state = None
     found = task.report(score)
-    return {**found, "asked_loss": score.asked_loss} if task.loss_on_all_steps else found
+    if task.loss_on_all_steps:
+        return {**found, "asked_loss": score.asked_loss}
+    return found
 
 
 def _pieces(task: Task, position: int, config: EvaluationConfig, split: Split, chunk: int | None) -> Iterator[Batch]:
@@ -94,13 +98,13 @@ class Evaluation(Result):
     update: int | None
     split: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Values:
         """Kind, version and fields; the values stand among them."""
         fields = super().to_dict()
         return {**{name: value for name, value in fields.items() if name != "values"}, **fields["values"]}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: Settings) -> Self:
         """Makes what :meth:`to_dict` described."""
         own = ("kind", "version", "length", "weights", "update", "split")
         measured = {name: value for name, value in values.items() if name not in own}
@@ -117,11 +121,14 @@ def fitted(batch: Batch, model: nn.Module) -> Batch:
     """
     like = next(model.parameters())
     moved = batch.to(like.device)
-    cast = [part.to(like.dtype) if part.is_floating_point() else part for part in moved[:2]]
-    return moved._replace(inputs=cast[0], targets=cast[1])
+    if moved.inputs.is_floating_point():
+        moved = moved._replace(inputs=moved.inputs.to(like.dtype))
+    if moved.targets.is_floating_point():
+        moved = moved._replace(targets=moved.targets.to(like.dtype))
+    return moved
 
 
-def start(task: Task, batch: Batch, state: object) -> dict[str, Any]:
+def start(task: Task, batch: Batch, state: object) -> Values:
     """The arguments that say from where a model goes on: nothing, the carried state, or that with some rows reset.
 
     Example:

@@ -9,13 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from remanence._validate import positive_int
 from remanence.ops import warn_without_kernel
-from remanence.runs import Measurement, is_locked, is_trusted, require_regular
+from remanence.runs import Measurement, Result, Values, is_locked, is_trusted, require_regular
 from remanence.train._building import resolved
 from remanence.train._config import RunConfig
 from remanence.train._run import Run
@@ -23,7 +23,7 @@ from remanence.train._run import Run
 GRACE = 120.0
 """Seconds that a run gets to save itself when it is asked to stop."""
 
-Tick = Callable[[list[dict[str, Any]]], None]
+Tick = Callable[[list[Values]], None]
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,9 @@ class Cell:
     @property
     def label(self) -> str:
         """Model, length and seed in words."""
-        length = "" if self.length is None else f" T={self.length}"
-        return f"{self.model}{length} seed {self.seed}"
+        if self.length is None:
+            return f"{self.model} seed {self.seed}"
+        return f"{self.model} T={self.length} seed {self.seed}"
 
 
 def plan_grid(
@@ -83,7 +84,9 @@ def plan_grid(
 
 
 def _cell(model: str, config: RunConfig, folder: Path, length: int | None, seed: int) -> Cell:
-    options = config.task.options if length is None else {**config.task.options, "length": length}
+    options = dict(config.task.options)
+    if length is not None:
+        options["length"] = length
     config = resolved(replace(config, task=replace(config.task, options=options), seed=seed, label=model))
     return Cell(model, length, seed, Run.create(folder / run_name(config), config))
 
@@ -99,14 +102,8 @@ def run_name(config: RunConfig) -> str:
     return f"{config.task.name}-{config.model.name}-s{config.seed}-{config.digest}"
 
 
-def carry_out(cells: Sequence[Cell], jobs: int, tick: Tick | None = None, pause: float = 0.3) -> list[dict[str, Any]]:
+def carry_out(cells: Sequence[Cell], jobs: int, tick: Tick | None = None, pause: float = 0.3) -> list[Values]:
     """Carries all runs to their end, at most `jobs` at a time; those that are done are left alone.
-
-    Args:
-        cells: Of :func:`plan_grid`.
-        jobs: Processes at a time.
-        tick: Is shown the table now and then.
-        pause: Seconds between two looks.
 
     Returns:
         The table: one dictionary per run.
@@ -176,11 +173,8 @@ def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
             process.wait()
 
 
-def summarise(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+def summarise(cells: Sequence[Cell]) -> list[Values]:
     """The status of every run, read from its folder.
-
-    Args:
-        cells: Of :func:`plan_grid`.
 
     Returns:
         One dictionary per run, for a table or for JSON.
@@ -192,7 +186,7 @@ def summarise(cells: Sequence[Cell]) -> list[dict[str, Any]]:
     return [_row(cell) for cell in cells]
 
 
-def _row(cell: Cell) -> dict[str, Any]:
+def _row(cell: Cell) -> Values:
     history = cell.run.history
     config = cell.run.config
     trained = history.training[-1] if history.training else Measurement(0)
@@ -213,3 +207,26 @@ def _row(cell: Cell) -> dict[str, Any]:
         "seconds": trained.get("seconds"),
         "run": str(cell.run.folder),
     }
+
+
+@dataclass(frozen=True)
+class Comparison(Result):
+    """Several models, lengths and seeds side by side; it is stored as ``comparison.json`` next to the runs.
+
+    Args:
+        runs: one row per run, as :func:`summarise` gives them.
+        seeds: accuracy of each model and length over its seeds.
+        transfer: the best run of each model and length, measured at other lengths.
+        command: that made it.
+
+    Example:
+        >>> Comparison(runs=[{"model": "LSTM"}]).to_dict()["kind"]
+        'comparison'
+    """
+
+    kind: ClassVar[str] = "comparison"
+
+    runs: list[Values]
+    seeds: list[Values] = field(default_factory=list)
+    transfer: list[Values] = field(default_factory=list)
+    command: list[str] = field(default_factory=list)

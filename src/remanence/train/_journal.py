@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
-from typing import Any
 
 import safetensors.torch
 
-from remanence.runs import NoEvents, RunError, TensorBoard, changed_facts, make_manifest, to_toml, write_folder
+from remanence.runs import (
+    NoEvents,
+    Observer,
+    RunError,
+    TensorBoard,
+    Values,
+    changed_facts,
+    make_manifest,
+    to_toml,
+    write_folder,
+)
 from remanence.tasks import Batch
 from remanence.train._config import RunConfig
 from remanence.train._distributed import Processes
 from remanence.train._progress import Progress
 from remanence.train._run import Run
-
-Line = dict[str, Any]
-Observer = Callable[[Line], None]
 
 
 class Journal:
@@ -42,21 +47,14 @@ class Journal:
         self.tensorboard: TensorBoard | NoEvents = NoEvents()
 
     def begin(self, config: RunConfig, changed: bool, update: int) -> None:
-        """Writes down how the run goes on from an update, and drops what was measured after it.
-
-        Args:
-            config: the run's configuration.
-            changed: Whether the folder holds another one.
-            update: From which it goes on.
-        """
+        """Writes down how the run goes on from an update, and drops what was measured after it."""
         if not self.processes.writes:
             return
         if changed:
             self.run.write("config.toml", to_toml(config))
         manifest = make_manifest(config, self.processes.size)
         before = self.run.manifest
-        changes = changed_facts(before, manifest) if before else []
-        if changes:
+        if before and (changes := changed_facts(before, manifest)):
             self.say("bits may differ from an uninterrupted run: " + "; ".join(changes))
             manifest["began_with"] = before.get("began_with", {name: before.get(name) for name in manifest})
         self.run.write_table("manifest.json", manifest)
@@ -64,7 +62,7 @@ class Journal:
         self.run.set_status("running", update=update)
         self.tensorboard = TensorBoard(self.run.folder / "tensorboard", update, self.say)
 
-    def record(self, line: Line) -> None:
+    def record(self, line: Values) -> None:
         """Keeps a measurement, and tells it."""
         if self.processes.writes:
             self.run.metrics.append(line)
@@ -75,7 +73,7 @@ class Journal:
         """Tells a message."""
         self.tell({"kind": "message", "text": text})
 
-    def tell(self, line: Line) -> None:
+    def tell(self, line: Values) -> None:
         """Tells what is not kept."""
         if self.observer is not None and self.processes.writes:
             self.observer({**line, "budget": self.budget})
@@ -102,7 +100,7 @@ class Journal:
             with contextlib.suppress(RunError):  # on a full disk not even this can be written
                 self.run.set_status("failed", update=update, reason=str(error))
 
-    def keep_failure(self, batch: Batch, report: Line) -> None:
+    def keep_failure(self, batch: Batch, report: Values) -> None:
         """Keeps the batch after which a number was not finite, and what is known about it."""
         # Clones, because inputs and targets may be two views of one sequence, which cannot be saved together.
         tensors = {name: part.clone().contiguous() for name, part in batch._asdict().items() if part is not None}

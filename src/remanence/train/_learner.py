@@ -12,14 +12,13 @@ from torch import Tensor
 
 from remanence.nn import SequenceModel
 from remanence.runs import detach, seed_torch
-from remanence.tasks import Batch, Task
+from remanence.tasks import Batch, Task, stream
 from remanence.train._building import check_precision
 from remanence.train._clipping import clip_gradients_
 from remanence.train._config import RunConfig
 from remanence.train._distributed import Processes
 from remanence.train._evaluation import fitted, start
 from remanence.train._optimisers import decay_, make_optimiser, rate_factor
-from remanence.train._seeds import update_seed
 
 
 class Learnt(NamedTuple):
@@ -87,12 +86,6 @@ class Learner:
     def learn(self, task: Task, update: int, budget: int, plateau_drops: int) -> Learnt:
         """Learns from batch number `update`: once, or once per piece of `truncate` steps.
 
-        Args:
-            task: At its present length.
-            update: Number of the batch, from 0.
-            budget: Updates of the whole run, for the schedule.
-            plateau_drops: How often the plateau has acted.
-
         Raises:
             BadNumberError: If loss or gradient is not finite.
         """
@@ -109,7 +102,9 @@ class Learner:
             if found.counted:
                 norm = max(norm, self._step(found.loss, stepped))
                 stepped = True
-        self.carried = states if task.stateful else [None] * len(states)
+        self.carried = [None] * len(states)
+        if task.stateful:
+            self.carried = states
         return Learnt(sums.loss / max(sums.counted, 1.0), sums.right / max(sums.asked, 1.0), norm)
 
     def batch(self, task: Task, update: int) -> Batch:
@@ -119,9 +114,10 @@ class Learner:
 
     def _seed(self, update: int, piece: int, place: int) -> None:
         """Parts need dropout masks of their own; gradient cuts are drawn for the whole batch, so parts must agree."""
-        part = self.processes.rank * len(self.rows) + place
-        noise = part if self.config.model.options.get("dropout") else 0
-        seed_torch(update_seed(self.config.seed, update, piece, noise))
+        part = 0
+        if self.config.model.options.get("dropout"):
+            part = self.processes.rank * len(self.rows) + place
+        seed_torch(update_seed(self.config.seed, update, piece, part))
 
     def _set_rates(self, factor: float) -> None:
         for group, rate in zip(self.optimiser.param_groups, self.base_rates, strict=True):
@@ -131,11 +127,15 @@ class Learner:
         """Gradient of the whole piece, part by part, and what it shows, over all processes."""
         self.optimiser.zero_grad(set_to_none=True)
         total = _counted(task, piece)
-        model = self.shared_model if total else self.model
+        model = self.model
+        if total:
+            model = self.shared_model
         sums = Sums()
         for place, (first, stop) in enumerate(self.rows):
             part = piece.rows(first, stop)
-            origin = {"state": states[place]} if when[1] > 0 else start(task, part, states[place])
+            origin = {"state": states[place]}
+            if when[1] == 0:
+                origin = start(task, part, states[place])
             self._seed(*when, place)
             with self._synchronised(place, total):
                 output, state = model(part.inputs, **origin)
@@ -149,11 +149,17 @@ class Learner:
         share = _counted(task, part)
         answers = int(part.mask.sum())
         if not share:
+            # Nothing to learn here, but the other processes wait for this one's gradients: zeros.
             (output.sum() * 0.0).backward()
             return Sums()
-        loss = task.loss(output.float() if output.dtype == torch.bfloat16 else output, part)
+        scores = output
+        if output.dtype == torch.bfloat16:
+            scores = output.float()
+        loss = task.loss(scores, part)
         (loss * (share * self.processes.size / total)).backward()
-        right = task.accuracy(output, part).item() * answers if answers else 0.0
+        right = 0.0
+        if answers:
+            right = task.accuracy(output, part).item() * answers
         return Sums(loss.item() * share, float(share), right, float(answers))
 
     @contextlib.contextmanager
@@ -199,7 +205,9 @@ class Learner:
 
 
 def _bad(parameter: Tensor, part: str) -> bool:
-    values = parameter if part == "value" else parameter.grad
+    values = parameter.grad
+    if part == "value":
+        values = parameter
     if values is None:
         return False
     if part == "squared gradient":
@@ -209,10 +217,22 @@ def _bad(parameter: Tensor, part: str) -> bool:
 
 def _counted(task: Task, batch: Batch) -> int:
     """Steps that the loss counts."""
-    return batch.steps * batch.size if task.loss_on_all_steps else int(batch.mask.sum())
+    if task.loss_on_all_steps:
+        return batch.steps * batch.size
+    return int(batch.mask.sum())
 
 
 def _pieces(batch: Batch, steps: int) -> Iterator[Batch]:
     """The batch in pieces of so many steps."""
     for first in range(0, batch.steps, steps):
         yield Batch(*(part[first : first + steps] for part in batch[:3]), reset=batch.reset)
+
+
+def update_seed(seed: int, update: int, piece: int, part: int) -> int:
+    """The seed of one forward pass's dropout and gradient cuts: a pure function, so a kill loses nothing of it.
+
+    Example:
+        >>> update_seed(0, 1, 0, 0) == update_seed(0, 1, 0, 0), update_seed(0, 1, 0, 0) == update_seed(0, 2, 0, 0)
+        (True, False)
+    """
+    return stream("train", seed, update, salt=f"update:{piece}:{part}").initial_seed()

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from remanence.nn import orthogonal_parameter_groups
+from remanence.runs import Values
 from remanence.train._config import OptimiserConfig, ScheduleConfig
 
 
@@ -49,7 +50,7 @@ class AveragingSGD(torch.optim.Optimizer):
                 if parameter.grad is not None:
                     self._move(parameter, parameter.grad, group)
 
-    def _move(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+    def _move(self, parameter: Tensor, gradient: Tensor, group: Values) -> None:
         if group["weight_decay"]:
             gradient = gradient.add(parameter, alpha=group["weight_decay"])
         state = self.state[parameter]
@@ -58,18 +59,16 @@ class AveragingSGD(torch.optim.Optimizer):
             state["average"] = torch.zeros_like(parameter)
         state["step"] += 1
         state["average"].lerp_(gradient, 1 - group["momentum"])
-        share = 1 - group["momentum"] ** float(state["step"]) if group["bias_correction"] else 1.0
+        share = 1.0
+        if group["bias_correction"]:
+            share -= group["momentum"] ** float(state["step"])
         parameter.add_(state["average"], alpha=-group["lr"] / share)
 
 
-def load_optimiser(optimiser: torch.optim.Optimizer, saved: dict[str, Any]) -> None:
+def load_optimiser(optimiser: torch.optim.Optimizer, saved: Values) -> None:
     """Gives an optimiser a state that was saved; one that is of other parameters is refused.
 
     Torch takes tensors of any size, and fails only later, when it makes a step with them.
-
-    Args:
-        optimiser: Of the model that learns on.
-        saved: What ``state_dict`` gave.
 
     Raises:
         ValueError: If a tensor of the state is neither one number nor of the size of its parameter.
@@ -90,12 +89,8 @@ def load_optimiser(optimiser: torch.optim.Optimizer, saved: dict[str, Any]) -> N
                 raise ValueError(f"`{name}` of the optimiser must {expected}; got {tuple(value.shape)}")
 
 
-def parameter_groups(model: nn.Module, config: OptimiserConfig) -> list[dict[str, Any]]:
+def parameter_groups(model: nn.Module, config: OptimiserConfig) -> list[Values]:
     """Sorts parameters by how they are treated: orthogonal parts, embeddings, and all others.
-
-    Args:
-        model: Whose parameters.
-        config: Rates and penalties.
 
     Returns:
         Groups with ``name``, ``names`` of the parameters, ``lr`` and ``weight_decay``, which is the L2 penalty.
@@ -109,7 +104,9 @@ def parameter_groups(model: nn.Module, config: OptimiserConfig) -> list[dict[str
     """
     plain, orthogonal = orthogonal_parameter_groups(model, config.learning_rate, config.orthogonal_learning_rate)
     embeddings = {id(part.weight) for part in model.modules() if isinstance(part, nn.Embedding)}
-    embedding_l2 = config.l2 if config.embedding_l2 is None else config.embedding_l2
+    embedding_l2 = config.embedding_l2
+    if embedding_l2 is None:
+        embedding_l2 = config.l2
     by_identity = {id(parameter): name for name, parameter in model.named_parameters()}
     sorted_out = [
         ("orthogonal", orthogonal["params"], orthogonal["lr"], config.l2),
@@ -125,10 +122,6 @@ def parameter_groups(model: nn.Module, config: OptimiserConfig) -> list[dict[str
 
 def make_optimiser(model: nn.Module, config: OptimiserConfig) -> torch.optim.Optimizer:
     """Makes the optimiser of a configuration; `decoupled_decay` is applied by :func:`decay_`, not by it.
-
-    Args:
-        model: Whose parameters.
-        config: Which one, and its numbers.
 
     Example:
         >>> type(make_optimiser(nn.Linear(2, 2), OptimiserConfig("rmsprop"))).__name__
@@ -166,12 +159,6 @@ def decay_(optimiser: torch.optim.Optimizer, decoupled_decay: float) -> None:
 def rate_factor(config: ScheduleConfig, update: int, budget: int, plateau_drops: int) -> float:
     """What learning rates are multiplied by.
 
-    Args:
-        config: The schedule.
-        update: Batches learnt from before this one, t.
-        budget: Updates of the whole run.
-        plateau_drops: How often the plateau has acted.
-
     Example:
         >>> [rate_factor(ScheduleConfig("inverse"), t, 10, 0) for t in range(3)]
         [1.0, 0.5, 0.3333333333333333]
@@ -183,4 +170,6 @@ def rate_factor(config: ScheduleConfig, update: int, budget: int, plateau_drops:
     if config.name == "cosine":
         share = min(update / (config.period or budget), 1.0)
         return config.fraction + (1 - config.fraction) * (1 + math.cos(math.pi * share)) / 2
-    return config.factor**plateau_drops if config.name == "plateau" else 1.0
+    if config.name == "plateau":
+        return config.factor**plateau_drops
+    return 1.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any
 
+from remanence.runs import Values
 from remanence.train._config import CurriculumConfig, RunConfig
 
 ACCURACY_REACHED = "accuracy reached"
@@ -50,12 +50,12 @@ class Progress:
     sums: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0, 0.0])
     validation: dict[str, float] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Values:
         """All of it, for a checkpoint."""
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Progress:
+    def from_dict(cls, values: Values) -> Progress:
         """What :meth:`to_dict` gave."""
         return cls(**values)
 
@@ -72,16 +72,12 @@ class Progress:
     def judge(self, validation: dict[str, float], config: RunConfig) -> bool:
         """Takes in an evaluation.
 
-        Args:
-            validation: What was measured.
-            config: Says which metric counts, and how patient a plateau is.
-
         Returns:
             Whether it is the best so far.
         """
         self.validation = validation
         value = validation[config.evaluation.metric]
-        sign = 1 if config.evaluation.metric == "accuracy" else -1
+        sign = config.evaluation.sign
         gain = self.best is None or sign * value > sign * self.best
         if gain:
             self.best = value
@@ -92,8 +88,9 @@ class Progress:
             self.without_gain += 1
             self.waiting += 1
         solved = config.budget.accuracy
-        reached = solved is not None and validation.get("accuracy", 0.0) >= solved
-        self.held = self.held + 1 if reached else 0
+        self.held += 1
+        if solved is None or validation.get("accuracy", 0.0) < solved:
+            self.held = 0
         if self.waiting > config.schedule.patience:
             self.waiting = 0
             self.plateau_drops += 1
@@ -101,11 +98,6 @@ class Progress:
 
     def grow(self, accuracy: float, config: CurriculumConfig, final: int) -> bool:
         """Lets the length grow if recent accuracy allows.
-
-        Args:
-            accuracy: Of the last training batch.
-            config: The curriculum.
-            final: The task's own length.
 
         Returns:
             Whether it has grown.
@@ -122,10 +114,6 @@ class Progress:
 
 def stop_reason(progress: Progress, config: RunConfig) -> str | None:
     """Why a run should stop before its budget is used up, None if it should not.
-
-    Args:
-        progress: Where it stands, right after an evaluation.
-        config: Its limits.
 
     Example:
         >>> from remanence.train._config import BudgetConfig

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from remanence._validate import one_of
 from remanence.nn import list_models
+from remanence.runs import Values
 from remanence.train._config import RunConfig
 from remanence.train._settings import config_from
 
-_RECALL: dict[str, Any] = {
+_RECALL: Values = {
     "task": {"batch_size": 10},
     "loop": {"clip_norm": 1.0},
     "budget": {"updates": 20_000, "accuracy": 0.995},
     "evaluation": {"every": 500, "batches": 2, "batch_size": 50},
 }
-_TEXT: dict[str, Any] = {
+_TEXT: Values = {
     "task": {"batch_size": 32},
     "model": {"options": {"encoder": "embedding", "embedding_size": 64}},
     "optimiser": {"learning_rate": 2e-3},
@@ -23,14 +22,14 @@ _TEXT: dict[str, Any] = {
     "budget": {"updates": "none", "epochs": 1},
     "evaluation": {"every": 1000, "batches": 50, "batch_size": 16},
 }
-_SERIES: dict[str, Any] = {
+_SERIES: Values = {
     "task": {"batch_size": 16},
     "model": {"options": {"hidden_size": 64}},
     "optimiser": {"learning_rate": 2e-3},
     "budget": {"updates": 2000, "patience": 10},
     "evaluation": {"every": 100, "batches": 0, "batch_size": 1},
 }
-_WORDS: dict[str, Any] = {
+_WORDS: Values = {
     "task": {"batch_size": 20},
     "model": {
         "options": {"encoder": "embedding", "embedding_size": 200, "hidden_size": 200, "tied": True, "dropout": 0.4}
@@ -41,7 +40,7 @@ _WORDS: dict[str, Any] = {
     "budget": {"updates": "none", "epochs": 6},
     "evaluation": {"every": 1000, "batches": 100, "batch_size": 10},
 }
-_BINARY: dict[str, Any] = {
+_BINARY: Values = {
     "task": {"batch_size": 50},
     "optimiser": {"name": "rmsprop", "learning_rate": 5e-3, "smoothing": 0.9},
     "loop": {"clip_norm": 0.25},
@@ -49,7 +48,7 @@ _BINARY: dict[str, Any] = {
     "evaluation": {"every": 200, "batches": 4, "batch_size": 100},
 }
 
-_TASKS: dict[str, dict[str, Any]] = {
+_TASKS: dict[str, Values] = {
     "copy": _RECALL,
     "denoise": _RECALL,
     "adding": {"task": {"batch_size": 50}, "budget": {"updates": 10_000}},
@@ -77,7 +76,7 @@ _TASKS: dict[str, dict[str, Any]] = {
 # most; on Denoise a cell that forgets leaves keeping to the memory, on Copy it does harm (docs/results-training.md).
 _REL_RNN = {"nonlinearity": "tanh", "recurrent_init": "random"}
 _DENOISE = {"recent": 15, "relevant": 15}
-_MODELS: dict[tuple[str, str], dict[str, Any]] = {
+_MODELS: dict[tuple[str, str], Values] = {
     ("copy", "RelRNN"): {"model": {"options": _REL_RNN}, "optimiser": {"learning_rate": 2e-3}},
     ("denoise", "RelRNN"): {"model": {"options": {**_REL_RNN, **_DENOISE}}, "optimiser": {"learning_rate": 2e-3}},
     ("copy", "RelLSTM"): {"optimiser": {"learning_rate": 3e-3}},
@@ -94,12 +93,12 @@ _MODELS: dict[tuple[str, str], dict[str, Any]] = {
     ("denoise", "GORU"): {"optimiser": {"name": "rmsprop", "learning_rate": 1e-3, "smoothing": 0.9}},
 }
 
-_COMPARED_RECALL: dict[str, Any] = {
+_COMPARED_RECALL: Values = {
     "budget": {"updates": 8000},
     "evaluation": {"every": 250},
     "curriculum": {"start": 10, "accuracy": 0.9},
 }
-_COMPARED: dict[str, dict[str, Any]] = {"copy": _COMPARED_RECALL, "denoise": _COMPARED_RECALL}
+_COMPARED: dict[str, Values] = {"copy": _COMPARED_RECALL, "denoise": _COMPARED_RECALL}
 
 
 def recipe(task: str, model: str) -> RunConfig:
@@ -127,10 +126,6 @@ def recipe(task: str, model: str) -> RunConfig:
 
 def comparison_recipe(task: str, model: str) -> RunConfig:
     """A configuration for a comparison that a person waits for: minutes, with a curriculum where that helps.
-
-    Args:
-        task: any name.
-        model: one of :func:`remanence.nn.list_models`.
 
     Returns:
         The :func:`recipe`; for copy and denoise with 8,000 updates instead of 20,000 and a curriculum from length 10.

@@ -60,10 +60,6 @@ class Run(runs.Run):
     def create(cls, folder: str | Path, config: RunConfig) -> Self:
         """Makes a run folder, or finds the one that holds this very configuration.
 
-        Args:
-            folder: Where.
-            config: What to run.
-
         Raises:
             ValueError: If the folder holds another configuration, or things that are no run.
         """
@@ -76,12 +72,7 @@ class Run(runs.Run):
 
     @classmethod
     def place(cls, folder: str | Path, config: RunConfig) -> Self:
-        """As :meth:`create`, for a configuration that has been built already and so is known to be good.
-
-        Args:
-            folder: Where.
-            config: What to run.
-        """
+        """As :meth:`create`, for a configuration that has been built already and so is known to be good."""
         run = cls(Path(folder))
         config = found_from_anywhere(resolved(config))
         if not run.exists:
@@ -105,9 +96,10 @@ class Run(runs.Run):
             UntrustedCodeError: If the settings name code that the user has not named (:func:`remanence.runs.trusting`).
         """
         task, model = build(self.config)
-        chosen = self.weights(weights) if isinstance(weights, str) else weights
+        if isinstance(weights, str):
+            weights = self.weights(weights)
         try:
-            model.load_state_dict(chosen.tensors)
+            model.load_state_dict(weights.tensors)
         except RuntimeError as error:
             reason = str(error).splitlines()[0]
             raise CheckpointError(
@@ -150,9 +142,6 @@ class Run(runs.Run):
 def list_runs(folder: str | Path) -> list[Run]:
     """Finds all runs below a folder that train a model on a task.
 
-    Args:
-        folder: Where to look, at any depth.
-
     Returns:
         The runs by name. :func:`remanence.runs.list_runs` lists runs of policies too.
 
@@ -166,9 +155,6 @@ def list_runs(folder: str | Path) -> list[Run]:
 def best_run(runs: list[Run]) -> Run | None:
     """The run that did best by validation: the best of several seeds.
 
-    Args:
-        runs: Of one task and one metric.
-
     Returns:
         The best of those that have been evaluated, None if none has.
 
@@ -179,5 +165,5 @@ def best_run(runs: list[Run]) -> Run | None:
     scored = [(run.status["best"], run) for run in runs if run.status.get("best") is not None]
     if not scored:
         return None
-    sign = 1 if scored[0][1].config.evaluation.metric == "accuracy" else -1
+    sign = scored[0][1].config.evaluation.sign
     return max(scored, key=lambda pair: sign * pair[0])[1]

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from remanence.runs import read_table, settings_table, with_table
+from remanence.runs import Settings, read_table, settings_table, with_table
 from remanence.train._config import RunConfig
 
 
 def read_config(path: str | Path) -> RunConfig:
     r"""Reads a configuration; what it does not name keeps its default.
-
-    Args:
-        path: The TOML file.
 
     Raises:
         ValueError: If a key is unknown (the nearest is proposed) or a value is of the wrong kind.
@@ -30,7 +26,7 @@ def read_config(path: str | Path) -> RunConfig:
     return config_from(read_table(path))
 
 
-def config_from(table: Mapping[str, Any], base: RunConfig | None = None) -> RunConfig:
+def config_from(table: Settings, base: RunConfig | None = None) -> RunConfig:
     """Makes a configuration out of nested tables.
 
     Args:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from remanence._validate import message
 from remanence.nn import SequenceModel
@@ -14,8 +15,10 @@ from remanence.runs import (
     Checkpoint,
     CheckpointError,
     NonFiniteError,
+    Observer,
     RunError,
     StopRequest,
+    Values,
     isolated,
     locked,
     random_states,
@@ -32,14 +35,39 @@ from remanence.train._building import build, found_from_anywhere, resolved
 from remanence.train._config import RunConfig
 from remanence.train._distributed import Processes
 from remanence.train._evaluation import evaluate
-from remanence.train._journal import Journal, Observer
+from remanence.train._journal import Journal
 from remanence.train._learner import BadNumberError, Learner, Learnt
 from remanence.train._optimisers import load_optimiser
-from remanence.train._outcome import Outcome
 from remanence.train._progress import Progress, stop_reason
 from remanence.train._run import Run
 
 OTHER_PARAMETERS = "the model has other parameters than the checkpoint; undo the change of its options"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call of :func:`train` or :func:`resume` ended.
+
+    Args:
+        status: ``"done"``, or ``"interrupted"`` by a signal, to be resumed.
+        reason: in words.
+        run: the run folder.
+        update: batches learnt from so far.
+        validation: last evaluation.
+        signal: number of the signal that interrupted it.
+
+    Example:
+        >>> from pathlib import Path
+        >>> Outcome("done", "budget used up", Run(Path("mine")), 100, {}).status
+        'done'
+    """
+
+    status: Literal["done", "interrupted"]
+    reason: str
+    run: Run
+    update: int
+    validation: dict[str, float]
+    signal: int | None = None
 
 
 def train(config: RunConfig, folder: str | Path, observer: Observer | None = None) -> Outcome:
@@ -137,7 +165,9 @@ class _Training:
 
     def carry_out(self) -> Outcome:
         """Trains until the run is done."""
-        lock = locked(self.run.folder) if self.processes.writes else contextlib.nullcontext()
+        lock = contextlib.nullcontext()
+        if self.processes.writes:
+            lock = locked(self.run.folder)
         with lock, stop_requests() as request:
             # Read under the lock: another process may have changed the settings until now.
             stored = self.run.config
@@ -200,7 +230,7 @@ class _Training:
             self._take_up(training)
         self.saved_update = checkpoint.update
 
-    def _take_up(self, training: dict[str, Any]) -> None:
+    def _take_up(self, training: Values) -> None:
         optimiser = self.learner.optimiser
         load_optimiser(optimiser, _matched(optimiser.state_dict(), training["optimiser"]))
         self.progress = Progress.from_dict(training["progress"])
@@ -214,17 +244,19 @@ class _Training:
     # ---- the loop ---------------------------------------------------------------------------------------------------
 
     def _loop(self, request: StopRequest) -> Outcome:
-        reason = stop_reason(self.progress, self.config) if self.progress.validation and not self.changed else None
+        reason = None
+        if self.progress.validation and not self.changed:
+            reason = stop_reason(self.progress, self.config)
         while reason is None and self.progress.update < self.budget:
             learnt = self._learn()
             self._after(learnt)
             last = self.progress.update == self.budget
             if last or self.progress.update % self.config.evaluation.every == 0:
                 reason = self._evaluate()
-            signal = 0 if last or reason else self._stop_signal(request)
-            if signal:
+            is_over = last or reason is not None
+            if not is_over and (signal := self._stop_signal(request)):
                 return self._end("interrupted", f"signal {signal}", signal)
-            if last or reason or self.progress.update % self.config.loop.save_every == 0:
+            if is_over or self.progress.update % self.config.loop.save_every == 0:
                 self._save()
         return self._end("done", reason or "budget used up")
 
@@ -249,7 +281,9 @@ class _Training:
 
     def _present_task(self) -> Task:
         length = self.progress.length
-        return self.task if length is None else self.task.with_length(min(length, self.final_length))
+        if length is None:
+            return self.task
+        return self.task.with_length(min(length, self.final_length))
 
     def _after(self, learnt: Learnt) -> None:
         progress = self.progress
@@ -265,7 +299,9 @@ class _Training:
 
     def _evaluate(self) -> str | None:
         with self._clock():
-            found = evaluate(self.learner.model, self.task, self.config.evaluation) if self.processes.writes else None
+            found = None
+            if self.processes.writes:
+                found = evaluate(self.learner.model, self.task, self.config.evaluation)
             validation = self.processes.shared(found)
             gain = self.progress.judge(validation, self.config)
             self.journal.record({"kind": "validation", "update": self.progress.update, **validation, "best": gain})
@@ -325,7 +361,7 @@ class _Training:
         )
 
 
-def _matched(fresh: dict[str, Any], saved: dict[str, Any]) -> dict[str, Any]:
+def _matched(fresh: Values, saved: Values) -> Values:
     """The saved state of the optimiser; rates and penalties come from the configuration, which may have changed."""
     if [group["names"] for group in fresh["param_groups"]] != [group["names"] for group in saved["param_groups"]]:
         raise CheckpointError(OTHER_PARAMETERS)

@@ -11,10 +11,6 @@ from remanence.train._trainer import resume
 def work(folder: str, trust: bool = False) -> int:
     """Resumes a run.
 
-    Args:
-        folder: The run folder.
-        trust: Whether code that its settings name may run.
-
     Returns:
         The exit code: 0 if it is done, 128 + signal if it was interrupted, or that of the error.
 
@@ -32,7 +28,9 @@ def work(folder: str, trust: bool = False) -> int:
     except ValueError as error:
         print(error)
         return 2
-    return 0 if outcome.status == "done" else 128 + (outcome.signal or 0)
+    if outcome.status == "interrupted":
+        return 128 + (outcome.signal or 0)
+    return 0
 
 
 if __name__ == "__main__":
