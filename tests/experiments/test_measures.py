@@ -14,10 +14,9 @@ from remanence.experiments.measures import _dependencies as dependencies
 from remanence.experiments.measures import _gradients as gradients
 from remanence.experiments.measures import _language_model as language_model
 from remanence.experiments.measures import _stable as stable
-from remanence.experiments.measures._answers import answers
+from remanence.experiments.measures._answers import answers, streamed
+from remanence.experiments.measures._gradients import training_bytes, training_memory
 from remanence.experiments.measures._information import estimator, repetitive
-from remanence.experiments.measures._long import streamed
-from remanence.experiments.measures._memory import training_bytes, training_memory
 from remanence.nn import LSTM, SABLSTM, RelLSTM, SequenceModel
 from remanence.tasks import BinaryPowerLaw, Copy, Denoise
 from remanence.testing import assert_agrees

@@ -1,4 +1,8 @@
-"""The papers' tables and figures as declared grids: what is printed, what was measured, and engines that run them."""
+"""The papers' tables and figures as declared grids: what is printed, what was measured, and engines that run them.
+
+Start with :class:`Experiment`, which a paper's folder declares, and :class:`Cell`, one place of it: a folder with a run
+and what was measured on it. ``reproduce`` fills cells, records keep them, pages show both beside the printed numbers.
+"""
 
 from remanence.experiments._calibration import estimated_seconds
 from remanence.experiments._cell import Cell, adopt, carry_out, refresh, unique
@@ -13,14 +17,13 @@ from remanence.experiments._experiment import (
     Recipe,
     Scale,
     Setting,
+    without_seed,
 )
-from remanence.experiments._lines import figures_of
-from remanence.experiments._merging import merge_records, store_record
 from remanence.experiments._page import Part, make_page, markdown_table, page_parts, stored_parts
 from remanence.experiments._plan import find_experiment, list_experiments, parse_seeds, plan_cells
 from remanence.experiments._printed import Printed, printed_accuracy
 from remanence.experiments._record import Record, load_record, make_record, save_record
-from remanence.experiments._results import Entry, entries, grid, read
+from remanence.experiments._results import Entry, entries, figures_of, grid, read
 from remanence.experiments._samples import (
     Amount,
     as_texts,
@@ -35,8 +38,10 @@ from remanence.experiments._stored import (
     StoredCell,
     cells_in,
     load_stored,
+    merge_records,
     nearest,
     records_of,
+    store_record,
     stored_cells,
     stored_names,
     stored_records,
@@ -57,6 +62,7 @@ __all__ = [
     "Curve",
     "plan_cells",
     "parse_seeds",
+    "without_seed",
     "Cell",
     "CellState",
     "Work",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -17,8 +18,10 @@ from remanence.data import DataError
 from remanence.experiments._cell import Cell
 from remanence.experiments._work import SEED, Measure
 from remanence.experiments.measures import measured
+from remanence.nn import SequenceModel
 from remanence.probes import logarithmic_lags
 from remanence.rl import PolicyConfig, train_policy
+from remanence.runs import Values
 from remanence.tasks import Task
 from remanence.train import RunConfig, build_model, build_task
 
@@ -50,11 +53,7 @@ class Trial:
     size: Callable[[Any], float] = float
 
     def times(self, whole: Any) -> float:
-        """How often the trial goes into the whole.
-
-        Args:
-            whole: the setting as it is.
-        """
+        """How often the trial goes into the whole."""
         return self.size(whole) / self.size(self.value)
 
 
@@ -86,17 +85,17 @@ def estimated_seconds(cells: Sequence[Cell], tell: Tell | None = None) -> list[f
         One number a cell: 0 if it is done, None where a trial failed, as for want of data. A run may end before its
         budget is used up; what is measured once it is done is not counted.
     """
-    rates: dict[str, float | None] = {}
+    rates: dict[str, float] = {}
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        found = []
+        seconds = []
         for number, cell in enumerate(cells, start=1):
             say = partial(_say, tell, f"cell {number} of {len(cells)}: ")
-            found.append(_estimate(cell, rates, say))
-        return found
+            seconds.append(_estimate(cell, rates, say))
     finally:
         torch.set_num_threads(threads)
+    return [None if math.isnan(found) else found for found in seconds]
 
 
 def _say(tell: Tell | None, begin: str, words: str) -> None:
@@ -104,34 +103,28 @@ def _say(tell: Tell | None, begin: str, words: str) -> None:
         tell(begin + words)
 
 
-def _estimate(cell: Cell, rates: dict[str, float | None], tell: Tell) -> float | None:
+def _estimate(cell: Cell, rates: dict[str, float], tell: Tell) -> float:
+    """Seconds; not a number, which every sum and product then is, where a trial failed."""
     state = cell.state
     if state.is_done or state.status == "trained":
         return 0.0
     config = cell.work.config
     if config is None:
-        return _sum(_tried(f"measurement {one.name}", partial(_measuring, one), rates, tell) for one in _rest(cell))
+        rest = [one for one in cell.work.measures if cell.result(one.name) is None]
+        return sum(_tried(f"measurement {one.name}", partial(_measuring, one), rates, tell) for one in rest)
     left = _updates(config) - state.update
     if state.update and state.seconds:
         return left * state.seconds / state.update
     if isinstance(config, PolicyConfig):
-        rate = _tried(f"{config.where} {config.model.name}", partial(_playing, replace(config, seed=0)), rates, tell)
-        return None if rate is None else left * rate
-    short = replace(_shortened(config), seed=0)
-    rate = _tried(f"{config.task.name} {config.model.name}", partial(_learning, short), rates, tell)
-    return None if rate is None else left * rate * _total_steps(build_task(config))
+        name = f"{config.where} {config.model.name}"
+        rate = _tried(name, partial(_playing, replace(config, seed=0)), rates, tell)
+        return left * rate
+    name = f"{config.task.name} {config.model.name}"
+    rate = _tried(name, partial(_learning, replace(_shortened(config), seed=0)), rates, tell)
+    return left * rate * _total_steps(build_task(config))
 
 
-def _rest(cell: Cell) -> list[Measure]:
-    return [one for one in cell.work.measures if cell.result(one.name) is None]
-
-
-def _sum(seconds: Any) -> float | None:
-    known = list(seconds)
-    return None if None in known else sum(known)
-
-
-def _tried(name: str, trial: partial[float], rates: dict[str, float | None], tell: Tell) -> float | None:
+def _tried(name: str, trial: partial[float], rates: dict[str, float], tell: Tell) -> float:
     """What a trial says, made once for all cells of a kind."""
     (kind,) = trial.args
     key = json.dumps([name, _key(kind)], sort_keys=True, default=str)
@@ -141,11 +134,11 @@ def _tried(name: str, trial: partial[float], rates: dict[str, float | None], tel
             rates[key] = trial()
         except (ImportError, DataError, OSError) as error:
             tell(f"{name} cannot be tried: {error}")
-            rates[key] = None
+            rates[key] = math.nan
     return rates[key]
 
 
-def _key(kind: RunConfig | PolicyConfig | Measure) -> Any:
+def _key(kind: RunConfig | PolicyConfig | Measure) -> object:
     if isinstance(kind, Measure):
         return [kind.name, {key: value for key, value in kind.settings.items() if key != SEED}]
     return kind.digest
@@ -161,7 +154,8 @@ def _updates(config: RunConfig | PolicyConfig) -> int:
 
 def _measuring(measure: Measure) -> float:
     """Seconds of a whole measurement, from one of a smaller size."""
-    short, times = measure, 1.0
+    short = measure
+    times = 1.0
     for trial in TRIALS[measure.name]:
         whole = measure.settings[trial.key]
         if trial.times(whole) > 1.0:
@@ -175,7 +169,7 @@ def _measuring(measure: Measure) -> float:
 
 def _playing(config: PolicyConfig) -> float:
     """Seconds that playing and learning once take."""
-    lines: list[dict[str, Any]] = []
+    lines: list[Values] = []
     began = time.perf_counter()
     began_work = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
@@ -210,7 +204,7 @@ def _learning(config: RunConfig) -> float:
     return (time.process_time() - began) / count / _total_steps(task)
 
 
-def _learn(model: Any, task: Task, rows: int, position: int) -> None:
+def _learn(model: SequenceModel, task: Task, rows: int, position: int) -> None:
     batch = task.batch(position, rows)
     task.loss(model(batch.inputs)[0], batch).backward()
     model.zero_grad()

@@ -5,20 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from remanence._validate import message
 from remanence.experiments._cell_state import ERROR, CellState, Kept, read_kept, read_state, run_of, run_state
+from remanence.experiments._experiment import Place
 from remanence.experiments._facts import machine_facts
 from remanence.experiments._storage import Archive
 from remanence.experiments._work import Measure, Work
 from remanence.experiments.measures import measured
 from remanence.rl import PolicyConfig, train_policy
 from remanence.runs import (
+    Observer,
     RunError,
+    Values,
     locked,
     replace_file,
     write_result,
@@ -28,8 +30,6 @@ from remanence.train import MetricsFile, Run, resume, train
 LOG = "output.txt"
 PATIENCE = 10.0
 """Seconds that a cell is waited for which another process holds, as one does that just fetches it."""
-
-Observer = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Cell:
         'new'
     """
 
-    place: Mapping[str, Any]
+    place: Place
     work: Work
     root: Path
     storage: str = ""
@@ -68,24 +68,16 @@ class Cell:
         """Its status, read from its folder."""
         return read_state(self.work, self.folder)
 
-    def lines(self, kind: str) -> list[dict[str, Any]]:
-        """What its run has written down while it learnt.
-
-        Args:
-            kind: ``"validation"`` or ``"train"``.
-        """
+    def lines(self, kind: str) -> list[Values]:
+        """What its run has written down while it learnt, ``"validation"`` or ``"train"``."""
         return [line for line in MetricsFile(run_of(self.folder) / "metrics.jsonl").read() if line["kind"] == kind]
 
-    def result(self, name: str) -> dict[str, Any] | None:
-        """What a measurement found, None before it was made.
-
-        Args:
-            name: of the measurement.
-        """
+    def result(self, name: str) -> Values | None:
+        """What a measurement found, None before it was made."""
         for measure in self.work.measures:
             if measure.name == name:
                 kept = read_kept(self.folder, measure)
-                return None if kept is None else kept.values
+                return kept and kept.values
         return None
 
 
@@ -115,7 +107,9 @@ def carry_out(
     """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    mirror = Archive(storage, place).mirrored() if storage else contextlib.nullcontext()
+    mirror = contextlib.nullcontext()
+    if storage:
+        mirror = Archive(storage, place).mirrored()
     with locked(place, patience), mirror:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(place / ERROR)
@@ -133,6 +127,7 @@ def _fill(work: Work, folder: Path, observer: Observer | None) -> int | None:
     signal = _trained(work, run_of(folder), observer)
     if signal is not None:
         return signal
+    # Each measurement is kept as soon as it is made: a kill loses one at most.
     for measure in work.measures:
         if read_kept(folder, measure) is None:
             _keep(folder, measure, measured(measure, run_of(folder)))
@@ -145,15 +140,17 @@ def _trained(work: Work, folder: Path, observer: Observer | None) -> int | None:
         return None
     if isinstance(work.config, PolicyConfig):
         outcome = train_policy(work.config, folder, observer)
-    elif Run(folder).exists:
+    elif Run(folder).exists:  # with settings of the same digest, or the cell would have another folder
         outcome = resume(folder, observer)
     else:
         outcome = train(work.config, folder, observer)
     print(f"{outcome.status} at update {outcome.update}", flush=True)
-    return outcome.signal if outcome.status == "interrupted" else None
+    if outcome.status == "interrupted":
+        return outcome.signal
+    return None
 
 
-def _keep(folder: Path, measure: Measure, values: dict[str, Any]) -> None:
+def _keep(folder: Path, measure: Measure, values: Values) -> None:
     (folder / "measures").mkdir(exist_ok=True)
     kept = Kept(measure.name, dict(measure.settings), machine_facts(), values)
     write_result(folder / "measures" / measure.file, kept)
@@ -161,10 +158,6 @@ def _keep(folder: Path, measure: Measure, values: dict[str, Any]) -> None:
 
 def adopt(run: str | Path, root: str | Path) -> Path:
     """Makes a run that is done the cell of its settings, by a link: the run itself stays as it is, where it is.
-
-    Args:
-        run: a run folder.
-        root: of the cells.
 
     Returns:
         The folder of the cell.
@@ -192,11 +185,7 @@ def adopt(run: str | Path, root: str | Path) -> Path:
 
 
 def refresh(cells: Sequence[Cell]) -> None:
-    """Fetches what a storage has of cells that are not done here, so that their folders tell where they stand.
-
-    Args:
-        cells: any; those without a storage stay as they are.
-    """
+    """Fetches what a storage, where there is one, has of cells that are not done here: their folders then tell."""
     for cell in cells:
         if cell.storage and not cell.state.is_done:
             Archive(cell.storage, cell.folder).look()
@@ -204,9 +193,6 @@ def refresh(cells: Sequence[Cell]) -> None:
 
 def unique(cells: Sequence[Cell]) -> dict[Path, Cell]:
     """The cells by their folders: several places of a figure may show one run, whose measurements are then joined.
-
-    Args:
-        cells: of one or several experiments.
 
     Example:
         >>> from remanence.train import RunConfig

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from remanence.experiments._work import Measure, Work
 from remanence.rl import PolicyConfig
-from remanence.runs import Result, ResultError, is_locked, read_file, read_json
+from remanence.runs import Result, ResultError, Values, is_locked, read_file, read_json
 from remanence.train import MetricsFile, Run
 
 ERROR = "error.txt"
@@ -74,17 +74,13 @@ class Kept(Result):
     kind: ClassVar[str] = "cell-measurement"
 
     measure: str
-    settings: dict[str, Any]
-    facts: dict[str, Any]
-    values: dict[str, Any]
+    settings: Values
+    facts: Values
+    values: Values
 
 
 def read_kept(folder: Path, measure: Measure) -> Kept | None:
     """A kept measurement with its facts, None before it was made.
-
-    Args:
-        folder: of the cell.
-        measure: which one.
 
     Raises:
         NewerVersionError: it was written by a later version.
@@ -100,12 +96,7 @@ def read_kept(folder: Path, measure: Measure) -> Kept | None:
 
 
 def read_state(work: Work, folder: Path) -> CellState:
-    """The status of a cell.
-
-    Args:
-        work: that fills it.
-        folder: its own.
-    """
+    """The status of a cell."""
     run = run_state(work, run_of(folder))
     if run.is_done and all(read_kept(folder, measure) is not None for measure in work.measures):
         return run
@@ -114,16 +105,13 @@ def read_state(work: Work, folder: Path) -> CellState:
     error = folder / ERROR
     if error.is_file():
         return replace(run, status="failed", reason=_last_line(read_file(error).decode("utf-8", "replace")))
-    return replace(run, status="trained" if work.config is not None and run.is_done else run.status)
+    if work.config is not None and run.is_done:
+        return replace(run, status="trained")
+    return run
 
 
 def run_state(work: Work, folder: Path) -> CellState:
-    """The status of a cell's run, apart from its measurements.
-
-    Args:
-        work: that fills the cell.
-        folder: of the run.
-    """
+    """The status of a cell's run, apart from its measurements."""
     if work.config is None:
         return CellState("done" if (folder.parent / "measures").is_dir() else "new")
     if isinstance(work.config, PolicyConfig):
@@ -131,16 +119,19 @@ def run_state(work: Work, folder: Path) -> CellState:
     run = Run(folder)
     status = run.status
     history = run.history
-    found = {} if history.last is None else history.last.values
-    seconds = history.training[-1].get("seconds") if history.training else None
-    return CellState(
+    state = CellState(
         status["status"],
         history.update,
         status.get("budget") or work.config.budget.updates,
-        {name: value for name in ("loss", "accuracy") if (value := found.get(name)) is not None},
-        seconds or 0.0,
-        status.get("reason", ""),
+        reason=status.get("reason", ""),
     )
+    if history.training:
+        state = replace(state, seconds=history.training[-1].get("seconds") or 0.0)
+    if history.last is not None:
+        found = history.last.values
+        known = {name: found[name] for name in ("loss", "accuracy") if found.get(name) is not None}
+        state = replace(state, validation=known)
+    return state
 
 
 def _policy_state(config: PolicyConfig, folder: Path) -> CellState:
@@ -148,8 +139,14 @@ def _policy_state(config: PolicyConfig, folder: Path) -> CellState:
     if not lines:
         return CellState("new", 0, config.updates)
     last = lines[-1]
-    status = "done" if last["update"] >= config.updates else "running" if is_locked(folder) else "killed"
-    found = {} if last["mean_return"] is None else {"mean_return": last["mean_return"]}
+    status = "killed"
+    if last["update"] >= config.updates:
+        status = "done"
+    elif is_locked(folder):
+        status = "running"
+    found = {}
+    if last["mean_return"] is not None:  # None until an episode has ended
+        found["mean_return"] = last["mean_return"]
     return CellState(status, last["update"], config.updates, found, last["seconds"])
 
 

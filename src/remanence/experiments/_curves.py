@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from remanence.probes import InformationLaw, MutualInformation, logarithmic_lags, mutual_information
+from remanence.runs import Settings, Values
 
 POINTS = ("lags", "values", "low", "high", "error", "bias", "floor")
 SHOWN = 40
@@ -22,7 +22,7 @@ def measured(symbols: Any, lags: np.ndarray) -> MutualInformation:
         return mutual_information(symbols, lags)
 
 
-def described(curve: MutualInformation, shortest: int, longest: int, threshold: float | None) -> dict[str, Any]:
+def described(curve: MutualInformation, shortest: int, longest: int, threshold: float | None) -> Values:
     """Points, and both laws on a range.
 
     Args:
@@ -41,11 +41,13 @@ def described(curve: MutualInformation, shortest: int, longest: int, threshold: 
     points = {name: _short(getattr(curve, name)[shown]) for name in POINTS}
     laws = {law: curve.fit(shortest, longest, threshold=threshold, law=law) for law in ("exponential", "power")}
     best = curve.fit(shortest, longest, threshold=threshold)
-    fits = {law: None if fit is None else _facts(fit) for law, fit in laws.items()}
-    return points | {"best": None if best is None else best.law, "fits": fits, "fitted": [shortest, longest]}
+    fits = {law: _facts(fit) for law, fit in laws.items()}
+    return points | {"best": best and best.law, "fits": fits, "fitted": [shortest, longest]}
 
 
-def _facts(fit: InformationLaw) -> dict[str, Any]:
+def _facts(fit: InformationLaw | None) -> Values | None:
+    if fit is None:
+        return None
     scales = {"xi": fit.correlation_length, "gamma": fit.exponent}
     interval = fit.correlation_length_interval or fit.exponent_interval or ()
     return {
@@ -74,15 +76,19 @@ def finite(value: Any) -> Any:
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
-    return _finite(value) if isinstance(value, float) else value
+    if isinstance(value, float):
+        return _finite(value)
+    return value
 
 
 def _short(values: np.ndarray) -> list[Any]:
     """Six digits are more than the estimates have."""
-    return [int(value) if values.dtype.kind == "i" else _finite(float(value)) for value in values]
+    if values.dtype.kind == "i":
+        return values.tolist()
+    return [_finite(value) for value in values.tolist()]
 
 
-def kept_curve(points: Mapping[str, Any]) -> MutualInformation:
+def kept_curve(points: Settings) -> MutualInformation:
     """The curve whose points a record keeps, to be fitted again.
 
     Args:
@@ -93,7 +99,7 @@ def kept_curve(points: Mapping[str, Any]) -> MutualInformation:
         >>> kept_curve(points).lags.tolist()
         [1, 2, 3, 4, 5, 6, 7, 8]
     """
-    columns = {name: np.array([np.nan if one is None else one for one in points[name]]) for name in POINTS}
+    columns = {name: np.array(points[name], dtype=float) for name in POINTS}  # None becomes NaN
     columns["lags"] = columns["lags"].astype(np.int64)
     unknown = np.zeros_like(columns["lags"])
     return MutualInformation(**columns, pairs=unknown, alphabet=0, sequences=0, estimator="grassberger", warnings=())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from remanence.experiments._experiment import Departure, Setting
@@ -30,6 +31,17 @@ def options(source: str, **settings: Any) -> tuple[Setting, ...]:
     return tuple(Setting(f"model.options.{key}", value, source) for key, value in settings.items())
 
 
+def but(settings: Iterable[Setting], *own: Setting) -> tuple[Setting, ...]:
+    """Settings with some of them in place of those of the same key, at the end.
+
+    Example:
+        >>> [setting.value for setting in but(told("here", seed=1, imports=()), *told("there", seed=2))]
+        [(), 2]
+    """
+    keys = {setting.key for setting in own}
+    return (*(setting for setting in settings if setting.key not in keys), *own)
+
+
 def departures(paper: str, **settings: Any) -> tuple[Departure, ...]:
     """Departures from one thing that the document has; two underscores stand for a dot, ``measure_`` for a measure.
 
@@ -42,16 +54,13 @@ def departures(paper: str, **settings: Any) -> tuple[Departure, ...]:
 
 def _key(key: str) -> str:
     dotted = key.replace("__", ".")
-    return "measure:" + dotted.removeprefix("measure_") if dotted.startswith("measure_") else dotted
+    if dotted.startswith("measure_"):
+        return "measure:" + dotted.removeprefix("measure_")
+    return dotted
 
 
 def tiny(updates: int = 4, **more: Any) -> tuple[Departure, ...]:
-    """What makes a training run tiny.
-
-    Args:
-        updates: batches to learn from.
-        more: further settings, as in :func:`departures`.
-    """
+    """What makes a training run tiny."""
     return departures(
         TINY,
         budget__epochs="none",

@@ -6,22 +6,18 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from remanence.experiments._cell import LOG, Cell, refresh, unique
 from remanence.experiments._cell_state import ERROR
 from remanence.experiments._storage import PAUSE
 from remanence.experiments.engines import Engine
-from remanence.runs import read_file, stop_requests
+from remanence.runs import Values, read_file, stop_requests
 
-Tick = Callable[[list[dict[str, Any]]], None]
+Tick = Callable[[list[Values]], None]
 
 
 class Stopped(BaseException):
     """A signal stopped the run; every cell has been saved.
-
-    Args:
-        number: of the signal.
 
     Example:
         >>> Stopped(15).number
@@ -113,12 +109,8 @@ def _failure(cell: Cell) -> Failure:
     return Failure(cell.label, text, cell.folder / LOG)
 
 
-def row_of(cell: Cell) -> dict[str, Any]:
-    """The status of a cell, as a row of a table or for JSON.
-
-    Args:
-        cell: of a selection.
-    """
+def row_of(cell: Cell) -> Values:
+    """The status of a cell, as a row of a table or for JSON."""
     state = cell.state
     return {
         **cell.place,
@@ -134,11 +126,7 @@ def row_of(cell: Cell) -> dict[str, Any]:
 
 
 def seconds_left(cell: Cell) -> float | None:
-    """Seconds to the end of the budget at the pace so far; None before there is one.
-
-    Args:
-        cell: of a selection.
-    """
+    """Seconds to the end of the budget at the pace so far; None before there is one."""
     state = cell.state
     if state.status in ("done", "failed", "trained"):
         return 0.0

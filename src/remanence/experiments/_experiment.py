@@ -12,8 +12,12 @@ from remanence.experiments._work import Measure, Work, make_config
 from remanence.train import RunConfig
 
 Kind = Literal["training", "policy", "measurement"]
-Place = dict[str, Any]
+Place = Mapping[str, Any]
 """Where a cell stands, such as ``{"model": "RelRNN", "length": 100, "seed": 0}``."""
+Axes = Mapping[str, tuple[Any, ...]]
+"""Values of the axes by their names, such as ``{"model": ("LSTM", "RelRNN")}``."""
+Key = tuple[Any, ...]
+"""Values of the axes in their order, which name a cell or, with the name of a reading, one of its numbers."""
 
 SCALES = ("smoke", "laptop", "paper")
 OUT_OF_MEMORY = "OOM"
@@ -56,17 +60,13 @@ class Departure:
     key: str
     value: Any
     paper: str
-    where: Mapping[str, Any] = field(default_factory=dict)
+    where: Place = field(default_factory=dict)
 
     @property
     def words(self) -> str:
         """For a list of departures."""
         places = "".join(f", {name} {value}" for name, value in self.where.items())
         return f"{self.key} = {self.value}{places} (the document: {self.paper})"
-
-    def applies(self, place: Mapping[str, Any]) -> bool:
-        """Whether it concerns a place."""
-        return all(place.get(name) == value for name, value in self.where.items())
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Scale:
     """
 
     departures: tuple[Departure, ...] = ()
-    axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    axes: Axes = field(default_factory=dict)
     seeds: int = 1
 
 
@@ -129,9 +129,9 @@ class Reading:
     path: tuple[str, ...]
     unit: str = ""
     validation: str | None = None
-    where: Mapping[str, Any] = field(default_factory=dict)
+    where: Place = field(default_factory=dict)
 
-    def path_at(self, place: Mapping[str, Any]) -> tuple[str, ...]:
+    def path_at(self, place: Place) -> tuple[str, ...]:
         """The path with the values of a place in it: ``"{length}"`` stands for the place's length."""
         return tuple(part.format(**place) for part in self.path)
 
@@ -175,6 +175,13 @@ class Printed:
     value: float | None
     place: str
 
+    @classmethod
+    def of(cls, number: float | str, place: str) -> Printed:
+        """A number of a table, or its word for a model that did not fit into memory."""
+        if isinstance(number, str):
+            return cls(None, place)
+        return cls(number, place)
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -201,15 +208,15 @@ class Experiment:
 
     id: str
     title: str
-    axes: Mapping[str, tuple[Any, ...]]
-    recipe: Callable[[Mapping[str, Any]], Recipe | None]
+    axes: Axes
+    recipe: Callable[[Place], Recipe | None]
     scales: Mapping[str, Scale]
     readings: tuple[Reading, ...] = ()
     curves: tuple[Curve, ...] = ()
-    printed: Mapping[tuple[Any, ...], Printed] = field(default_factory=dict)
+    printed: Mapping[Key, Printed] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     note: str = ""
-    shows_cells_of: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    shows_cells_of: Mapping[str, Place] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if set(self.scales) != set(SCALES):
@@ -218,21 +225,16 @@ class Experiment:
     def scale(self, name: str) -> Scale:
         """One of the scales.
 
-        Args:
-            name: ``"smoke"``, ``"laptop"`` or ``"paper"``.
-
         Raises:
             ValueError: there is no such scale.
         """
         return self.scales[one_of("scale", name, SCALES)]
 
-    def axes_at(self, scale: str) -> dict[str, tuple[Any, ...]]:
+    def axes_at(self, scale: str) -> Axes:
         """Values that are run at a scale."""
         return {**self.axes, **self.scale(scale).axes}
 
-    def places(
-        self, scale: str, seeds: Sequence[int] | None = None, axes: Mapping[str, tuple[Any, ...]] | None = None
-    ) -> Iterator[Place]:
+    def places(self, scale: str, seeds: Sequence[int] | None = None, axes: Axes | None = None) -> Iterator[Place]:
         """All places at a scale, the first seed of everything first.
 
         Args:
@@ -240,34 +242,31 @@ class Experiment:
             seeds: to run; None takes as many as the scale has, from 0.
             axes: values to run; None takes those of the scale.
         """
-        axes = self.axes_at(scale) if axes is None else axes
-        for seed in range(self.scale(scale).seeds) if seeds is None else seeds:
+        axes = axes or self.axes_at(scale)
+        if seeds is None:
+            seeds = range(self.scale(scale).seeds)
+        for seed in seeds:
             for values in itertools.product(*axes.values()):
                 place = dict(zip(axes, values, strict=True))
                 if self.recipe(place) is not None:
                     yield {**place, "seed": seed}
 
-    def has_place(self, place: Mapping[str, Any]) -> bool:
+    def has_place(self, place: Place) -> bool:
         """Whether the document has a cell there."""
         return all(place[axis] in values for axis, values in self.axes.items())
 
-    def recipe_at(self, scale: str, place: Mapping[str, Any]) -> Recipe:
+    def recipe_at(self, scale: str, place: Place) -> Recipe:
         """What fills a cell at a scale: the document's recipe with the departures of the scale."""
         recipe = self.recipe(place)
         if recipe is None:
             raise ValueError(message("place", "be a cell of the document", dict(place)))
         for departure in self.scale(scale).departures:
-            if departure.applies(place):
+            if _matches(departure.where, place):
                 recipe = _departed(recipe, departure)
         return recipe
 
-    def work(self, scale: str, place: Mapping[str, Any]) -> Work:
-        """What must be done for a cell: settings alone, so that cells of several tables may be one.
-
-        Args:
-            scale: one of the scales.
-            place: one of :meth:`places`.
-        """
+    def work(self, scale: str, place: Place) -> Work:
+        """What must be done for a cell: settings alone, so that cells of several tables may be one."""
         recipe = self.recipe_at(scale, place)
         seed = place.get("seed", 0)
         settings = {setting.key: setting.value for setting in recipe.settings}
@@ -276,41 +275,53 @@ class Experiment:
             config = replace(config, label=_label(config.model.name, place))
         return Work(config, tuple(measure.seeded(seed) for measure in recipe.measures))
 
-    def readings_at(self, place: Mapping[str, Any]) -> list[Reading]:
+    def readings_at(self, place: Place) -> list[Reading]:
         """The numbers that a table shows of a cell."""
         return [reading for reading in self.readings if _matches(reading.where, place)]
 
-    def printed_at(self, place: Mapping[str, Any], reading: str) -> Printed | None:
+    def printed_at(self, place: Place, reading: str) -> Printed | None:
         """What the document prints for a number of a cell, None if nothing."""
         return self.printed.get((*(place[name] for name in self.axes), reading))
 
 
-def _label(model: str, place: Mapping[str, Any]) -> str:
+def _label(model: str, place: Place) -> str:
     """What a run is called: its model, and where it stands in the table, but for length and seed."""
     parts = [f"{name} {value}" for name, value in place.items() if name not in ("model", "task", "length", "seed")]
     name = str(place.get("model", model))
-    return f"{name} ({', '.join(parts)})" if parts else name
+    if not parts:
+        return name
+    return f"{name} ({', '.join(parts)})"
 
 
-def _matches(where: Mapping[str, Any], place: Mapping[str, Any]) -> bool:
+def without_seed(place: Place) -> Place:
+    """What the runs of all seeds at a place have in common.
+
+    Example:
+        >>> without_seed({"model": "LSTM", "seed": 0})
+        {'model': 'LSTM'}
+    """
+    return {name: value for name, value in place.items() if name != "seed"}
+
+
+def _matches(where: Place, place: Place) -> bool:
     return all(place.get(name) == value for name, value in where.items())
 
 
 def _departed(recipe: Recipe, departure: Departure) -> Recipe:
     if departure.key.startswith("measure:"):
         name, _, key = departure.key.removeprefix("measure:").partition(".")
-        measures = tuple(
-            measure.with_setting(key, departure.value) if measure.name == name else measure
-            for measure in recipe.measures
-        )
-        return replace(recipe, measures=measures)
+        measures = list(recipe.measures)
+        for index, measure in enumerate(measures):
+            if measure.name == name:
+                measures[index] = measure.with_setting(key, departure.value)
+        return replace(recipe, measures=tuple(measures))
     kept = tuple(setting for setting in recipe.settings if setting.key != departure.key)
     return replace(recipe, settings=(*kept, Setting(departure.key, departure.value, "this scale")))
 
 
 def printed_table(
     place: str, rows: Sequence[Any], columns: Mapping[Any, Sequence[Any]], reading: str, transposed: bool = False
-) -> dict[tuple[Any, ...], Printed]:
+) -> dict[Key, Printed]:
     """Printed numbers by (row, column, reading).
 
     Args:
@@ -328,7 +339,10 @@ def printed_table(
     found = {}
     for column, numbers in columns.items():
         for row, number in zip(rows, numbers, strict=True):
-            key = (column, row, reading) if transposed else (row, column, reading)
-            if number is not None:
-                found[key] = Printed(None if number == OUT_OF_MEMORY else number, place)
+            if number is None:
+                continue
+            place_in_table = (row, column)
+            if transposed:
+                place_in_table = (column, row)
+            found[*place_in_table, reading] = Printed.of(number, place)
     return found

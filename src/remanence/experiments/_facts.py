@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import remanence
-from remanence.runs import make_manifest
+from remanence.runs import Values, make_manifest
 from remanence.train import RunConfig
 
 LABELLED = ("remanence", "kernel", "torch", "machine", "instruction_set")
 
 
-def machine_facts() -> dict[str, Any]:
+def machine_facts() -> Values:
     """Version and commit of the package, digest of the kernel, and what decides the last bits here.
 
     Example:
@@ -33,20 +32,18 @@ def kernel_digest() -> str | None:
         True
     """
     path = Path(remanence.__file__).parent / "_build.json"
-    return json.loads(path.read_text(encoding="utf-8")).get("sources") if path.is_file() else None
+    if not path.is_file():
+        return None
+    return json.loads(path.read_text(encoding="utf-8")).get("sources")
 
 
-def differences(facts: dict[str, Any], here: dict[str, Any] | None = None) -> list[str]:
+def differences(facts: Values, here: Values | None = None) -> list[str]:
     """What was different where a number was made, in words; empty if nothing that matters.
-
-    Args:
-        facts: of the number.
-        here: of this machine; None looks.
 
     Example:
         >>> differences({"torch": "1.0"}, {"torch": "2.0"})
         ["torch '1.0' there, '2.0' here"]
     """
-    now = machine_facts() if here is None else here
+    now = here or machine_facts()
     named = [name for name in LABELLED if name in facts and facts[name] != now.get(name)]
     return [f"{name} {facts[name]!r} there, {now.get(name)!r} here" for name in named]

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from remanence.experiments._cell import Cell
 from remanence.experiments._experiment import Experiment, Recipe
-from remanence.experiments._facts import differences
-from remanence.experiments._lines import figures_of
 from remanence.experiments._record import Record
-from remanence.experiments._results import entries, grid
+from remanence.experiments._results import entries, figures_of, grid
 from remanence.experiments._stored import StoredCell, cells_in, records_of
 from remanence.experiments._stored_runs import beside_printed, coverage, not_stored, runs_by_settings
 from remanence.figures import Figure
@@ -53,11 +51,6 @@ class Part:
 def page_parts(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> list[Part]:
     """The page, from cells that are finished or not and from all stored records.
 
-    Args:
-        experiment: the table or figure.
-        scale: at which its cells are run.
-        cells: some of them.
-
     Returns:
         First the heading of the page, with what there is in one sentence.
 
@@ -81,7 +74,9 @@ def page_parts(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> lis
 def _headline(experiment: Experiment, records: Sequence[Record], scale: str, cells: Sequence[Cell]) -> str:
     stored = [cell for record in records for cell in cells_in(record) if cell.state.is_done]
     as_printed = sum(cell.is_as_printed for cell in stored)
-    kept = f"{len(stored)} stored runs, {as_printed} of them at the scale paper" if stored else "No stored runs"
+    kept = "No stored runs"
+    if stored:
+        kept = f"{len(stored)} stored runs, {as_printed} of them at the scale paper"
     return f"{kept}; {_counted(cells)} here at the scale {scale}"
 
 
@@ -107,12 +102,7 @@ def _here(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> Iterator
 
 
 def stored_parts(experiment: Experiment, records: Sequence[Record]) -> list[Part]:
-    """What stored records have of a table or figure: beside the printed numbers, what is missing, and each record.
-
-    Args:
-        experiment: the table or figure.
-        records: of any scale.
-    """
+    """What stored records have of a table or figure: beside the printed numbers, what is missing, and each record."""
     cells = [cell for record in records for cell in cells_in(record)]
     found = coverage(experiment, cells)
     drawn = [cell for cell in found.as_printed if isinstance(cell, StoredCell)]
@@ -135,8 +125,9 @@ def _record(experiment: Experiment, record: Record) -> Part:
     cells = [cell for cell in cells_in(record) if cell.state.is_done]
     laid = runs_by_settings(experiment, cells)
     where = f"Made on {record.machine or 'an unnamed machine'} by remanence {record.facts.get('remanence', '')}"
-    commit = f" at {record.facts['commit'][:12]}" if record.facts.get("commit") else ""
-    told = [f"{where}{commit}.", *(f"Different there: {words}." for words in differences(record.facts))]
+    if record.facts.get("commit"):
+        where += f" at {record.facts['commit'][:12]}"
+    told = [f"{where}.", *(f"Different there: {words}." for words in record.labels)]
     heading = f"Record: {record.scale}, {len(cells)} runs"
     return Part(heading, tuple(told), laid.head, laid.rows, tuple(figures_of(experiment, cells)), folded=True)
 
@@ -179,13 +170,7 @@ def _described(recipes: Iterable[Recipe]) -> list[tuple[str, str, str]]:
 
 
 def make_page(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> str:
-    """The page in Markdown, from cells that are finished or not and from all stored records.
-
-    Args:
-        experiment: the table or figure.
-        scale: at which its cells are run.
-        cells: some of them.
-    """
+    """The page in Markdown, from cells that are finished or not and from all stored records."""
     first, *others = page_parts(experiment, scale, cells)
     texts = [f"# {first.heading}", *first.words]
     for part in others:

@@ -6,11 +6,10 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from remanence._validate import message, one_of, positive_int
 from remanence.experiments._cell import Cell
-from remanence.experiments._experiment import Experiment
+from remanence.experiments._experiment import Axes, Experiment
 from remanence.experiments.beyond import EXPERIMENTS as BEYOND
 from remanence.experiments.ke2017 import EXPERIMENTS as KE2017
 from remanence.experiments.kerg2020 import EXPERIMENTS as KERG2020
@@ -96,13 +95,8 @@ COMMA = re.compile(",(?! )")
 """A comma between values; one with a space after it belongs to a name, such as ``SAB (5, 5, 2)``."""
 
 
-def parse_choices(experiment: Experiment, scale: str, only: Iterable[str]) -> dict[str, tuple[Any, ...]]:
-    """Chosen values by axis.
-
-    Args:
-        experiment: the table or figure.
-        scale: one of its scales.
-        only: ``"axis=value,value"`` each; what is said of one axis several times adds up.
+def parse_choices(experiment: Experiment, scale: str, only: Iterable[str]) -> Axes:
+    """Chosen values by axis; what is said of one axis several times adds up.
 
     Example:
         >>> parse_choices(find_experiment("kerg2020/table-2"), "paper", ["length=100,300"])
@@ -110,7 +104,7 @@ def parse_choices(experiment: Experiment, scale: str, only: Iterable[str]) -> di
         >>> parse_choices(find_experiment("ke2017/table-1"), "paper", ["method=SAB (5, 5, 2),LSTM (TBPTT 5)"])
         {'method': ('SAB (5, 5, 2)', 'LSTM (TBPTT 5)')}
     """
-    found: dict[str, tuple[Any, ...]] = {}
+    found: dict[str, tuple[object, ...]] = {}
     for choice in only:
         axis, equals, values = choice.partition("=")
         if not equals or not values.strip(","):

@@ -50,10 +50,11 @@ def printed_accuracy(task: str, model: str, trained_at: int, measured_at: int | 
         >>> printed_accuracy("copy", "RelRNN", 100, 5000).accuracy
         0.99
     """
-    if measured_at in (None, trained_at):
-        if task == "copy":
-            return _cell(5, TABLE_5.printed.get((trained_at, model, "accuracy")))
-        return _cell(2, TABLE_2.printed.get((model, trained_at, "accuracy"))) if task == "denoise" else None
+    is_transfer = measured_at not in (None, trained_at)
+    if task == "denoise" and not is_transfer:
+        return _cell(2, TABLE_2.printed.get((model, trained_at, "accuracy")))
+    if task == "copy" and not is_transfer:
+        return _cell(5, TABLE_5.printed.get((trained_at, model, "accuracy")))
     if task == "copy" and trained_at == TRAINED_AT:
         return _cell(1, TABLE_1.printed.get((model, f"T = {measured_at}")))
     return None
@@ -62,4 +63,6 @@ def printed_accuracy(task: str, model: str, trained_at: int, measured_at: int | 
 def _cell(table: int, printed: declared.Printed | None) -> Printed | None:
     if printed is None:
         return None
-    return Printed("000", table, None if printed.value is None else printed.value / 100)
+    if printed.value is None:
+        return Printed("000", table, None)
+    return Printed("000", table, printed.value / 100)

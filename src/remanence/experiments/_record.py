@@ -17,7 +17,7 @@ from remanence.experiments._cell_state import Kept, read_kept, run_of
 from remanence.experiments._experiment import Experiment
 from remanence.experiments._facts import differences, machine_facts
 from remanence.experiments._results import entries
-from remanence.runs import MetricsFile, Result, Run
+from remanence.runs import MetricsFile, Result, Run, Values
 from remanence.train import RunConfig
 
 POINTS = 200
@@ -53,8 +53,8 @@ class Record(Result):
     scaled_down: str
     departures: tuple[str, ...]
     machine: str
-    facts: dict[str, Any]
-    results: dict[str, Any]
+    facts: Values
+    results: Values
 
     @property
     def labels(self) -> list[str]:
@@ -63,13 +63,7 @@ class Record(Result):
 
 
 def make_record(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> Record:
-    """Reduces cells, finished or not, to what is kept of them.
-
-    Args:
-        experiment: the table or figure.
-        scale: at which its cells were run.
-        cells: some of them.
-    """
+    """Reduces cells, finished or not, to what is kept of them."""
     departures = [departure.words for departure in experiment.scale(scale).departures]
     facts = machine_facts()
     results = {
@@ -89,7 +83,7 @@ def make_record(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> Re
     )
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
+def _cell(cell: Cell) -> Values:
     state = cell.state
     kept = {measure.name: read_kept(cell.folder, measure) for measure in cell.work.measures}
     return {
@@ -107,11 +101,11 @@ def _cell(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _short(found: Kept) -> dict[str, Any]:
+def _short(found: Kept) -> Values:
     return {"facts": found.facts, "values": found.values}
 
 
-def _run_facts(cell: Cell) -> dict[str, Any]:
+def _run_facts(cell: Cell) -> Values:
     """Where and by which code the run was made."""
     manifest = Run(run_of(cell.folder)).manifest
     named = ("remanence", "git", "torch", "backend", "instruction_set", "machine", "threads", "kernel")
@@ -119,24 +113,24 @@ def _run_facts(cell: Cell) -> dict[str, Any]:
 
 
 def learning_curve(cell: Cell) -> dict[str, list[Any]]:
-    """Validations of a run, or returns of a policy, thinned out evenly with the last one always there.
-
-    Args:
-        cell: of any kind; one that trains nothing has none.
-    """
+    """Validations of a run, or returns of a policy, thinned out evenly with the last one always there."""
     lines = MetricsFile(run_of(cell.folder) / "metrics.jsonl").read()
     if isinstance(cell.work.config, RunConfig):
         columns = {"update": "updates", "accuracy": "accuracy", "loss": "loss"}
         lines = [line for line in lines if line["kind"] == "validation"]
     else:
         columns = {"frames": "frames", "mean_return": "mean_return"}
+    if not lines:
+        return {}
     stride = -(-len(lines) // POINTS)
-    kept = lines[:: -stride or None][::-1]
-    return {name: [_rounded(line.get(key)) for line in kept] for key, name in columns.items()} if kept else {}
+    kept = lines[::-stride][::-1]
+    return {name: [_rounded(line.get(key)) for line in kept] for key, name in columns.items()}
 
 
-def _rounded(value: Any) -> Any:
-    return round(value, 6) if isinstance(value, float) else value
+def _rounded(value: float | None) -> float | None:
+    if isinstance(value, float):
+        return round(value, 6)
+    return value
 
 
 def save_record(record: Record, path: str | Path) -> Path:
@@ -163,9 +157,6 @@ def record_path(record: Record, path: str | Path) -> Path:
 
 def load_record(path: str | Path) -> Record:
     """Reads a record.
-
-    Args:
-        path: its file.
 
     Raises:
         ResultError: it is no record, or of a later version.

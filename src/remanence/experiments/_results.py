@@ -1,4 +1,4 @@
-"""What a table shows: printed and measured numbers. A pure function of cells, finished or not."""
+"""What a table or a figure shows of its cells, finished or not: printed and measured numbers, and lines."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from remanence import figures
 from remanence.experiments._cell_state import CellState
-from remanence.experiments._experiment import OUT_OF_MEMORY, Experiment, Reading
+from remanence.experiments._experiment import OUT_OF_MEMORY, Curve, Experiment, Key, Place, Reading, without_seed
+from remanence.runs import Settings, Values
 
 PERCENT = "%"
+OF_THE_RUN = ("validation", "train")
 
 
 class Filled(Protocol):
     """What a table asks of a cell: a folder, or what a record keeps of one."""
 
     @property
-    def place(self) -> Mapping[str, Any]:
+    def place(self) -> Settings:
         """Where it stands, with its seed."""
         ...
 
@@ -26,8 +29,12 @@ class Filled(Protocol):
         """How far it is."""
         ...
 
-    def result(self, name: str) -> dict[str, Any] | None:
+    def result(self, name: str) -> Values | None:
         """What a measurement found, None before it was made."""
+        ...
+
+    def lines(self, kind: str) -> list[Values]:
+        """What its run has written down while it learnt."""
         ...
 
 
@@ -49,7 +56,7 @@ class Entry:
         '97.1'
     """
 
-    place: Mapping[str, Any]
+    place: Place
     reading: str
     unit: str
     printed: float | None
@@ -61,7 +68,7 @@ class Entry:
     def words(self) -> str:
         """What was measured: the mean and the range over seeds, and what is not done yet."""
         told = Counter(self.unfinished.values())
-        waiting = [words if seeds == 1 else f"{words} ({seeds} seeds)" for words, seeds in told.items()]
+        waiting = [_counted(words, seeds) for words, seeds in told.items()]
         return "; ".join(filter(None, (self._measured(), *waiting))) or "not run"
 
     def _measured(self) -> str:
@@ -78,9 +85,11 @@ class Entry:
         """What the document has."""
         if not self.is_printed:
             return ""
-        return OUT_OF_MEMORY if self.printed is None else f"{self.printed:g}"
+        if self.printed is None:
+            return OUT_OF_MEMORY
+        return f"{self.printed:g}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Values:
         """Plain values, for JSON."""
         return {
             **self.place,
@@ -92,23 +101,27 @@ class Entry:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], axes: Iterable[str]) -> Entry:
-        """What :meth:`to_dict` gave.
-
-        Args:
-            values: plain ones.
-            axes: of the table.
-        """
+    def from_dict(cls, values: Settings, axes: Iterable[str]) -> Entry:
+        """What :meth:`to_dict` gave of a table with these axes."""
         printed = values["printed"]
+        number = None
+        if printed not in (None, OUT_OF_MEMORY):
+            number = float(printed)
         return cls(
             {name: values[name] for name in axes},
             values["reading"],
             values["unit"],
-            None if printed in (None, OUT_OF_MEMORY) else float(printed),
+            number,
             printed is not None,
             {int(seed): value for seed, value in values["measured"].items()},
             {int(seed): words for seed, words in values["unfinished"].items()},
         )
+
+
+def _counted(words: str, seeds: int) -> str:
+    if seeds == 1:
+        return words
+    return f"{words} ({seeds} seeds)"
 
 
 def short(value: float) -> str:
@@ -118,17 +131,14 @@ def short(value: float) -> str:
         >>> short(97.123), short(0.00041), short(1.0)
         ('97.1', '0.00041', '1')
     """
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    if abs(value) < 1000:
+        return f"{value:.3g}"
+    return f"{value:,.0f}"
 
 
 def entries(experiment: Experiment, cells: Iterable[Filled]) -> list[Entry]:
-    """All numbers of a table, in the order of its cells.
-
-    Args:
-        experiment: the table.
-        cells: some of its cells, from any seeds.
-    """
-    grouped: dict[tuple[Any, ...], list[Filled]] = {}
+    """All numbers of a table, in the order of its cells."""
+    grouped: dict[Key, list[Filled]] = {}
     for cell in cells:
         grouped.setdefault(tuple(cell.place[name] for name in experiment.axes), []).append(cell)
     return [
@@ -146,7 +156,7 @@ def _entry(experiment: Experiment, reading: Reading, group: Sequence[Filled]) ->
         place,
         reading.name,
         reading.unit,
-        None if printed is None else printed.value,
+        printed and printed.value,
         printed is not None,
         {seed: value for seed, value in values.items() if value is not None},
         {cell.place["seed"]: so_far(cell, reading) for cell in group if values[cell.place["seed"]] is None},
@@ -154,37 +164,44 @@ def _entry(experiment: Experiment, reading: Reading, group: Sequence[Filled]) ->
 
 
 def read(cell: Filled, reading: Reading) -> float | None:
-    """A number of a cell in its unit; None before it was measured, or where the result is not finite.
-
-    Args:
-        cell: of the table.
-        reading: which number.
-    """
-    found: Any = next(filter(None, map(cell.result, reading.measure.split("|"))), None)
-    for key in reading.path_at(cell.place):
-        found = None if found is None else found.get(key)
+    """A number of a cell in its unit; None before it was measured, or where the result is not finite."""
+    found = look_up(cell, reading.measure, reading.path_at(cell.place))
     if found is None:
         return None
-    return 100.0 * found if reading.unit == PERCENT else float(found)
+    return in_unit(found, reading)
+
+
+def look_up(cell: Filled, measure: str, path: Iterable[str]) -> Any:
+    """What lies at a path in the first of the measurements ``"a|b"`` that the cell has; None if nothing does."""
+    found: Any = next(filter(None, map(cell.result, measure.split("|"))), None)
+    for key in path:
+        if found is None:
+            return None
+        found = found.get(key)
+    return found
+
+
+def in_unit(number: float, reading: Reading) -> float:
+    """A number as the table shows it."""
+    if reading.unit == PERCENT:
+        return 100.0 * number
+    return float(number)
 
 
 def so_far(cell: Filled, reading: Reading) -> str:
-    """What is known of a cell that has not come to a number.
-
-    Args:
-        cell: of the table.
-        reading: which number.
-    """
+    """What is known of a cell that has not come to a number."""
     state = cell.state
     if state.status == "new":
         return "not run"
     if state.status == "failed":
         return f"failed at update {state.update:,}: {state.reason}"
-    validated = state.validation.get(reading.validation or "")
-    known = "" if validated is None else f"{short(100 * validated if reading.unit == PERCENT else validated)} "
     if state.budget is None or state.is_done:
         return state.status
-    return f"{known}at {state.update:,} of {state.budget:,} updates ({state.status})"
+    words = f"at {state.update:,} of {state.budget:,} updates ({state.status})"
+    validated = state.validation.get(reading.validation or "")
+    if validated is None:
+        return words
+    return f"{short(in_unit(validated, reading))} {words}"
 
 
 @dataclass(frozen=True)
@@ -205,15 +222,10 @@ class Grid:
 
 
 def grid(experiment: Experiment, found: Sequence[Entry]) -> Grid:
-    """Lays entries out as the document does, the first axis downwards.
-
-    Args:
-        experiment: the table.
-        found: of :func:`entries`.
-    """
+    """Lays entries out as the document does, the first axis downwards."""
     first, *others = experiment.axes
-    columns: dict[tuple[Any, ...], str] = {}
-    rows: dict[Any, dict[tuple[Any, ...], str]] = {}
+    columns: dict[Key, str] = {}
+    rows: dict[str, dict[Key, str]] = {}
     for entry in found:
         key = (*(entry.place[name] for name in others), entry.reading)
         named = [f"{name} {entry.place[name]}" for name in others]
@@ -225,10 +237,46 @@ def grid(experiment: Experiment, found: Sequence[Entry]) -> Grid:
 
 def _named(entry: Entry, experiment: Experiment) -> str:
     """The name of a number where a cell has several, with its unit."""
-    name = entry.reading if len(experiment.readings) > 1 else ""
-    return f"{name} ({entry.unit})" if entry.unit and name else name or (f"({entry.unit})" if entry.unit else "")
+    parts = []
+    if len(experiment.readings) > 1:
+        parts.append(entry.reading)
+    if entry.unit:
+        parts.append(f"({entry.unit})")
+    return " ".join(parts)
 
 
 def _beside(entry: Entry) -> str:
-    printed = entry.printed_words
-    return f"{entry.words} [{printed}]" if printed else entry.words
+    if not entry.is_printed:
+        return entry.words
+    return f"{entry.words} [{entry.printed_words}]"
+
+
+def figures_of(experiment: Experiment, cells: Sequence[Filled]) -> list[figures.Figure]:
+    """One picture for each kind of line that an experiment declares, with a line for every cell that has points."""
+    drawn = (_figure(experiment, curve, cells) for curve in experiment.curves)
+    return [figure for figure in drawn if not figure.is_empty]
+
+
+def _figure(experiment: Experiment, curve: Curve, cells: Sequence[Filled]) -> figures.Figure:
+    parts = []
+    has_seeds = len({cell.place["seed"] for cell in cells}) > 1
+    for cell in cells:
+        x, y = points(cell, curve)
+        # The seeds of a place share a group, and with it their colour.
+        group = name = ", ".join(map(str, without_seed(cell.place).values()))
+        if has_seeds:
+            name = f"{group}, seed {cell.place['seed']}"
+        if x:
+            parts.append(figures.Curve(name, x, y, group=group))
+    x_axis = figures.Axis(curve.x.rpartition(".")[2])
+    y_axis = figures.Axis(curve.name, curve.scale)
+    return figures.Figure(curve.name.capitalize(), experiment.title, tuple(parts), x_axis, y_axis, legend=True)
+
+
+def points(cell: Filled, curve: Curve) -> tuple[Sequence[float], Sequence[float]]:
+    """The points of a cell's line, none before there are any."""
+    if curve.source in OF_THE_RUN:
+        kept = [line for line in cell.lines(curve.source) if line.get(curve.y) is not None]
+        return [line[curve.x] for line in kept], [line[curve.y] for line in kept]
+    x, y = (look_up(cell, curve.source, path.split(".")) or [] for path in (curve.x, curve.y))
+    return x, y

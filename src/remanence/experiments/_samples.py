@@ -51,7 +51,9 @@ class Amount:
         vocabulary = vocabulary_of(task)
         if vocabulary is None:
             return cls(rows or 2000, length or getattr(task, "length", 512))
-        return cls(rows or 200, length or (2_000 if vocabulary.separator else 10_000))
+        if vocabulary.separator:  # words, of about five characters each
+            return cls(rows or 200, length or 2_000)
+        return cls(rows or 200, length or 10_000)
 
 
 def vocabulary_of(task: Task) -> Vocabulary | None:
@@ -93,7 +95,9 @@ def draw_sequences(model: SequenceModel, task: Task, amount: Amount, seed: int =
 
 
 def _draw(model: SequenceModel, task: Task, rows: int, length: int, generator: torch.Generator) -> Tensor:
-    time = 1 if model.core.batch_first else 0
+    time = 0
+    if model.core.batch_first:
+        time = 1
     if vocabulary_of(task) is None:
         return model.generate(length, batch_size=rows, generator=generator)[0].movedim(time, 1)
     drawn = _first_symbols(task, rows, generator).unsqueeze(1)
@@ -117,11 +121,13 @@ class _Window:
 
 def _windows(model: SequenceModel, task: Any, length: int) -> Iterator[_Window]:
     """One piece, or chunks that overlap by half."""
-    bound = task.length if hasattr(model.core, "positions") and task.drop_state == 1 else length
+    bound = length
+    if hasattr(model.core, "positions") and task.drop_state == 1:
+        bound = task.length
     seen = 1
     done = 1
     while done < length:
-        step = min(bound - seen, length - done) if bound > seen else 1
+        step = max(1, min(bound - seen, length - done))
         yield _Window(seen, step)
         done += step
         seen = min(bound // 2 or 1, done)
@@ -138,8 +144,10 @@ def as_texts(tokens: Tensor, vocabulary: Vocabulary) -> list[str]:
         >>> as_texts(torch.tensor([[0, 1]]), Vocabulary(("so", "<eos>"), " "))
         ['so \n']
     """
-    rows = (vocabulary.decode(row) for row in tokens)
-    return [row.replace(END_OF_LINE, "\n") if vocabulary.separator else row for row in rows]
+    rows = [vocabulary.decode(row) for row in tokens]
+    if vocabulary.separator:
+        return [row.replace(END_OF_LINE, "\n") for row in rows]
+    return rows
 
 
 def is_text(task: Task) -> bool:
@@ -154,24 +162,15 @@ def is_text(task: Task) -> bool:
 
 
 def symbols_of(tokens: Tensor, task: Task) -> Any:
-    """What is measured: characters of a text, also where the model draws words; tokens of anything else.
-
-    Args:
-        tokens: ``(rows, length)``.
-        task: whose tokens they are.
-    """
+    """What is measured: characters of a text, also where the model draws words; tokens of anything else."""
     vocabulary = vocabulary_of(task)
-    words = vocabulary is not None and vocabulary.separator and is_text(task)
-    return as_texts(tokens, vocabulary) if words else tokens.numpy()  # type: ignore[arg-type]
+    if vocabulary is not None and vocabulary.separator and is_text(task):
+        return as_texts(tokens, vocabulary)
+    return tokens.numpy()
 
 
 def data_of(task: Task, split: Split, rows: int) -> Tensor:
     """The data of a task, as they come: one long text, or sequences drawn from its law.
-
-    Args:
-        task: a text, or sequences of symbols.
-        split: which part.
-        rows: sequences to draw, where they are drawn.
 
     Returns:
         Tokens ``(rows, length)``; ``(1, length)`` of a text.

@@ -15,9 +15,6 @@ STATES = 12
 def size_of(work: Work) -> float:
     """What a cell costs, roughly, in multiplications: enough to put the longest first.
 
-    Args:
-        work: of the cell.
-
     Example:
         >>> size_of(Work(RunConfig(), ())) > size_of(Work(None, ()))
         True
@@ -33,9 +30,6 @@ def size_of(work: Work) -> float:
 
 def memory_of(work: Work) -> float:
     """Bytes that a cell may come to need, roughly and rather too many.
-
-    Args:
-        work: of the cell.
 
     Example:
         >>> memory_of(Work(None, ())) == PROCESS

@@ -125,11 +125,7 @@ class Archive:
             return ""
 
     def take(self, name: str) -> None:
-        """Makes a worker the owner, and clears away what the one before has left half written.
-
-        Args:
-            name: that no other worker has.
-        """
+        """Makes a worker the owner, and clears away what the one before has left half written."""
         system, path = self._place
         before = self.owner
         system.makedirs(path.rpartition("/")[0], exist_ok=True)
@@ -206,11 +202,7 @@ class _Mirror:
 
 
 def packed(folder: Path) -> bytes:
-    """A folder as an archive. Checkpoints come first: metrics may be ahead of them, as after a kill, but never behind.
-
-    Args:
-        folder: of a cell.
-    """
+    """A folder as an archive. Checkpoints come first: metrics may be ahead of them, as after a kill, never behind."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", dereference=True) as archive:
         for file in sorted(_files(folder), key=lambda file: (CHECKPOINTS not in file.parts, file)):

@@ -1,20 +1,22 @@
-"""Stored cells: what the records of the package keep, by table or figure, and how they depart from the paper."""
+"""Records by table or figure: their cells, how these depart from the paper, and one record made out of two."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from remanence._validate import message, one_of
 from remanence.experiments._cell_state import CellState
 from remanence.experiments._departures import Paper, departures_of, paper_at
-from remanence.experiments._experiment import Experiment
+from remanence.experiments._experiment import Axes, Experiment, Key, Place, without_seed
 from remanence.experiments._plan import find_experiment, list_experiments
-from remanence.experiments._record import Record, load_record
+from remanence.experiments._record import Record, load_record, record_path, save_record
+from remanence.experiments._results import entries
+from remanence.runs import Settings, Values
 
 FOLDER = Path(__file__).parent / "stored"
 
@@ -34,20 +36,22 @@ class StoredCell:
     """
 
     record: Record
-    values: Mapping[str, Any]
+    values: Settings
 
     @property
     def experiment(self) -> str:
         """Id of the table or figure."""
         return self.record.experiment
 
+    # Tables take any `Filled`, whose place is a property; what is cached is therefore behind one.
     @property
-    def place(self) -> Mapping[str, Any]:
+    def place(self) -> Place:
         """Where it stands: values of the axes, of what a record has beside them, and the seed."""
         return self._place
 
     @cached_property
-    def _place(self) -> Mapping[str, Any]:
+    def _place(self) -> Place:
+        # A record's keys are sorted; tables and labels want the axes in the order of the declaration, the seed last.
         own = dict(self.values["place"])
         seed = own.pop("seed")
         axes = [name for name in find_experiment(self.experiment).axes if name in own]
@@ -63,13 +67,10 @@ class StoredCell:
         """Validations of the run, or returns of the policy."""
         return self.values["curve"]
 
-    def lines(self, kind: str) -> list[dict[str, Any]]:
-        """The points of its learning curve, as a run writes them down; of other kinds nothing is kept.
-
-        Args:
-            kind: ``"validation"``, or ``"train"`` of a policy.
-        """
-        if kind != ("train" if "frames" in self.curve else "validation"):
+    def lines(self, kind: str) -> list[Values]:
+        """The points of its learning curve, as a run writes them down; of other kinds nothing is kept."""
+        is_policy = "frames" in self.curve
+        if is_policy != (kind == "train"):
             return []
         names = [name.replace("updates", "update") for name in self.curve]
         return [dict(zip(names, values, strict=True)) for values in zip(*self.curve.values(), strict=True)]
@@ -87,20 +88,14 @@ class StoredCell:
             values["reason"],
         )
 
-    def result(self, name: str) -> dict[str, Any] | None:
-        """What a measurement found, None if it was not made.
-
-        Args:
-            name: of the measurement.
-        """
-        kept = self.values["measures"].get(name)
-        return None if kept is None else kept["values"]
+    def result(self, name: str) -> Values | None:
+        """What a measurement found, None if it was not made."""
+        return self.values["measures"].get(name, {}).get("values")
 
     @cached_property
     def paper(self) -> Paper:
         """What the paper does at this place."""
-        place = {name: value for name, value in self.place.items() if name != "seed"}
-        return _paper(self.experiment, tuple(place.items()))
+        return _paper(self.experiment, tuple(without_seed(self.place).items()))
 
     @cached_property
     def departures(self) -> tuple[str, ...]:
@@ -143,11 +138,7 @@ def _files(experiment: str, folder: Path) -> list[Path]:
 
 
 def cells_in(record: Record) -> list[StoredCell]:
-    """All cells of a record, done or not.
-
-    Args:
-        record: of any table or figure.
-    """
+    """All cells of a record, done or not."""
     return [StoredCell(record, values) for values in record.results["cells"]]
 
 
@@ -161,9 +152,9 @@ def nearest(cells: list[StoredCell]) -> list[StoredCell]:
         >>> len(nearest(stored_cells("kerg2020/table-5"))) < len(stored_cells("kerg2020/table-5"))
         True
     """
-    places: dict[tuple[Any, ...], dict[tuple[Any, ...], list[StoredCell]]] = {}
+    places: dict[Key, dict[Key, list[StoredCell]]] = {}
     for cell in cells:
-        place = (cell.experiment, *((name, value) for name, value in cell.place.items() if name != "seed"))
+        place = (cell.experiment, *without_seed(cell.place).items())
         places.setdefault(place, {}).setdefault((cell.departures, cell.is_as_printed), []).append(cell)
     chosen = (min(groups.values(), key=_distance) for groups in places.values())
     return [cell for group in chosen for cell in group]
@@ -175,10 +166,6 @@ def _distance(group: list[StoredCell]) -> tuple[int, bool, int]:
 
 def records_of(experiment: str, folder: Path = FOLDER) -> list[Record]:
     """All stored records of a table or figure, and of the tables whose cells it shows.
-
-    Args:
-        experiment: its id.
-        folder: of the records.
 
     Example:
         >>> {record.experiment for record in records_of("kerg2020/figure-4")}
@@ -232,7 +219,7 @@ def stored_records(folder: Path = FOLDER) -> dict[str, list[str]]:
     return found
 
 
-def load_stored(name: str, folder: Path = FOLDER) -> dict[str, Any]:
+def load_stored(name: str, folder: Path = FOLDER) -> Values:
     """Reads one stored record as plain values; :func:`stored_cells` reads what they hold.
 
     Args:
@@ -253,3 +240,74 @@ def load_stored(name: str, folder: Path = FOLDER) -> dict[str, Any]:
     if "experiment" not in values:
         raise ValueError(message("name", "be a record of `remanence reproduce`", repr(name), "It has no `experiment`"))
     return values
+
+
+def store_record(record: Record, path: str | Path) -> Path:
+    """Writes a record where the user says, together with the cells that the file there has already.
+
+    So a table can be filled bit by bit: some cells today, others on another machine.
+
+    Args:
+        record: of :func:`make_record`.
+        path: a JSON file, or a folder, which gets a file named after experiment and scale.
+
+    Raises:
+        ResultError: the file there is no record, or of a later version.
+    """
+    place = record_path(record, path)
+    if place.exists():
+        record = merge_records(load_record(place), record)
+    return save_record(record, place)
+
+
+def merge_records(stored: Record, new: Record) -> Record:
+    """The cells of both: at each place one that is done; of several the one nearest to the document's settings.
+
+    Of equally near ones the one that has come farther is taken, and the new one if they are alike.
+
+    Args:
+        stored: from before.
+        new: of the same table and scale; what is said about code and machine as a whole is taken from it.
+
+    Raises:
+        ValueError: they are records of different things.
+
+    Example:
+        >>> from remanence.experiments import records_of
+        >>> record = records_of("kerg2020/table-5")[-1]
+        >>> merge_records(record, record).results["cells"] == record.results["cells"]
+        True
+    """
+    if (stored.experiment, stored.scale) != (new.experiment, new.scale):
+        here = f"{stored.experiment} at scale {stored.scale}"
+        raise ValueError(f"the file holds {here}, and not {new.experiment} at scale {new.scale}: name another file")
+    chosen = {_place(cell): cell for cell in cells_in(stored)}
+    for cell in cells_in(new):
+        before = chosen.get(_place(cell))
+        if before is None or _rank(cell) >= _rank(before):
+            chosen[_place(cell)] = cell
+    experiment = find_experiment(new.experiment)
+    cells = sorted((cell.values for cell in chosen.values()), key=partial(_order, experiment.axes))
+    made = replace(new, results={"cells": cells, "table": []})
+    table = [entry.to_dict() for entry in entries(experiment, cells_in(made))]
+    return replace(made, results={**made.results, "table": table})
+
+
+def _place(cell: StoredCell) -> str:
+    return json.dumps(cell.values["place"], sort_keys=True)
+
+
+def _rank(cell: StoredCell) -> tuple[bool, int, bool, int, int]:
+    """Whether it is done, how near settings and budget are to the document's, and how far it has come."""
+    state = cell.state
+    return state.is_done, -len(cell.departures), cell.is_as_printed, state.update, len(cell.values["measures"])
+
+
+def _order(axes: Axes, cell: Settings) -> Key:
+    """By the table's axes, then by seed; values that the table does not have come last."""
+    place = cell["place"]
+    order: list[tuple[int, str]] = []
+    for name, values in axes.items():
+        value = place.get(name)
+        order.append(((*values, value).index(value), str(value)))
+    return (*order, place["seed"])

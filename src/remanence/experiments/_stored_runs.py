@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from remanence.experiments._cell_state import CellState
 from remanence.experiments._departures import paper_at
-from remanence.experiments._experiment import Experiment
+from remanence.experiments._experiment import Experiment, Key, Place, without_seed
 from remanence.experiments._results import Entry, Grid, entries, grid, short, so_far
 from remanence.experiments._stored import StoredCell, nearest
-
-Axes = tuple[Any, ...]
+from remanence.runs import Values
 
 
 def runs_by_settings(experiment: Experiment, cells: Iterable[StoredCell]) -> Grid:
     """One row for each place and choice of settings, those with the paper's settings first.
-
-    Args:
-        experiment: the table or figure.
-        cells: stored ones that are done.
 
     Example:
         >>> from remanence.experiments import find_experiment, stored_cells
@@ -28,9 +22,9 @@ def runs_by_settings(experiment: Experiment, cells: Iterable[StoredCell]) -> Gri
         >>> runs_by_settings(find_experiment(id), stored_cells(id)).head
         ('length', 'model', 'accuracy', 'trained', 'settings')
     """
-    groups: dict[tuple[Any, ...], list[StoredCell]] = {}
+    groups: dict[Key, list[StoredCell]] = {}
     for cell in sorted(cells, key=lambda cell: (len(cell.departures), not cell.is_as_printed)):
-        place = tuple(value for name, value in cell.place.items() if name != "seed")
+        place = tuple(without_seed(cell.place).values())
         groups.setdefault((cell.departures, cell.is_as_printed, place), []).append(cell)
     readings = list(dict.fromkeys(reading.name for reading in experiment.readings))
     rows = tuple(_row(experiment, readings, group) for group in groups.values())
@@ -40,45 +34,50 @@ def runs_by_settings(experiment: Experiment, cells: Iterable[StoredCell]) -> Gri
 def _row(experiment: Experiment, readings: Sequence[str], group: Sequence[StoredCell]) -> tuple[str, ...]:
     axes = [str(group[0].place.get(name, "")) for name in experiment.axes]
     found = {entry.reading: entry for entry in entries(experiment, group)}
-    numbers = [_number(found[name]) if name in found else "" for name in readings]
+    numbers = [_number(found.get(name)) for name in readings]
     return (*axes, *numbers, _trained(group), _settings(group[0]))
 
 
-def _number(entry: Entry) -> str:
+def _number(entry: Entry | None) -> str:
     """Values by seed, and what is printed."""
+    if entry is None:
+        return ""
     values = "; ".join(map(short, entry.values.values()))
-    return f"{values or '-'} [{entry.printed_words}]" if entry.printed_words else values
+    if not entry.is_printed:
+        return values
+    return f"{values or '-'} [{entry.printed_words}]"
 
 
 def _trained(group: Sequence[StoredCell]) -> str:
     """How much of the paper's budget each run took, in the order of the seeds."""
     if any(cell.spent is None for cell in group):
         return ""
-    unit = group[0].paper.unit
-    amounts = [cell.state.update if unit == "updates" and cell.state.update else cell.spent for cell in group]
+    paper = group[0].paper
+    amounts = [cell.spent for cell in group]
+    if paper.unit == "updates":
+        amounts = [cell.state.update or cell.spent for cell in group]
     taken = dict.fromkeys(f"{amount:,.0f}" for amount in amounts)
-    return f"{'; '.join(taken)} of {group[0].paper.budget:,.0f} {unit}"
+    return f"{'; '.join(taken)} of {paper.budget:,.0f} {paper.unit}"
 
 
 def _settings(cell: StoredCell) -> str:
     if cell.departures:
         return ", ".join(cell.departures)
-    return "the paper's" if cell.is_as_printed else "the paper's, less budget"
+    if cell.is_as_printed:
+        return "the paper's"
+    return "the paper's, less budget"
 
 
 @dataclass(frozen=True)
 class Absent:
     """A cell of the paper of which nothing is stored.
 
-    Args:
-        place: where it stands.
-
     Example:
         >>> Absent({"model": "LSTM", "seed": 0}).state.status
         'new'
     """
 
-    place: Mapping[str, Any]
+    place: Place
 
     @property
     def state(self) -> CellState:
@@ -88,6 +87,10 @@ class Absent:
     def result(self, name: str) -> None:
         """Nothing was measured."""
         return
+
+    def lines(self, kind: str) -> list[Values]:
+        """Nothing was learnt."""
+        return []
 
 
 @dataclass(frozen=True)
@@ -110,14 +113,9 @@ class Coverage:
 
 
 def coverage(experiment: Experiment, cells: Iterable[StoredCell]) -> Coverage:
-    """Sorts stored runs by how they stand to the cells of the paper.
-
-    Args:
-        experiment: the table or figure.
-        cells: stored ones, done or not.
-    """
+    """Sorts stored runs by how they stand to the cells of the paper."""
     done = [cell for cell in cells if cell.state.is_done and set(cell.place) <= {*experiment.axes, "seed"}]
-    near: dict[Axes, list[StoredCell]] = {}
+    near: dict[Key, list[StoredCell]] = {}
     for cell in nearest(done):
         near.setdefault(_axes(experiment, cell.place), []).append(cell)
     as_printed: list[StoredCell | Absent] = []
@@ -127,29 +125,19 @@ def coverage(experiment: Experiment, cells: Iterable[StoredCell]) -> Coverage:
         found = near.pop(_axes(experiment, place), [])
         as_printed += [cell for cell in found if cell.is_as_printed] or [Absent(place)]
         others += [cell for cell in found if not cell.is_as_printed]
-        absent += [] if found else [Absent(place)]
+        if not found:
+            absent.append(Absent(place))
     beyond = [cell for group in near.values() for cell in group]
     return Coverage(tuple(as_printed), (*others, *beyond), tuple(absent))
 
 
 def beside_printed(experiment: Experiment, found: Coverage) -> Grid:
-    """The table as the document has it, from the stored runs with its settings and budget.
-
-    Args:
-        experiment: the table or figure.
-        found: of :func:`coverage`.
-    """
+    """The table as the document has it, from the stored runs with its settings and budget."""
     return grid(experiment, entries(experiment, found.as_printed))
 
 
 def not_stored(experiment: Experiment, found: Coverage, cells: Iterable[StoredCell]) -> Grid:
-    """Cells of the paper of which nothing is stored, with what is known: one row for what is the same.
-
-    Args:
-        experiment: the table or figure.
-        found: of :func:`coverage`.
-        cells: stored ones, done or not.
-    """
+    """Cells of the paper of which nothing is stored, with what is known: one row for what is the same."""
     first, *others = experiment.axes
     begun = {_axes(experiment, cell.place): cell for cell in cells if not cell.state.is_done}
     rows: dict[str, dict[str, list[str]]] = {}
@@ -161,7 +149,7 @@ def not_stored(experiment: Experiment, found: Coverage, cells: Iterable[StoredCe
     alike: dict[tuple[str, str], list[str]] = {}
     for row, reasons in rows.items():
         for why, where in reasons.items():
-            alike.setdefault((", ".join(where) if others else "", why), []).append(row)
+            alike.setdefault((", ".join(where), why), []).append(row)
     laid = tuple((", ".join(names), where, why) for (where, why), names in alike.items())
     return Grid((first, " ".join(others) or "-", "why"), laid)
 
@@ -170,8 +158,10 @@ def _why(experiment: Experiment, cell: Absent, begun: StoredCell | None) -> str:
     if begun is not None:
         return so_far(begun, experiment.readings_at(begun.place)[0])
     paper = paper_at(experiment, cell.place)
-    return f"not run; it takes {paper.budget:,.0f} {paper.unit}" if paper.unit else "not run"
+    if not paper.unit:
+        return "not run"
+    return f"not run; it takes {paper.budget:,.0f} {paper.unit}"
 
 
-def _axes(experiment: Experiment, place: Mapping[str, Any]) -> Axes:
+def _axes(experiment: Experiment, place: Place) -> Key:
     return tuple(place[name] for name in experiment.axes)

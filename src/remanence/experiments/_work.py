@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from remanence.rl import PolicyConfig
-from remanence.runs import with_table
+from remanence.runs import Settings, Values, nested_table, with_table
 from remanence.train import RunConfig, config_from, run_name
 
 SEED = "seed"
@@ -30,7 +30,7 @@ class Measure:
     """
 
     name: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -51,7 +51,9 @@ class Measure:
 
     def seeded(self, seed: int) -> Measure:
         """The same with the seed of a cell, if it takes one."""
-        return self.with_setting(SEED, seed) if SEED in self.settings else self
+        if SEED not in self.settings:
+            return self
+        return self.with_setting(SEED, seed)
 
 
 @dataclass(frozen=True)
@@ -80,26 +82,27 @@ class Work:
             environment = config.environment.removesuffix("-v0").removeprefix("MiniGrid-")
             environment = environment.replace("/", "-").replace(":", "-")
             return f"{environment}-{config.model.name}-s{config.seed}-f{config.frames}-{config.digest}"
-        return (
-            f"{self.measures[0].name}-{_digest([[measure.name, dict(measure.settings)] for measure in self.measures])}"
-        )
+        digest = _digest([[measure.name, dict(measure.settings)] for measure in self.measures])
+        return f"{self.measures[0].name}-{digest}"
 
     @property
     def threads(self) -> int:
         """Processor cores that it asks for."""
         if isinstance(self.config, RunConfig):
             return self.config.loop.threads
-        return 1 if self.config is None else self.config.threads
+        if isinstance(self.config, PolicyConfig):
+            return self.config.threads
+        return 1
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Values:
         """Plain values, for another process or a record."""
         kind = {RunConfig: "training", PolicyConfig: "policy"}.get(type(self.config), "measurement")
-        config = None if self.config is None else dataclasses.asdict(self.config)
+        config = self.config and dataclasses.asdict(self.config)
         measures = [{"name": measure.name, "settings": dict(measure.settings)} for measure in self.measures]
         return {"kind": kind, "config": config, "measures": measures}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Work:
+    def from_dict(cls, values: Settings) -> Work:
         """What :meth:`to_dict` gave, also after a way through JSON."""
         config = values["config"]
         if values["kind"] == "training":
@@ -109,7 +112,7 @@ class Work:
         return cls(config, tuple(Measure(one["name"], one["settings"]) for one in values["measures"]))
 
 
-def make_config(kind: str, settings: Mapping[str, Any], seed: int) -> RunConfig | PolicyConfig | None:
+def make_config(kind: str, settings: Settings, seed: int) -> RunConfig | PolicyConfig | None:
     """The configuration of a run.
 
     Args:
@@ -123,35 +126,22 @@ def make_config(kind: str, settings: Mapping[str, Any], seed: int) -> RunConfig 
     """
     if kind == "measurement":
         return None
-    table = nested({**settings, SEED: seed})
+    table = nested_table({**settings, SEED: seed})
     if kind == "policy":
         return with_table(PolicyConfig(), table)
     return config_from(table)
 
 
-def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Dotted keys as tables in tables.
-
-    Example:
-        >>> nested({"task.options.length": 5, "seed": 1})
-        {'task': {'options': {'length': 5}}, 'seed': 1}
-    """
-    table: dict[str, Any] = {}
-    for key, value in settings.items():
-        *path, last = key.split(".")
-        inner = table
-        for part in path:
-            inner = inner.setdefault(part, {})
-        inner[last] = value
-    return table
-
-
-def _plain(table: Any) -> Any:
+def _plain(value: Any) -> Any:
     """A dumped configuration as a table to read: None has a word of its own there."""
-    if isinstance(table, Mapping):
-        return {key: _plain(value) for key, value in table.items()}
-    return "none" if table is None else list(table) if isinstance(table, tuple) else table
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if value is None:
+        return "none"
+    if isinstance(value, tuple):
+        return list(value)
+    return value
 
 
-def _digest(value: Any) -> str:
+def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:8]

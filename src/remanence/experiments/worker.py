@@ -17,11 +17,6 @@ FAILED = 1
 def work(folder: str, text: str, storage: str = "") -> int:
     """Fills a cell.
 
-    Args:
-        folder: of the cell.
-        text: the work, as JSON.
-        storage: that mirrors the folder, if any.
-
     Returns:
         The exit code: 0 if it is done, 128 + signal if it was interrupted, or that of the error.
     """
@@ -33,7 +28,9 @@ def work(folder: str, text: str, storage: str = "") -> int:
     except Exception:
         traceback.print_exc()
         return FAILED
-    return 0 if signal is None else 128 + signal
+    if signal is not None:
+        return 128 + signal
+    return 0
 
 
 if __name__ == "__main__":

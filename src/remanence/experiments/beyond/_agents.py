@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from remanence.experiments._declaring import TINY, departures, told
-from remanence.experiments._experiment import Curve, Experiment, Reading, Recipe, Scale
+from remanence.experiments._experiment import Curve, Experiment, Place, Reading, Recipe, Scale
 from remanence.experiments._work import Measure
 from remanence.rl import NO_MEMORY
 
@@ -28,7 +27,7 @@ def _environment(task: str) -> tuple[str, tuple[Any, ...]]:
     return name, told("the table", environment=name)
 
 
-def _learnt(place: Mapping[str, Any]) -> Recipe:
+def _learnt(place: Place) -> Recipe:
     name, chosen = _environment(place["task"])
     core = told("the table", model__name=place["model"])
     if place["model"] == NO_MEMORY:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from remanence.experiments._experiment import Curve, Experiment, Reading, Recipe, Scale
+from remanence.experiments._experiment import Curve, Experiment, Place, Reading, Recipe, Scale
 from remanence.experiments.shen2019._models import BINARY_LAPTOP, BINARY_SMOKE, DATA, sampled
 
 FACTOR = 8
@@ -14,7 +12,7 @@ MODELS = (DATA, "RNN", "LSTM")
 NAMES = "sampled_information|data_information"
 
 
-def _long(place: Mapping[str, Any]) -> Recipe:
+def _long(place: Place) -> Recipe:
     recipe = sampled("binary", place["model"], 32, 1)
     (measure,) = recipe.measures
     longer = measure.with_setting("rows", 500).with_setting("length", FACTOR * measure.settings["length"])

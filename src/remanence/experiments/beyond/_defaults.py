@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from remanence.experiments._declaring import departures, options, told
-from remanence.experiments._experiment import Experiment, Reading, Recipe, Scale
+from remanence.experiments._declaring import but, departures, options, told
+from remanence.experiments._experiment import Experiment, Place, Reading, Recipe, Scale
 from remanence.experiments.kerg2020._recall import LEARNING, SMOKE, asked_at
 from remanence.experiments.kerg2020._recall_settings import COMMON
 
@@ -15,9 +12,9 @@ UPDATES = 50_000
 RATES = {"RelRNN": 2e-4, "RelLSTM": 1e-3}  # The larger one that the authors use for the model, for both optimisers.
 
 
-def _chosen(place: Mapping[str, Any]) -> Recipe:
+def _chosen(place: Place) -> Recipe:
     budget = told("ours: the authors' RelRNN needs 35,000", budget__updates=UPDATES)
-    shared = (*(setting for setting in COMMON if setting.key != "budget.updates"), *budget)
+    shared = but(COMMON, *budget)
     what = told("ours", task__name=place["task"], task__options__length=LENGTH, model__name=place["model"])
     learner = told("ours", optimiser__name=place["optimiser"], optimiser__learning_rate=RATES[place["model"]])
     factors = {name: place[name] for name in ("combine", "output", "init")}

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from remanence.experiments._declaring import departures, options, told
-from remanence.experiments._experiment import Experiment, Reading, Recipe, Scale
+from remanence.experiments._experiment import Experiment, Place, Reading, Recipe, Scale
 from remanence.experiments._work import Measure
 from remanence.experiments.kerg2020._recall import ACCURACY, LAPTOP, LEARNING, SMOKE, asked_at
 from remanence.experiments.kerg2020._recall_settings import COMMON, recall_settings
@@ -15,7 +12,7 @@ FAR = (100, 10_000, 50_000)
 MODELS = ("LSTM", "RelRNN", "RelLSTM")
 
 
-def _far(place: Mapping[str, Any]) -> Recipe:
+def _far(place: Place) -> Recipe:
     measure = Measure("answers", {"lengths": list(FAR), "sequences": 100, "batch": 10, "weights": "last"})
     return Recipe("training", recall_settings(place["task"], place["model"], 100), (measure,))
 
@@ -40,7 +37,7 @@ LENGTHS = Experiment(
 MILLION_STEPS = (100, 10_000, 1_000_000)
 
 
-def _streamed(place: Mapping[str, Any]) -> Recipe:
+def _streamed(place: Place) -> Recipe:
     measure = Measure("streamed", {"lengths": list(MILLION_STEPS), "rows": 10, "chunk": 1000, "weights": "last"})
     return Recipe("training", recall_settings("copy", place["model"], 100), (measure,))
 
@@ -70,7 +67,10 @@ MILLION = Experiment(
     note="The blanks are streamed: neither the sequence nor its states are ever in memory.",
 )
 
-GRU = told("ours", optimiser__name="adam", optimiser__learning_rate=2e-4)
+GRU = (
+    *options("as the others", hidden_size=128),
+    *told("ours", optimiser__name="adam", optimiser__learning_rate=2e-4),
+)
 TRANSFORMER = (
     *told("ours", optimiser__name="adam", optimiser__learning_rate=3e-4),
     *options("ours: about as many parameters as an LSTM of 128", encoder="dense", embedding_size=64, heads=4, depth=2),
@@ -78,14 +78,11 @@ TRANSFORMER = (
 MODERN = {"GRU": GRU, "Transformer": TRANSFORMER}
 
 
-def _modern(place: Mapping[str, Any]) -> Recipe:
+def _modern(place: Place) -> Recipe:
     shared = [setting for setting in COMMON if setting.key != "model.options.hidden_size"]
-    width = options("as the others", hidden_size=128) if place["model"] == "GRU" else ()
     task = told("the table", task__name=place["task"], task__options__length=place["length"])
     chosen = told("ours", model__name=place["model"])
-    return Recipe(
-        "training", (*task, *chosen, *shared, *width, *MODERN[place["model"]]), (asked_at([place["length"]]),)
-    )
+    return Recipe("training", (*task, *chosen, *shared, *MODERN[place["model"]]), (asked_at([place["length"]]),))
 
 
 BASELINES = Experiment(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from remanence.experiments._declaring import departures, options, tiny, told, watched
-from remanence.experiments._experiment import Departure, Experiment, Reading, Recipe, Scale
+from remanence.experiments._experiment import Departure, Experiment, Place, Reading, Recipe, Scale
 from remanence.experiments._work import Measure
 from remanence.experiments.kerg2020._recall import LEARNING
 
@@ -23,7 +20,7 @@ COMMON = (
 )
 
 
-def _screened(place: Mapping[str, Any]) -> Recipe:
+def _screened(place: Place) -> Recipe:
     task = told("ours", task__name=place["task"], task__options__length=LENGTH, task__batch_size=20)
     chosen = options("the table", screen=place["screen"])
     rate = told("the table: swept, because recall succeeds in a narrow window", optimiser__learning_rate=place["rate"])

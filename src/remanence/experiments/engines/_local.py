@@ -12,7 +12,7 @@ from pathlib import Path
 from remanence.experiments._cell import LOG, Cell
 from remanence.experiments._size import memory_of, size_of
 from remanence.ops import warn_without_kernel
-from remanence.runs import RunLockedError, is_locked, require_regular
+from remanence.runs import RunLockedError, available_cores, is_locked, require_regular
 
 RETRIES = 3
 """How often a cell is started anew whose process was killed, as for want of memory; it goes on where it was."""
@@ -96,16 +96,6 @@ def _start(cell: Cell) -> subprocess.Popen[bytes]:
     process.stdin.write(json.dumps(cell.work.to_dict()).encode())
     process.stdin.close()
     return process
-
-
-def available_cores() -> int:
-    """Cores that this process may use.
-
-    Example:
-        >>> available_cores() >= 1
-        True
-    """
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def available_memory() -> float:

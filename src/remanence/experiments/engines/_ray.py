@@ -22,7 +22,8 @@ from remanence._validate import message
 from remanence.experiments._cell import LOG, Cell, carry_out
 from remanence.experiments._size import memory_of, size_of
 from remanence.experiments._work import Work
-from remanence.train import RunLockedError
+from remanence.runs import Values
+from remanence.train import RunConfig, RunLockedError
 
 RETRIES = 10
 """How often a cell is taken up again after its worker or its node died."""
@@ -87,7 +88,7 @@ class RayEngine:
         self.working = []
 
 
-def fill(work: dict[str, Any], folder: str, storage: str = "") -> int | None:
+def fill(work: Values, folder: str, storage: str = "") -> int | None:
     """Fills one cell on whatever node it is; what goes wrong is in the cell's folder.
 
     Args:
@@ -102,15 +103,14 @@ def fill(work: dict[str, Any], folder: str, storage: str = "") -> int | None:
         return _fill_in(Path(fresh) / Path(folder).name, work, storage)
 
 
-def _fill_in(place: Path, work: dict[str, Any], storage: str) -> int | None:
+def _fill_in(place: Path, work: Values, storage: str) -> int | None:
     place.mkdir(parents=True, exist_ok=True)
     with (place / LOG).open("a") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
         return carry_out(Work.from_dict(work), place, storage=storage, patience=PATIENCE)
 
 
 def _gpus(work: Work) -> int:
-    loop = getattr(work.config, "loop", None)
-    return 1 if loop is not None and loop.device.startswith("cuda") else 0
+    return int(isinstance(work.config, RunConfig) and work.config.loop.device.startswith("cuda"))
 
 
 def _import_ray() -> Any:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from remanence.experiments._declaring import OURS, departures, options, tiny, told, watched
-from remanence.experiments._experiment import Experiment, Printed, Reading, Recipe, Scale
+from remanence.experiments._experiment import Experiment, Place, Printed, Reading, Recipe, Scale
 from remanence.experiments._work import Measure
 from remanence.experiments.ke2017._methods import ADAM, BPTT, lstm, method_settings, sab
 
@@ -25,7 +24,7 @@ ROWS: dict[int, Mapping[str, float]] = {
 }
 
 
-def _added(place: Mapping[str, Any]) -> Recipe:
+def _added(place: Place) -> Recipe:
     settings = (*ADDING, *told("the table", task__options__length=place["length"]), *method_settings(place["method"]))
     return Recipe("training", settings, (Measure("errors", {"sequences": 5000, "batch": 500, "weights": "best"}),))
 

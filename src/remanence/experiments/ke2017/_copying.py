@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from remanence.experiments._declaring import departures, options, tiny, told, watched
-from remanence.experiments._experiment import Curve, Experiment, Printed, Reading, Recipe, Scale
+from remanence.experiments._experiment import Curve, Experiment, Place, Printed, Reading, Recipe, Scale
 from remanence.experiments._work import Measure
 from remanence.experiments.ke2017._methods import ADAM, BPTT, CODE, lstm, method_settings, sab
 
@@ -61,7 +60,7 @@ ROWS: dict[int, Rows] = {
 }
 
 
-def _copied(place: Mapping[str, Any]) -> Recipe:
+def _copied(place: Place) -> Recipe:
     length = place["length"]
     asked = Measure("answers", {"lengths": [length], "sequences": 1000, "batch": 100, "weights": "last"})
     settings = (*COPY, *told("the table", task__options__length=length), *method_settings(place["method"]))
@@ -103,7 +102,7 @@ TABLE_3 = _table(3, 300)
 STAGES = (100, 2000, 10_000)
 
 
-def _staged(place: Mapping[str, Any]) -> Recipe:
+def _staged(place: Place) -> Recipe:
     settings = [one for one in COPY if one.key != "budget.updates"]
     own = (*told("the figure", task__options__length=200), *told("within an epoch", budget__updates=place["updates"]))
     maps = Measure("attention", {"rows": 8, "weights": "last"})

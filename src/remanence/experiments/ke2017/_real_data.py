@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from remanence.experiments._declaring import departures, options, tiny, told, watched
-from remanence.experiments._experiment import Departure, Experiment, Printed, Reading, Recipe, Scale, Setting
+from remanence.experiments._declaring import but, departures, options, tiny, told, watched
+from remanence.experiments._experiment import Departure, Experiment, Place, Printed, Reading, Recipe, Scale, Setting
 from remanence.experiments._work import Measure
 from remanence.experiments.ke2017._methods import ADAM, BPTT, lstm, method_settings, sab
 
@@ -72,13 +71,11 @@ MEASURE = Measure("held_out", {"batch": 50, "weights": "best", "batches": 0})
 
 
 def _recipe(task: str, method: str, *more: Setting) -> Recipe:
-    keys = {setting.key for setting in more}
-    shared = (setting for setting in SHARED[task] if setting.key not in keys)
-    return Recipe("training", (*shared, *method_settings(method), *more), (MEASURE,))
+    return Recipe("training", but((*SHARED[task], *method_settings(method)), *more), (MEASURE,))
 
 
 def _readings(task: str) -> tuple[Reading, ...]:
-    key, unit = ("accuracy", "%") if task == "pixel-mnist" else ("bits", "")
+    key, unit = {"pixel-mnist": ("accuracy", "%")}.get(task, ("bits", ""))
     return tuple(Reading(part, "held_out", (part, key), unit) for part in ("validation", "test"))
 
 
@@ -89,7 +86,7 @@ def _table(number: int, task: str) -> Experiment:
         for method, values in ROWS[task].items()
         for reading, value in zip(readings, values, strict=True)
     }
-    prefix = (replace(PREFIX, where={}),) if task == "text8" else ()
+    prefix = {"text8": (replace(PREFIX, where={}),)}.get(task, ())
     return Experiment(
         id=f"ke2017/table-{number}",
         title=TITLES[task],
@@ -113,15 +110,18 @@ TABLE_8 = _table(8, "pixel-mnist")
 METHODS = {"ptb-char": sab(5, 10), "text8": sab(5, 5, 5), "pixel-mnist": sab(10, 10, 10)}
 
 
-def _clipped(place: Mapping[str, Any]) -> Recipe:
-    norm: Any = 1.0 if place["clipping"] == "to norm 1" else "none"
-    return _recipe(place["task"], METHODS[place["task"]], *told("section 7.2", loop__clip_norm=norm))
+NORMS = {"to norm 1": 1.0, "none": "none"}
+
+
+def _clipped(place: Place) -> Recipe:
+    clipping = told("section 7.2", loop__clip_norm=NORMS[place["clipping"]])
+    return _recipe(place["task"], METHODS[place["task"]], *clipping)
 
 
 CLIPPING = Experiment(
     id="ke2017/clipping",
     title="SAB with and without gradient clipping (7.2)",
-    axes={"task": tuple(METHODS), "clipping": ("to norm 1", "none")},
+    axes={"task": tuple(METHODS), "clipping": tuple(NORMS)},
     recipe=_clipped,
     scales={
         "smoke": Scale(SMOKE, {"task": ("pixel-mnist",), "clipping": ("none",)}),

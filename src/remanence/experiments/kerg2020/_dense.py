@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from remanence.experiments._declaring import departures, options, tiny, told, watched
-from remanence.experiments._experiment import Curve, Experiment, Printed, Reading, Recipe, Scale, Setting
+from remanence.experiments._declaring import but, departures, options, tiny, told, watched
+from remanence.experiments._experiment import (
+    Curve,
+    Departure,
+    Experiment,
+    Key,
+    Place,
+    Printed,
+    Reading,
+    Recipe,
+    Scale,
+    Setting,
+)
 from remanence.experiments._work import Measure
 from remanence.experiments.kerg2020._gradients import ATTENTION
 
@@ -33,9 +41,8 @@ MNIST = (
 )
 
 
-def _adam(rate: float, source: str, orthogonal: float | None = None) -> tuple[Setting, ...]:
-    slow = () if orthogonal is None else told(source, optimiser__orthogonal_learning_rate=orthogonal)
-    return (*told(source, optimiser__name="adam", optimiser__learning_rate=rate), *slow)
+def _adam(rate: float, source: str, **more: float) -> tuple[Setting, ...]:
+    return told(source, optimiser__name="adam", optimiser__learning_rate=rate, **more)
 
 
 def _memory(recent: int, relevant: int, source: str) -> tuple[Setting, ...]:
@@ -49,7 +56,7 @@ SAB = options("authors' code of SAB", score="tanh", normalise=True, underfull="r
 PTB_MODELS: dict[str, tuple[Setting, ...]] = {
     "RNN": (*_adam(1e-3, UNLISTED), *options(UNLISTED, nonlinearity="tanh")),
     "OrthRNN": (*_adam(1e-3, "Table 9"), *TANH),
-    "ExpRNN": (*_adam(3e-3, "Table 9", 3e-4), *TANH),
+    "ExpRNN": (*_adam(3e-3, "Table 9", optimiser__orthogonal_learning_rate=3e-4), *TANH),
     "RelRNN": (*_adam(3e-4, "Table 9"), *TANH, *_memory(10, 5, "Table 9")),
     "LSTM": _adam(2e-4, "Table 9; the optimiser is not printed"),
     "SABLSTM": (*_adam(2e-3, "Ke et al. 2017, 4.3"), *options("Ke et al. 2017", top_k=10, every=2, truncate=5), *SAB),
@@ -58,7 +65,7 @@ PTB_MODELS: dict[str, tuple[Setting, ...]] = {
 MNIST_MODELS: dict[str, tuple[Setting, ...]] = {
     "RNN": (*_adam(1e-4, UNLISTED), *options(UNLISTED, nonlinearity="tanh")),
     "OrthRNN": (*_adam(1e-4, "Table 8"), *MODRELU),
-    "ExpRNN": (*_adam(1e-4, "Table 8", 1e-5), *MODRELU),
+    "ExpRNN": (*_adam(1e-4, "Table 8", optimiser__orthogonal_learning_rate=1e-5), *MODRELU),
     "RelRNN": (*_adam(3e-4, "Table 8"), *MODRELU, *_memory(10, 10, "Table 8")),
     "LSTM": _adam(2e-4, "Table 8; the optimiser is not printed"),
     "HDetachLSTM": (*_adam(1e-3, "authors' code of h-detach"), *options("authors' code of h-detach", p=0.25)),
@@ -74,7 +81,7 @@ LETTERS = (66, 66, 68, 69, 73, None, None, 73)
 DIGITS = (90.4, 93.4, 96.6, 92.8, 91.1, 92.3, 94.2, 94.3)
 
 
-def _dense(place: Mapping[str, Any]) -> Recipe | None:
+def _dense(place: Place) -> Recipe | None:
     task, model = place["task"], place["model"]
     if model not in MODELS[task]:
         return None
@@ -83,7 +90,7 @@ def _dense(place: Mapping[str, Any]) -> Recipe | None:
     return Recipe("training", (*SHARED[task], *chosen, *MODELS[task][model]), (measure,))
 
 
-def _printed() -> dict[tuple[Any, ...], Printed]:
+def _printed() -> dict[Key, Printed]:
     columns = (("ptb-char", "bits", BITS), ("ptb-char", "accuracy", LETTERS), ("pixel-mnist", "accuracy", DIGITS))
     return {
         (model, task, reading): Printed(value, "Table 3")
@@ -144,20 +151,15 @@ def _map(settings: tuple[Setting, ...]) -> Recipe:
     return Recipe("training", chosen, (Measure("attention", {"rows": 8, "weights": "best"}),))
 
 
-def _but(settings: tuple[Setting, ...], *own: Setting) -> tuple[Setting, ...]:
-    keys = {setting.key for setting in own}
-    return (*(setting for setting in settings if setting.key not in keys), *own)
-
-
 def _heat_map(
-    number: int, title: str, settings: tuple[Setting, ...], needs: str, smoke: Any, laptop: Any
+    number: int, title: str, settings: tuple[Setting, ...], needs: str, smoke: tuple[Departure, ...]
 ) -> Experiment:
     return Experiment(
         id=f"kerg2020/figure-{number}",
         title=title,
         axes={"model": ("MemRNN",)},
         recipe=lambda place: _map(settings),
-        scales={"smoke": Scale(smoke), "laptop": Scale(laptop), "paper": Scale()},
+        scales={"smoke": Scale(smoke), "laptop": Scale(LAPTOP), "paper": Scale()},
         readings=tuple(reading for reading in ATTENTION if not reading.unit),
         needs=(needs,),
         note="The heat map is the measurement `attention`, its `map`.",
@@ -167,19 +169,17 @@ def _heat_map(
 FIGURE_7 = _heat_map(
     7,
     "Attention on the letters of the Penn Treebank, full attention",
-    _but((*PTB, *_adam(3e-4, "Table 9, row of RelRNN"), *TANH), *told("the figure", task__options__length=125)),
+    but((*PTB, *_adam(3e-4, "Table 9, row of RelRNN"), *TANH), *told("the figure", task__options__length=125)),
     "ptb",
     (*SMOKE, *departures("125", task__options__length=12)),
-    LAPTOP,
 )
 FIGURE_9 = _heat_map(
     9,
     "Attention on MNIST, seven pixels a step",
-    _but(
+    but(
         (*MNIST, *_adam(3e-4, "Table 8, row of RelRNN"), *MODRELU),
         *told("the figure", task__options__group=7, task__options__permuted=False),
     ),
     "mnist",
     (*SMOKE, *departures("7", task__options__group=98)),
-    LAPTOP,
 )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from remanence.experiments._declaring import departures, options
-from remanence.experiments._experiment import Curve, Experiment, Reading, Recipe, Scale
+from remanence.experiments._declaring import but, departures, options
+from remanence.experiments._experiment import Axes, Curve, Experiment, Place, Reading, Recipe, Scale, Setting
 from remanence.experiments._work import Measure
 from remanence.experiments.kerg2020._recall import LAPTOP, SMOKE
 from remanence.experiments.kerg2020._recall_settings import recall_settings
+from remanence.runs import Settings, Values
 
 LENGTH = 1000
 TRADED = (400, 600, 800)
@@ -28,14 +26,13 @@ ATTENTION = (
 )
 
 
-def attention_recipe(task: str, model: str, length: int, changed: Mapping[str, Any]) -> Recipe:
+def attention_recipe(task: str, model: str, length: int, changed: Settings) -> Recipe:
     """A run of recall whose attention is looked at."""
-    settings = [one for one in recall_settings(task, model, length) if one.key not in changed]
-    own = tuple(options("the figure", **{key.rpartition(".")[2]: value for key, value in changed.items()}))
-    return Recipe("training", (*settings, *own), (Measure("attention", {"rows": 8}),))
+    settings = but(recall_settings(task, model, length), *options("the figure", **changed))
+    return Recipe("training", settings, (Measure("attention", {"rows": 8}),))
 
 
-def _attention_scales(axes: Mapping[str, tuple[Any, ...]]) -> dict[str, Scale]:
+def _attention_scales(axes: Axes) -> dict[str, Scale]:
     smoke = (*SMOKE, *departures("not printed", task__options__length=5), *departures("8", measure_attention__rows=1))
     return {"smoke": Scale(smoke, axes), "laptop": Scale(LAPTOP), "paper": Scale()}
 
@@ -50,7 +47,7 @@ FIGURE_1 = Experiment(
     note="The figure does not say at which T; here T = 100. The heat map is the measurement `attention`, its `map`.",
 )
 
-BUFFER = {"model.options.recent": 10, "model.options.relevant": 0}
+BUFFER = {"recent": 10, "relevant": 0}
 
 
 def _buffer(number: int, task: str) -> Experiment:
@@ -74,20 +71,17 @@ FIGURE_11 = _buffer(11, "denoise")
 REACH = Curve("ln |dL/dh|", "gradients", f"reach.{LENGTH}.distance", f"reach.{LENGTH}.log_norm")
 CHANGE = Reading("change of ln |dL/dh|", "gradients", ("reach", str(LENGTH), "change"))
 ACCURACY = Reading("accuracy", "answers", (str(LENGTH), "accuracy"), "%", "accuracy")
-SIZES = options(CODE, recent=15, relevant=15)
+SIZES = {"RelLSTM": options(CODE, recent=15, relevant=15)}
 
 
-def _looked_into(model: str, sizes: Mapping[str, int] | None, traded: tuple[int, ...]) -> Recipe:
-    settings = recall_settings("denoise", model, LENGTH)
-    if sizes is not None:
-        own = options("the figure" if set(sizes.values()) != {15} else CODE, **sizes)
-        settings = (*(one for one in settings if one.key not in {own_one.key for own_one in own}), *own)
+def _looked_into(model: str, own: tuple[Setting, ...], traded: tuple[int, ...]) -> Recipe:
+    settings = but(recall_settings("denoise", model, LENGTH), *own)
     gradients = Measure("gradients", {"lengths": [LENGTH], "rows": ROWS, "traded": list(traded)})
     asked = Measure("answers", {"lengths": [LENGTH], "sequences": 200, "batch": 50, "weights": "last"})
     return Recipe("training", settings, (asked, gradients))
 
 
-def _gradient_scales(smoke: Mapping[str, tuple[Any, ...]]) -> dict[str, Scale]:
+def _gradient_scales(smoke: Axes) -> dict[str, Scale]:
     tiny = (
         *SMOKE,
         *departures("T = 1000", task__options__length=5, measure_gradients__rows=2, measure_answers__lengths=[1000]),
@@ -106,9 +100,7 @@ FIGURE_2 = Experiment(
     id="kerg2020/figure-2",
     title="Denoise at T = 1000: gradients by distance (left), and against the memory of training (right)",
     axes={"model": ("RNN", "LSTM", "MemRNN", "SABLSTM", "RelLSTM")},
-    recipe=lambda place: _looked_into(
-        place["model"], {"recent": 15, "relevant": 15} if place["model"] == "RelLSTM" else None, TRADED
-    ),
+    recipe=lambda place: _looked_into(place["model"], SIZES.get(place["model"], ()), TRADED),
     scales=_gradient_scales({"model": ("RelLSTM",)}),
     readings=(
         ACCURACY,
@@ -123,7 +115,7 @@ FIGURE_2 = Experiment(
 
 MEMORY_LENGTHS = (200, 400, 600, 800, 1000, 2000)
 ALL_SCORED = {"every": 10, "top_k": 10, "score": "mlp"}
-LAYERS: dict[str, tuple[str, dict[str, Any]]] = {
+LAYERS: dict[str, tuple[str, Values]] = {
     "RNN": ("RNN", {}),
     "LSTM": ("LSTM", {}),
     "MemRNN": ("MemRNN", {}),
@@ -136,7 +128,7 @@ LAYERS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def _memory(place: Mapping[str, Any]) -> Recipe:
+def _memory(place: Place) -> Recipe:
     model, own = LAYERS[place["layer"]]
     settings = {"model": model, "options": {"backend": "reference", **own}, "width": 128, "lengths": MEMORY_LENGTHS}
     return Recipe("measurement", (), (Measure("training_memory", {**settings, "lengths": list(MEMORY_LENGTHS)}),))
@@ -165,10 +157,10 @@ FIGURE_2_CENTRE = Experiment(
 )
 
 
-def _screened(place: Mapping[str, Any]) -> Recipe | None:
+def _screened(place: Place) -> Recipe | None:
     if 15 not in (place["recent"], place["relevant"]) or place["recent"] == place["relevant"]:
         return None
-    return _looked_into("RelLSTM", {"recent": place["recent"], "relevant": place["relevant"]}, ())
+    return _looked_into("RelLSTM", options("the figure", recent=place["recent"], relevant=place["relevant"]), ())
 
 
 FIGURE_3 = Experiment(

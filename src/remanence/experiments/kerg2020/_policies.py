@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from remanence.experiments._declaring import departures, options, told
-from remanence.experiments._experiment import Curve, Experiment, Printed, Reading, Recipe, Scale
+from remanence.experiments._experiment import Curve, Experiment, Key, Place, Printed, Reading, Recipe, Scale
 from remanence.experiments._work import Measure
 
 CODE = "authors' code, defaults of rl-starter-files"
@@ -23,7 +20,7 @@ ENVIRONMENTS: dict[str, tuple[str, str, tuple[float, ...], tuple[float, ...]]] =
 }
 
 
-def _learnt(place: Mapping[str, Any]) -> Recipe:
+def _learnt(place: Place) -> Recipe:
     family = place["environment"]
     small, large = (f"MiniGrid-{family}{version}-v0" for version in ENVIRONMENTS[family][:2])
     settings = (
@@ -38,7 +35,7 @@ def _learnt(place: Mapping[str, Any]) -> Recipe:
     )
 
 
-def _printed() -> dict[tuple[Any, ...], Printed]:
+def _printed() -> dict[Key, Printed]:
     return {
         (family, model, reading): Printed(row[place], "Table 4")
         for family, (_, _, train, test) in ENVIRONMENTS.items()

@@ -8,8 +8,11 @@ from typing import Any
 
 from remanence.experiments._declaring import departures, tiny
 from remanence.experiments._experiment import (
+    Axes,
     Curve,
     Experiment,
+    Key,
+    Place,
     Printed,
     Reading,
     Recipe,
@@ -34,7 +37,7 @@ LEARNING = Curve("accuracy of validation", "validation", "update", "accuracy")
 LOSS = Curve("cross-entropy of all steps (validation)", "validation", "update", "loss", scale="log")
 
 
-def learnt(task: str, place: Mapping[str, Any], measures: tuple[Measure, ...] = ()) -> Recipe:
+def learnt(task: str, place: Place, measures: tuple[Measure, ...] = ()) -> Recipe:
     """A run at a place's length, asked on fresh sequences of it."""
     settings = recall_settings(task, place["model"], place["length"])
     return Recipe("training", settings, measures or (asked_at([place["length"]]),))
@@ -45,7 +48,7 @@ def asked_at(lengths: Sequence[int]) -> Measure:
     return Measure("answers", {"lengths": list(lengths), "sequences": SEQUENCES, "batch": BATCH, "weights": "last"})
 
 
-def recall_scales(smoke: Mapping[str, tuple[Any, ...]], **laptop: tuple[Any, ...]) -> dict[str, Scale]:
+def recall_scales(smoke: Axes, **laptop: tuple[Any, ...]) -> dict[str, Scale]:
     """The three scales of a table of recall; at `smoke` and `laptop` these values of the axes are run."""
     return {"smoke": Scale(SMOKE, smoke), "laptop": Scale(LAPTOP, laptop), "paper": Scale(seeds=3)}
 
@@ -114,20 +117,20 @@ TRANSFER = {
 TRAINED_AT = 100
 
 
-def _transferred(place: Mapping[str, Any]) -> Recipe:
+def _transferred(place: Place) -> Recipe:
     return learnt("copy", {**place, "length": TRAINED_AT}, (asked_at(TRANSFER_LENGTHS),))
 
 
-def _transferred_after_all(place: Mapping[str, Any]) -> Recipe:
+def _transferred_after_all(place: Place) -> Recipe:
     """As above, without an early end: the authors keep the last weights of 200,000 updates."""
     solved = _transferred(place)
     kept = tuple(setting for setting in solved.settings if setting.key not in ("budget.accuracy", "budget.hold"))
     return replace(solved, settings=kept)
 
 
-def _transfer_printed() -> dict[tuple[Any, ...], Printed]:
+def _transfer_printed() -> dict[Key, Printed]:
     return {
-        (model, f"T = {length}"): Printed(None if value == "OOM" else value, "Table 1")
+        (model, f"T = {length}"): Printed.of(value, "Table 1")
         for model, numbers in TRANSFER.items()
         for length, value in zip(TRANSFER_LENGTHS, numbers, strict=True)
     }
@@ -163,15 +166,11 @@ TABLE_1_AFTER_ALL = replace(
 )
 
 
-def _curves(
-    number: int,
-    title: str,
-    axes: Mapping[str, tuple[Any, ...]],
-    tables: Mapping[str, Mapping[str, str]],
-    note: str = "",
-) -> Experiment:
+def _curves(number: int, title: str, axes: Axes, tables: Mapping[str, Mapping[str, str]], note: str = "") -> Experiment:
     """Learning curves of cells that the tables have too."""
-    smoke = {"length": (5,)} | ({"model": ("RelRNN",)} if len(axes.get("model", ())) > 1 else {})
+    smoke: dict[str, tuple[Any, ...]] = {"length": (5,)}
+    if len(axes.get("model", ())) > 1:
+        smoke["model"] = ("RelRNN",)
     return Experiment(
         id=f"kerg2020/figure-{number}",
         title=title,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from remanence.experiments._declaring import options
 from remanence.experiments._experiment import Setting
 
 CODE = "authors' code, copytask.py and denoisetask.py"
 OURS = "ours: how a run is watched, and when it is over"
 UNLISTED = "not in the paper: as for RelRNN"
 SAB_CODE = "authors' code of SAB"
-MODEL = "model.options."
 
 COMMON: tuple[Setting, ...] = (
     Setting("task.batch_size", 10, CODE),
@@ -27,10 +25,6 @@ COMMON: tuple[Setting, ...] = (
 )
 
 
-def _options(source: str, **options: Any) -> tuple[Setting, ...]:
-    return tuple(Setting(f"{MODEL}{name}", value, source) for name, value in options.items())
-
-
 def _optimiser(name: str, rate: float, source: str) -> tuple[Setting, ...]:
     return (Setting("optimiser.name", name, source), Setting("optimiser.learning_rate", rate, source))
 
@@ -42,40 +36,40 @@ def _tables(copy: str, denoise: str = "") -> dict[str, str]:
 TABLE = _tables("Table 6", "Table 7")
 # Linear maps of the authors' RNN: the input's has a bias, the state's has none. Their gates read both by one map.
 DRAWN = {
-    "copy": _options("authors' code", init="xavier", bias="single"),
-    "denoise": _options("authors' code", init="kaiming", bias="single"),
+    "copy": options("authors' code", init="xavier", bias="single"),
+    "denoise": options("authors' code", init="kaiming", bias="single"),
 }
-GATED = _options("authors' code", init="xavier", bias="single")
-HALF = _options("authors' code: s = (h + r)/2, and the answer is read from h", combine="half", output="hidden")
-SIZES = _options("Tables 6 and 7", recent=10, relevant=10)
+GATED = options("authors' code", init="xavier", bias="single")
+HALF = options("authors' code: s = (h + r)/2, and the answer is read from h", combine="half", output="hidden")
+SIZES = options("Tables 6 and 7", recent=10, relevant=10)
 ORTHOGONAL = (
-    *_options("Tables 6 and 7", nonlinearity="modrelu"),
-    *_options("authors' code", recurrent_init="henaff"),
+    *options("Tables 6 and 7", nonlinearity="modrelu"),
+    *options("authors' code", recurrent_init="henaff"),
 )
 SAB = (
     *_optimiser("adam", 1e-3, SAB_CODE),
-    *_options("section 5.1: every 10 steps", every=10),
-    *_options(UNLISTED, top_k=10, truncate=10),
-    *_options(SAB_CODE, score="tanh", normalise=True, underfull="raw", start="zero", output="summary"),
+    *options("section 5.1: every 10 steps", every=10),
+    *options(UNLISTED, top_k=10, truncate=10),
+    *options(SAB_CODE, score="tanh", normalise=True, underfull="raw", start="zero", output="summary"),
 )
-H_DETACH = (*_optimiser("adam", 1e-3, "authors' code of h-detach"), *_options("authors' code of h-detach", p=0.5))
+H_DETACH = (*_optimiser("adam", 1e-3, "authors' code of h-detach"), *options("authors' code of h-detach", p=0.5))
 
 
 def _attentive(task: str, source: str) -> tuple[Setting, ...]:
     """RelRNN and MemRNN: tanh and Adam on Copy, modReLU and RMSprop on Denoise."""
     name, nonlinearity = {"copy": ("adam", "tanh"), "denoise": ("rmsprop", "modrelu")}[task]
-    initial = _options("authors' code", recurrent_init="henaff")
-    choices = (*_optimiser(name, 2e-4, source), *_options(source, nonlinearity=nonlinearity))
+    initial = options("authors' code", recurrent_init="henaff")
+    choices = (*_optimiser(name, 2e-4, source), *options(source, nonlinearity=nonlinearity))
     return (*choices, *initial, *DRAWN[task], *HALF)
 
 
 def _rel_lstm(task: str) -> tuple[Setting, ...]:
     """Not in Tables 6 and 7, so the sizes are the defaults of the authors' code: larger than those of RelRNN."""
     if task == "copy":
-        sizes = _options("authors' code", recent=10, relevant=15)
+        sizes = options("authors' code", recent=10, relevant=15)
         return (*_optimiser("adam", 2e-4, "Table 6, row of RelRNN"), *GATED, *HALF, *sizes)
-    sizes = _options("authors' code", recent=15, relevant=15)
-    gates = (*GATED, *_options("authors' code", forget_bias=0))
+    sizes = options("authors' code", recent=15, relevant=15)
+    gates = (*GATED, *options("authors' code", forget_bias=0))
     return (*_optimiser("rmsprop", 1e-3, "authors' code, README"), *gates, *HALF, *sizes)
 
 
@@ -86,7 +80,7 @@ def _goru() -> tuple[Setting, ...]:
 def _plain_rnn() -> tuple[Setting, ...]:
     code = "code of nnRNN, which shares an author"
     settings = (*_optimiser("rmsprop", 1e-3, code), Setting("optimiser.smoothing", 0.9, code))
-    return (*settings, *_options(code, recurrent_init="xavier"))
+    return (*settings, *options(code, recurrent_init="xavier"))
 
 
 def model_settings(task: str, model: str) -> tuple[Setting, ...]:
@@ -107,20 +101,16 @@ def model_settings(task: str, model: str) -> tuple[Setting, ...]:
     if model == "RelLSTM":
         return _rel_lstm(task)
     if model in ("OrthRNN", "ExpRNN"):
-        slow = (Setting("optimiser.orthogonal_learning_rate", 2e-5, "authors' code of expRNN: a tenth"),)
         settings = (*_optimiser("rmsprop", 2e-4, TABLE[task]), *ORTHOGONAL, *DRAWN[task])
-        return (*settings, *(slow if model == "ExpRNN" else ()))
+        if model == "OrthRNN":
+            return settings
+        return (*settings, Setting("optimiser.orthogonal_learning_rate", 2e-5, "authors' code of expRNN: a tenth"))
     others = {"LSTM": (*_optimiser("adam", 2e-4, TABLE[task]), *GATED), "SABLSTM": SAB, "HDetachLSTM": H_DETACH}
     return {**others, "GORU": _goru(), "RNN": _plain_rnn()}[model]
 
 
 def recall_settings(task: str, model: str, length: int) -> tuple[Setting, ...]:
     """All settings of a run at one length.
-
-    Args:
-        task: ``"copy"`` or ``"denoise"``.
-        model: its name.
-        length: T.
 
     Example:
         >>> recall_settings("denoise", "GORU", 300)[1].value

@@ -1,16 +1,21 @@
-"""What is measured in cells: pure functions of a trained run, or of settings alone, by their names."""
+"""What is measured in cells: functions of a trained run, or of settings alone, by their names in :data:`MEASURES`.
+
+Each takes the run's folder first, which those of settings alone do not look at, and gives plain values for JSON. Their
+settings mean the same everywhere: ``weights`` are the ``"best"`` by validation or the ``"last"``, ``lengths`` those T
+at which a model is asked, ``rows`` sequences side by side, ``longest`` the greatest lag, ``points`` those of a curve.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from remanence._validate import one_of
-from remanence.experiments.measures._answers import answers, errors, held_out
+from remanence.experiments.measures._answers import answers, errors, held_out, play, streamed
 from remanence.experiments.measures._attention import attention
 from remanence.experiments.measures._dependencies import dependencies
-from remanence.experiments.measures._gradients import gradients, text_gradients
+from remanence.experiments.measures._gradients import gradients, text_gradients, training_memory
 from remanence.experiments.measures._information import (
     data_information,
     estimator,
@@ -20,16 +25,14 @@ from remanence.experiments.measures._information import (
     sampled_information,
 )
 from remanence.experiments.measures._language_model import language_model
-from remanence.experiments.measures._long import streamed
-from remanence.experiments.measures._memory import training_memory
-from remanence.experiments.measures._policies import play
 from remanence.experiments.measures._recalled import recalled
 from remanence.experiments.measures._stable import context_loss, gaussian_truncation, weight_distance
+from remanence.runs import Values
 
 if TYPE_CHECKING:
     from remanence.experiments._work import Measure
 
-Measured = Callable[..., dict[str, Any]]
+Measured = Callable[..., Values]
 
 MEASURES: dict[str, Measured] = {
     function.__name__: function
@@ -57,16 +60,10 @@ MEASURES: dict[str, Measured] = {
         context_loss,
     )
 }
-"""All of them: each takes the run's folder and its own settings, and gives plain values for JSON."""
 
 
-def measured(measure: Measure, run: Path) -> dict[str, Any]:
-    """Makes one measurement.
-
-    Args:
-        measure: its name and settings.
-        run: folder of the run that it looks at; measurements without one take no notice of it.
-    """
+def measured(measure: Measure, run: Path) -> Values:
+    """Makes one measurement."""
     return MEASURES[one_of("measure", measure.name, MEASURES)](run, **measure.settings)
 
 

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 from remanence import probes
 from remanence.nn import SequenceModel
+from remanence.runs import Values
 from remanence.tasks import Batch, Task
 from remanence.train import Run, build_model
 
 BLOCKS = 32
 
 
-def attention(run: Path, rows: int, weights: str = "last") -> dict[str, Any]:
+def attention(run: Path, rows: int, weights: str = "last") -> Values:
     """What the steps of some test sequences read, averaged.
-
-    Args:
-        run: folder of a run that is done, of a model with a memory.
-        rows: sequences.
-        weights: ``"best"`` by validation, or ``"last"``.
 
     Returns:
         ``steps`` of a sequence; ``map``, attention over blocks of (reader, read) steps, at most 32 each way;
@@ -37,39 +32,27 @@ def attention(run: Path, rows: int, weights: str = "last") -> dict[str, Any]:
 
 
 def before_and_after(run: Path, weights: str) -> tuple[SequenceModel, SequenceModel, Task]:
-    """A trained model, the same model before training, and its task.
-
-    Args:
-        run: folder of a run that is done.
-        weights: of the trained one, ``"best"`` by validation, or ``"last"``.
-    """
+    """A trained model, the same model before training, and its task."""
     found = Run.open(run)
     model, task = found.load(weights)
+    return model, untrained(found, task), task
+
+
+def untrained(run: Run, task: Task) -> SequenceModel:
+    """The model of a run as it was before its first update: the run's own seed draws the same weights again."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(found.config.seed)
-        fresh = build_model(found.config, task)
-    return model, fresh, task
+        torch.manual_seed(run.config.seed)
+        return build_model(run.config, task)
 
 
 def maps_by_row(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:
-    """Attention of each row, ``(T, T)``, rows are readers.
-
-    Args:
-        model: with one memory.
-        batch: of inputs ``(T, B)`` or ``(T, B, ...)``.
-    """
+    """Attention of each row, ``(T, T)``, rows are readers."""
     rows = range(batch.inputs.shape[1])
     return [probes.attention_map(model, batch.inputs[:, row : row + 1]).maps[0] for row in rows]
 
 
-def attended(model: torch.nn.Module, batch: Batch) -> dict[str, Any]:
-    """What the steps of some sequences read, averaged.
-
-    Args:
-        model: with one memory.
-        batch: of inputs ``(T, B)`` or ``(T, B, ...)``; one-hot symbols, blank first and marker last, if on_symbols is
-            to be known.
-    """
+def attended(model: torch.nn.Module, batch: Batch) -> Values:
+    """What the steps of some sequences read, averaged; symbols are one-hot, blank first and marker last."""
     maps = maps_by_row(model, batch)
     readable = np.any([found > 0 for found in maps], axis=(0, 1))  # steps that are stored at all
     found = [_read(weights, batch, row, readable) for row, weights in enumerate(maps)]
@@ -82,11 +65,7 @@ def attended(model: torch.nn.Module, batch: Batch) -> dict[str, Any]:
 
 
 def in_blocks(weights: np.ndarray, size: int) -> np.ndarray:
-    """Means over blocks of readers of sums over blocks of read steps; the last blocks may be smaller.
-
-    Args:
-        weights: ``(T, T)``, rows are readers.
-        size: of a block each way.
+    """Means over blocks of readers (rows) of sums over blocks of read steps; the last blocks may be smaller.
 
     Example:
         >>> in_blocks(np.eye(3), 2).tolist()

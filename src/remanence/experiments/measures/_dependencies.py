@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from remanence import probes
 from remanence.experiments.measures._attention import before_and_after, maps_by_row
 from remanence.experiments.measures._recalled import needed_steps
 from remanence.nn import RecurrentLayer, SequenceModel
+from remanence.runs import Values
 from remanence.tasks import Batch, Task
 from remanence.theory import dependency_bound
 
@@ -30,13 +31,8 @@ DRAWS = 8
 """Random directions that estimate the norm of a Jacobian."""
 
 
-def dependencies(run: Path, rows: int, weights: str = "last") -> dict[str, Any]:
+def dependencies(run: Path, rows: int, weights: str = "last") -> Values:
     """How sparse attention is, how deep the ways are from answers to what they ask for, and what Theorem 2 bounds.
-
-    Args:
-        run: folder of a run that is done, of a model with one memory, on Copy or Denoise.
-        rows: test sequences.
-        weights: ``"best"`` by validation, or ``"last"``.
 
     Returns:
         ``kappa``: median number of states that an answering step reads; ``depth`` and ``deepest``: median and greatest
@@ -62,9 +58,6 @@ def dependencies(run: Path, rows: int, weights: str = "last") -> dict[str, Any]:
 
 def kinds_of_states(maps: list[np.ndarray]) -> dict[str, float]:
     """Shares of states that most later steps read, that almost none reads, and of the others.
-
-    Args:
-        maps: attention of each row, ``(T, T)``, rows are readers.
 
     Example:
         >>> first_alone = np.zeros((4, 4))
@@ -111,7 +104,9 @@ def _eigenvalue(model: SequenceModel) -> float | None:
         return None
     values = torch.linalg.eigvals(matrix)
     real = values.real[(values.imag == 0) & (values.real > 0)]
-    return float(real.max()) if len(real) else None
+    if not len(real):
+        return None
+    return float(real.max())
 
 
 def _log_bound(eigenvalue: float | None, depth: int, kappa: int) -> float | None:

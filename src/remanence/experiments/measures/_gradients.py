@@ -5,32 +5,27 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from remanence import probes
-from remanence.experiments.measures._memory import training_bytes
-from remanence.nn import SABLSTM, RecurrentLayer
+from remanence import nn, probes
+from remanence.nn import SABLSTM, RecurrentLayer, SequenceModel
 from remanence.ops import Strided
+from remanence.runs import Settings, Values
 from remanence.tasks import Batch, Task
 from remanence.train import Run
+
+FEATURES = 10
+"""Of the input that the memory of training is measured with."""
 
 
 def gradients(
     run: Path, lengths: Sequence[int], rows: int, points: int = 200, traded: Sequence[int] = (), weights: str = "last"
-) -> dict[str, Any]:
+) -> Values:
     """Norms of dL/dh_t by the distance from the last step, L being the cross-entropy of the answers.
-
-    Args:
-        run: folder of a run that is done.
-        lengths: T to look at.
-        rows: sequences.
-        points: of a curve, at most.
-        traded: T at which the mean norm is compared with the memory that training takes.
-        weights: ``"best"`` by validation, or ``"last"``.
 
     Returns:
         ``reach``: by length, as text, ``distance`` and ``log_norm`` (None where nothing arrives), and ``change``: the
@@ -48,53 +43,49 @@ def _batch(task: Task, rows: int) -> Batch:
 
 
 def answer_loss(output: Tensor, batch: Batch) -> Tensor:
-    """Mean cross-entropy of the answers alone: gradients of other steps' losses would hide how far it reaches.
-
-    Args:
-        output: ``(T, B, classes)``.
-        batch: with ``mask`` ``(T, B)``.
-    """
+    """Mean cross-entropy of the answers alone: gradients of other steps' losses would hide how far it reaches."""
     return torch.nn.functional.cross_entropy(output[batch.mask], batch.targets[batch.mask])
 
 
-def reach(model: torch.nn.Module, task: Task, rows: int, points: int) -> dict[str, Any]:
-    """Log norm of dL/dh_t at some distances from the last step.
-
-    Args:
-        model: trained.
-        task: at the length to look at.
-        rows: sequences.
-        points: at most.
-    """
+def reach(model: torch.nn.Module, task: Task, rows: int, points: int) -> Values:
+    """Log norm of dL/dh_t at some distances from the last step."""
     found = probes.gradient_reach(model, _batch(task, rows), answer_loss)
-    chosen = np.unique(np.linspace(0, len(found.distance) - 1, points).round().astype(int))
-    norms = [round(float(value), 4) if np.isfinite(value) else None for value in found.log_norm[chosen]]
-    return {"distance": found.distance[chosen].tolist(), "log_norm": norms, "change": _change(norms)}
+    return _thinned(found.distance, found.log_norm, points)
+
+
+def _thinned(distance: np.ndarray, log_norm: np.ndarray, points: int) -> Values:
+    chosen = np.unique(np.linspace(0, len(distance) - 1, points).round().astype(int))
+    norms = [_rounded(value) for value in log_norm[chosen].tolist()]
+    return {"distance": distance[chosen].tolist(), "log_norm": norms, "change": _change(norms)}
+
+
+def _rounded(log_norm: float) -> float | None:
+    """JSON has no minus infinity: None is where no gradient arrives."""
+    return round(log_norm, 4) if np.isfinite(log_norm) else None
 
 
 def _change(norms: list[float | None]) -> float | None:
     tenth = max(1, len(norms) // 10)
-    ends = [[value for value in part if value is not None] for part in (norms[:tenth], norms[-tenth:])]
-    if not all(ends):
+    nearest = [value for value in norms[:tenth] if value is not None]
+    farthest = [value for value in norms[-tenth:] if value is not None]
+    if not nearest or not farthest:
         return None
-    return round(sum(ends[1]) / len(ends[1]) - sum(ends[0]) / len(ends[0]), 4)
+    return round(sum(farthest) / len(farthest) - sum(nearest) / len(nearest), 4)
 
 
-def _traded(model: Any, task: Any, rows: int) -> dict[str, float]:
-    norms = probes.gradient_reach(model, _batch(task, rows), answer_loss).log_norm
+def _traded(model: SequenceModel, task: Task, rows: int) -> dict[str, float]:
+    batch = _batch(task, rows)
+    norms = probes.gradient_reach(model, batch, answer_loss).log_norm
     mean = float(norms[np.isfinite(norms)].mean())
-    return {"mean_log_norm": round(mean, 4), "peak_bytes": training_bytes(plain(model.core), task.total_steps)}
+    layer = plain(cast(RecurrentLayer, model.core))
+    return {"mean_log_norm": round(mean, 4), "peak_bytes": training_bytes(layer, len(batch.inputs))}
 
 
 def plain(layer: RecurrentLayer) -> RecurrentLayer:
-    """A layer of the same kind and size as the authors' code runs it: plain torch, SAB scoring all that is stored.
-
-    Args:
-        layer: trained; it stays as it is.
-    """
+    """A layer of the same kind and size as the authors' code runs it: plain torch, SAB scoring all that is stored."""
     memory = layer.spec.memory
     if isinstance(memory, Strided):
-        options: dict[str, Any] = {"top_k": memory.top_k, "every": memory.every, "backend": "reference"}
+        options: Values = {"top_k": memory.top_k, "every": memory.every, "backend": "reference"}
         return SABLSTM(layer.input_size, layer.hidden_size, score="mlp", **options)
     made = copy.deepcopy(layer)
     made.backend = "reference"
@@ -103,26 +94,43 @@ def plain(layer: RecurrentLayer) -> RecurrentLayer:
 
 def text_gradients(
     run: Path, length: int, rows: int, points: int = 200, weights: str = "best", batches: int = 1
-) -> dict[str, Any]:
-    """The same for a language model: norms of the gradient of the last step's loss, averaged over held-out text.
-
-    Args:
-        run: folder of a run on a text.
-        length: steps back.
-        rows: stretches side by side.
-        points: of the curve, at most.
-        weights: ``"best"`` by validation, or ``"last"``.
-        batches: of such stretches.
-    """
+) -> Values:
+    """The same for a language model: norms of the gradient of the last step's loss, averaged over held-out text."""
     model, task = Run.open(run).load(weights)
     generator = torch.Generator().manual_seed(0)
     drawn = [task.with_length(length).sample(rows, generator, "test") for _ in range(batches)]  # type: ignore[call-arg]
     found = [probes.gradient_reach(model, batch, _last_loss) for batch in drawn]
-    norms = np.mean([one.log_norm for one in found], axis=0)
-    chosen = np.unique(np.linspace(0, len(norms) - 1, points).round().astype(int))
-    values = [round(float(value), 4) if np.isfinite(value) else None for value in norms[chosen]]
-    return {"distance": found[0].distance[chosen].tolist(), "log_norm": values, "change": _change(values)}
+    return _thinned(found[0].distance, np.mean([one.log_norm for one in found], axis=0), points)
 
 
 def _last_loss(output: Tensor, batch: Batch) -> Tensor:
     return torch.nn.functional.cross_entropy(output[-1], batch.targets[-1])
+
+
+def training_bytes(layer: RecurrentLayer, length: int) -> int:
+    """Most bytes of tensors alive at once in a forward and a backward pass over one sequence.
+
+    Example:
+        >>> layer = nn.RNN(10, 4)
+        >>> training_bytes(layer, 200) > training_bytes(layer, 100)
+        True
+    """
+    return probes.cost(layer, [max(1, length // 2), length], repeats=1).peak_bytes[-1]
+
+
+def training_memory(run: Path, model: str, options: Settings, width: int, lengths: Sequence[int]) -> Values:
+    """Peak memory of a forward and a backward pass by the length of the sequence.
+
+    Returns:
+        ``lengths``, ``peak_bytes`` (they depend on no chance and on no machine), ``megabytes`` at the last length,
+        ``state_bytes``, and the ``order`` of growth.
+    """
+    found = probes.cost(nn.get_model(model)(FEATURES, width, **options), lengths, repeats=1)
+    facts = {"peak_bytes": list(found.peak_bytes), "state_bytes": list(found.state_bytes)}
+    return {
+        "lengths": list(lengths),
+        **facts,
+        "megabytes": found.peak_bytes[-1] / 1e6,
+        "exponent": round(found.growth["peak_bytes"].exponent, 3),
+        "order": found.order("peak_bytes"),
+    }

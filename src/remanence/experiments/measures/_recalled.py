@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from remanence._validate import message
 from remanence.nn import RecurrentLayer
+from remanence.runs import Values
 from remanence.tasks import Batch, Copy, Denoise, LateCues, MultiQueryRecall, Task
 from remanence.train import Run
 
 
 @torch.no_grad()
-def recalled(run: Path, rows: int, weights: str = "last") -> dict[str, Any]:
+def recalled(run: Path, rows: int, weights: str = "last") -> Values:
     """Accuracy of the answers, and the share of needed states that were held when they were needed.
-
-    Args:
-        run: folder of a run that is done, of a model with one memory, on Copy, Denoise, late cues or MQAR.
-        rows: test sequences.
-        weights: ``"best"`` by validation, or ``"last"``.
 
     Returns:
         ``accuracy``; ``held``, over all answers the share whose step was in buffer or relevant set at that moment;
@@ -39,10 +35,6 @@ def recalled(run: Path, rows: int, weights: str = "last") -> dict[str, Any]:
 
 def needed_steps(task: Task, batch: Batch) -> Tensor:
     """The step that each answer asks for.
-
-    Args:
-        task: Copy, Denoise, late cues or MQAR.
-        batch: of it.
 
     Returns:
         ``(T, B)`` int64, -2 where nothing is asked for. In MQAR it is the step that shows the value.

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from remanence import probes
-from remanence.experiments._work import make_config
-from remanence.runs import replace_file
-from remanence.train import Run, RunConfig, resume, train
+from remanence.experiments._work import SEED
+from remanence.experiments.measures._attention import before_and_after
+from remanence.nn import SequenceModel
+from remanence.runs import Settings, Values, nested_table, replace_file
+from remanence.train import Run, RunConfig, config_from, resume, train
 
 
 def gaussian_truncation(
@@ -27,7 +28,7 @@ def gaussian_truncation(
     rate: float,
     instances: int,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> Values:
     """Gradient gaps by window and weight gaps by update on random Gaussian instances.
 
     Args:
@@ -81,10 +82,11 @@ class _Instance:
         self.inputs = draw(steps, width) @ draw(width, width).T / width
         self.target = draw(width) / math.sqrt(width)
 
-    def gradient(self, weight: Tensor, window: int | None = None) -> Tensor:
+    def gradient(self, weight: Tensor, window: int = 0) -> Tensor:
+        """Of the loss, seeing only the last steps; all of them by default."""
         free = weight.clone().requires_grad_()
         state = torch.zeros_like(self.target)
-        for x in self.inputs if window is None else self.inputs[-window:]:
+        for x in self.inputs[-window:]:
             state = torch.tanh(free @ state + x)
         (found,) = torch.autograd.grad(0.5 * (state - self.target).square().sum(), free)
         return found
@@ -110,9 +112,7 @@ def _projected(weight: Tensor, limit: float) -> Tensor:
     return u @ torch.diag(values.clamp(max=limit)) @ v
 
 
-def weight_distance(
-    run: Path, settings: Mapping[str, Any], truncated: Mapping[str, Any], stages: Sequence[int], seed: int = 0
-) -> dict[str, Any]:
+def weight_distance(run: Path, settings: Settings, truncated: Settings, stages: Sequence[int], seed: int = 0) -> Values:
     """Distance between the weights of a recurrent and of a truncated training that begin alike and see the same data.
 
     Both are runs of their own, so a stop loses nothing.
@@ -130,53 +130,37 @@ def weight_distance(
     """
     folder = run.parent / "pair"
     kept = run.parent / "distances.json"
-    found: list[dict[str, float]] = json.loads(kept.read_text()) if kept.is_file() else []
+    found: list[dict[str, float]] = []
+    if kept.is_file():  # of a measurement that was stopped: stages that it has are not trained again
+        found = json.loads(kept.read_text())
     for updates in stages[len(found) :]:
-        trained = {name: {**settings, **own, "budget.updates": updates} for name, own in _pair(truncated).items()}
-        ends = [_weights(make_config("training", own, seed), folder / name) for name, own in trained.items()]
-        first = _flat(Run.open(folder / "recurrent"), first=True)
-        found.append({"distance": (ends[0] - ends[1]).norm().item(), "moved": (ends[0] - first).norm().item()})
+        ends = []
+        for name, own in (("recurrent", {}), ("truncated", truncated)):
+            config = nested_table({**settings, **own, "budget.updates": updates, SEED: seed})
+            ends.append(_weights(config_from(config), folder / name))
+        _, fresh, _ = before_and_after(folder / "recurrent", "last")
+        found.append({"distance": (ends[0] - ends[1]).norm().item(), "moved": (ends[0] - _flat(fresh)).norm().item()})
         replace_file(kept, json.dumps(found).encode())
     columns = {name: [one[name] for one in found] for name in ("distance", "moved")}
     return {"updates": list(stages), **columns, "share": columns["distance"][-1] / columns["moved"][-1]}
 
 
-def _pair(truncated: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    return {"recurrent": {}, "truncated": truncated}
-
-
-def _weights(config: Any, folder: Path) -> Tensor:
-    outcome = resume(folder, config=config) if Run(folder).exists else train(config, folder)
+def _weights(config: RunConfig, folder: Path) -> Tensor:
+    if Run(folder).exists:
+        outcome = resume(folder, config=config)
+    else:
+        outcome = train(config, folder)
     if outcome.signal is not None:
         raise SystemExit(128 + outcome.signal)
-    return _flat(outcome.run)
+    return _flat(outcome.run.load("last")[0])
 
 
-def _flat(run: Run, first: bool = False) -> Tensor:
-    model, task = run.load("last")
-    if first:
-        from remanence.train import build_model
-
-        config: RunConfig = run.config
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(config.seed)
-            model = build_model(config, task)
+def _flat(model: SequenceModel) -> Tensor:
     return torch.cat([parameter.detach().double().flatten() for parameter in model.parameters()])
 
 
-def context_loss(
-    run: Path, windows: Sequence[int], length: int, rows: int, ends: int, weights: str = "best"
-) -> dict[str, Any]:
-    """Perplexity of a language model that sees only its last k words.
-
-    Args:
-        run: folder of a run on a text.
-        windows: k, rising.
-        length: steps of the whole model.
-        rows: stretches of the test text.
-        ends: last steps of each at which it is asked.
-        weights: ``"best"`` by validation, or ``"last"``.
-    """
+def context_loss(run: Path, windows: Sequence[int], length: int, rows: int, ends: int, weights: str = "best") -> Values:
+    """Perplexity of a language model that sees only its last k words."""
     model, task = Run.open(run).load(weights)
     batch = task.with_length(length).sample(rows, torch.Generator().manual_seed(0), "test")  # type: ignore[call-arg]
     found = probes.truncation_gap(model, batch, windows, _cross_entropy, ends=ends)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from remanence.experiments._declaring import TINY, departures
-from remanence.experiments._experiment import Curve, Experiment, Reading, Recipe, Scale
+from remanence.experiments._experiment import Curve, Experiment, Place, Reading, Recipe, Scale
 from remanence.experiments._work import Measure
 
 
-def _instances(place: Mapping[str, Any]) -> Recipe:
+def _instances(place: Place) -> Recipe:
     settings = {
         "norm": place["lambda"],
         "width": 32,

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from remanence.experiments._declaring import TINY, departures, options, tiny, told, watched
-from remanence.experiments._experiment import Curve, Departure, Experiment, Printed, Reading, Recipe, Scale, Setting
+from remanence.experiments._experiment import (
+    Axes,
+    Curve,
+    Departure,
+    Experiment,
+    Place,
+    Printed,
+    Reading,
+    Recipe,
+    Scale,
+    Setting,
+)
 from remanence.experiments._work import Measure
+from remanence.runs import Values
 
 CODE = "an author's code, word_language_model"
 GUARANTEE = "ours: the author's projection touches one layer only"
@@ -23,7 +34,7 @@ WORDS = (
     *told(CODE, schedule__name="plateau", schedule__factor=0.25),
     *watched(every=EPOCH, batches=0, batch_size=10, save_every=EPOCH),
 )
-SMALL: dict[str, Any] = {
+SMALL: Values = {
     "task__options__words": 50,
     "task__options__length": 6,
     "task__batch_size": 2,
@@ -53,7 +64,7 @@ def _words(model: str, *measures: Measure) -> Recipe:
     return Recipe("training", (*WORDS, *told("the slides", model__name=model)), (SCORE, *measures))
 
 
-def _scales(smoke: Mapping[str, tuple[Any, ...]]) -> dict[str, Scale]:
+def _scales(smoke: Axes) -> dict[str, Scale]:
     return {"smoke": Scale(SMOKE, smoke), "laptop": Scale(LAPTOP), "paper": Scale()}
 
 
@@ -114,8 +125,8 @@ CONTEXT = Experiment(
 )
 
 
-def _distance(place: Mapping[str, Any]) -> Recipe:
-    settings: dict[str, Any] = {setting.key: setting.value for setting in (*WORDS, *_chosen(place["model"]))}
+def _distance(place: Place) -> Recipe:
+    settings: Values = {setting.key: setting.value for setting in (*WORDS, *_chosen(place["model"]))}
     settings |= {"budget.epochs": "none", "schedule.name": "constant", "model.options.dropout": 0.0}
     stages = [EPOCH * epoch for epoch in (1, 2, 5, 10, 20, 40)]
     truncated = {"task.options.drop_state": 1.0}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from remanence.experiments._declaring import TINY, departures
-from remanence.experiments._experiment import Curve, Experiment, Printed, Reading, Recipe, Scale
+from remanence.experiments._experiment import Curve, Experiment, Place, Printed, Reading, Recipe, Scale
 from remanence.experiments._work import Measure
 
 
@@ -57,7 +56,7 @@ FIGURE_5 = Experiment(
 )
 
 
-def _held_out(place: Mapping[str, Any]) -> Recipe:
+def _held_out(place: Place) -> Recipe:
     return _only("held_out_information", text=place["text"], part=place["part"], longest=1000)
 
 

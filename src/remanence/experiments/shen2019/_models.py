@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from remanence.experiments._declaring import TINY, departures, options, tiny, told, watched
-from remanence.experiments._experiment import Curve, Departure, Experiment, Reading, Recipe, Scale, Setting
+from remanence.experiments._experiment import Axes, Curve, Departure, Experiment, Place, Reading, Recipe, Scale, Setting
 from remanence.experiments._work import Measure
+from remanence.runs import Values
 
 KERAS = "not printed; the default of Keras"
 CODE = "PyTorch's example, which the paper uses"
@@ -21,7 +22,7 @@ ATTENTION = "Transformer"
 BINARY_FITS = {"all": [1, 500, 1e-3]}
 TEXT_FITS = {"short": [1, 10, None], "middle": [1, 1000, 2e-3], "far": [50, 1000, None]}
 
-BINARY_TASK: dict[str, Any] = {"length": 512, "train_sequences": 10_000}
+BINARY_TASK: Values = {"length": 512, "train_sequences": 10_000}
 BINARY = told("4.2.1", **{f"task__options__{key}": value for key, value in BINARY_TASK.items()})
 BINARY_RECURRENT = (
     *told("E.1.1", task__name="binary-power-law", task__batch_size=50, optimiser__name="rmsprop", loop__clip_norm=0.25),
@@ -81,12 +82,12 @@ SETTINGS: dict[tuple[str, str], tuple[Setting, ...]] = {
     ("characters", ATTENTION): CHAR_TRANSFORMER,
     ("words", ATTENTION): WORD_TRANSFORMER,
 }
-AMOUNTS: dict[str, dict[str, Any]] = {
+AMOUNTS: dict[str, Values] = {
     "binary": {"rows": 2000, "length": 512, "longest": 500, "fits": BINARY_FITS},
     "characters": {"rows": 200, "length": 10_000, "longest": 1000, "fits": TEXT_FITS},
     "words": {"rows": 200, "length": 2000, "longest": 1000, "fits": TEXT_FITS},
 }
-TASKS: dict[str, tuple[str, dict[str, Any]]] = {
+TASKS: dict[str, tuple[str, Values]] = {
     "binary": ("binary-power-law", BINARY_TASK),
     "characters": ("wikitext2-char", {}),
     "words": ("wikitext2-word", {}),
@@ -131,7 +132,7 @@ BEST = "The paper draws from the best of five runs (three of some) by validation
 
 
 def _tiny(**more: Any) -> tuple[Departure, ...]:
-    drawn: dict[str, Any] = {"rows": 4, "length": 40, "longest": 8}
+    drawn: Values = {"rows": 4, "length": 40, "longest": 8}
     amounts = {f"measure_{name}__{key}": value for name in NAMES for key, value in drawn.items()}
     return (*tiny(task__batch_size=2, **more), *departures(TINY, **amounts))
 
@@ -139,7 +140,7 @@ def _tiny(**more: Any) -> tuple[Departure, ...]:
 def _grid(
     number: int,
     title: str,
-    axes: Mapping[str, tuple[Any, ...]],
+    axes: Axes,
     recipe: Any,
     readings: tuple[tuple[str, str, str], ...],
     smoke: Scale,
@@ -172,7 +173,7 @@ BINARY_LAPTOP = (
 BINARY_SMOKE = _tiny(task__options__length=20, task__options__train_sequences=8)
 
 
-def _scan(place: Mapping[str, Any]) -> Recipe | None:
+def _scan(place: Place) -> Recipe | None:
     """Widths at depth 1 and depths at width 8; the data once."""
     model = place["model"]
     width = place["width"]
@@ -206,7 +207,7 @@ FIGURE_7 = _grid(
 )
 
 
-def _attentive_scan(place: Mapping[str, Any]) -> Recipe | None:
+def _attentive_scan(place: Place) -> Recipe | None:
     if place["depth"] != 1 and place["width"] != 16:
         return None
     return sampled("binary", ATTENTION, place["width"], place["depth"])
@@ -237,7 +238,7 @@ TEXT_LAPTOP = (
 def _text_widths(model: str, widths: Mapping[str, tuple[int, ...]], depths: Mapping[str, int]) -> Any:
     """Widths at depth 1, and depths at one width of each kind of text; the text itself once."""
 
-    def recipe(place: Mapping[str, Any]) -> Recipe | None:
+    def recipe(place: Place) -> Recipe | None:
         data = place["data"]
         width = place["width"]
         depth = place["depth"]
@@ -283,7 +284,7 @@ ATTENTION_WIDTHS = {"characters": (64, 128, 256, 512), "words": (64, 128, 256, 5
 ATTENTION_AXES = {"data": ("characters", "words"), "width": (DATA, 64, 128, 256, 512), "depth": (1, 2, 4)}
 
 
-def _attention_figure(place: Mapping[str, Any]) -> Recipe | None:
+def _attention_figure(place: Place) -> Recipe | None:
     """Figure 3 (a) to (c): binary sequences as well."""
     if place["data"] != "binary":
         return _text_widths(ATTENTION, ATTENTION_WIDTHS, FIXED)(place)
