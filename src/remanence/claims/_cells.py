@@ -9,6 +9,7 @@ from remanence import experiments
 from remanence.claims._rule import Budget, TrainedRun
 from remanence.claims._types import StoredRun
 from remanence.experiments import StoredCell
+from remanence.runs import Settings
 
 
 class Cells:
@@ -56,7 +57,7 @@ class Cells:
         return StoredRun(", ".join(self.found), "; ".join(commands), "; ".join(smaller))
 
 
-def _is_at(cell: StoredCell, place: Mapping[str, Any]) -> bool:
+def _is_at(cell: StoredCell, place: Settings) -> bool:
     known = {**cell.place, "experiment": cell.experiment}
     beside = set(cell.place) - set(experiments.find_experiment(cell.experiment).axes) - {"seed"}
     return beside <= set(place) and all(known.get(name) == value for name, value in place.items())

@@ -30,35 +30,30 @@ def claim(
     printed: str,
     measures: str,
     tolerance: str,
-    expected: Verdict | None = "holds",
+    expected: Verdict | None = None,
     corrected: str = "",
     assumptions: str = "",
-    stored: str = "",
-    cells: tuple[str, ...] = (),
 ) -> Callable[[Check], Check]:
-    """Registers the decorated function as the check of a claim; the fields are those of :class:`Claim`."""
-    if expected is not None:
-        one_of("expected", expected, VERDICTS)
-    if id in _REGISTRY:
-        raise ValueError(f"`id` must be new; got {id!r}, which is taken")
+    """Registers the decorated function as the check of a claim; the fields are those of :class:`Claim`.
+
+    Unless told otherwise, a claim is expected to hold, or to hold with its correction where one is given.
+    """
+    if expected is None:
+        expected = "holds with correction" if corrected else "holds"
+    one_of("expected", expected, VERDICTS)
+    described = Claim(id, place, printed, measures, tolerance, expected, corrected=corrected, assumptions=assumptions)
+    _refuse_a_taken_id(id)
 
     def register(check: Check) -> Check:
-        _REGISTRY[id] = Claim(
-            id=id,
-            place=place,
-            printed=printed,
-            measures=measures,
-            tolerance=tolerance,
-            expected=expected,
-            check=check,
-            corrected=corrected,
-            assumptions=assumptions,
-            stored=stored,
-            cells=cells,
-        )
+        _REGISTRY[id] = replace(described, check=check)
         return check
 
     return register
+
+
+def _refuse_a_taken_id(id: str) -> None:
+    if id in _REGISTRY:
+        raise ValueError(f"`id` must be new; got {id!r}, which is taken")
 
 
 def stored_claim(id: str, *, stored: str, cells: tuple[str, ...] = (), **fields: str) -> Callable[[Reading], Reading]:
@@ -67,13 +62,14 @@ def stored_claim(id: str, *, stored: str, cells: tuple[str, ...] = (), **fields:
     It measures from them alone. Its verdict is one of the rule's (:func:`judge`): no verdict is expected, as records
     that come later may turn it. The other fields are those of :class:`Claim`.
     """
+    _refuse_a_taken_id(id)
 
     def register(reading: Reading) -> Reading:
         def check(quick: bool) -> Evidence:
             found = _read(id, stored)
             return replace(reading(found), source=found.source)
 
-        claim(id, expected=None, stored=stored, cells=cells, **fields)(check)
+        _REGISTRY[id] = Claim(id, expected=None, check=check, stored=stored, cells=cells, **fields)
         return reading
 
     return register

@@ -10,7 +10,15 @@ from remanence.claims._cells import Cells, trained
 from remanence.claims._framework import stored_claim
 from remanence.claims._rule import TrainedRun
 from remanence.claims._types import Evidence, Number
-from remanence.experiments import Experiment, StoredCell, find_experiment, list_experiments, read, stored_names
+from remanence.experiments import (
+    Experiment,
+    StoredCell,
+    find_experiment,
+    list_experiments,
+    read,
+    stored_names,
+    without_seed,
+)
 
 ERRORS = 2
 """Standard errors that a number may be off."""
@@ -141,7 +149,7 @@ def _whole_table(cells: Cells) -> Evidence:
 
 
 def _place(cell: StoredCell) -> str:
-    return " ".join(str(value) for name, value in cell.place.items() if name != "seed")
+    return " ".join(map(str, without_seed(cell.place).values()))
 
 
 def _compared(cell: StoredCell, apart: list[str]) -> TrainedRun:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 from remanence import runs
 from remanence.claims._rule import STORED_VERDICTS, Budget, Judgement, StoredVerdict, TrainedRun, judge
+from remanence.runs import Settings, Values
 
 Verdict: TypeAlias = Literal["holds", "holds with correction", "fails as printed"] | StoredVerdict
 VERDICTS: tuple[Verdict, ...] = ("holds", "holds with correction", *STORED_VERDICTS)
@@ -124,7 +125,7 @@ class Claim:
     stored: str = ""
     cells: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Values:
         """Everything but the function, ready for JSON."""
         described = {name: value for name, value in asdict(self).items() if name != "check"}
         return {**described, "cells": list(self.cells)}
@@ -166,7 +167,7 @@ class Result(runs.Result):
         """Whether the measured verdict is the expected one; what stored runs decide is taken as it comes."""
         return self.claim.expected in (None, self.verdict)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Values:
         """Kind, version, the claim's fields and the measurements; everything but the function."""
         measured = super().to_dict()
         claim = measured.pop("claim")
@@ -174,7 +175,7 @@ class Result(runs.Result):
         return {**runs.tag(self.kind, self.version), **claim, **measured, **derived}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: Settings) -> Self:
         """Makes the result that :meth:`to_dict` described; a claim out of a file is measured again by its id alone.
 
         Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from remanence.claims._types import Evidence
 from remanence.ops.reference import scan
 
 ROUNDING = 1e-10
-_BY_ROUNDING = f"{ROUNDING:g}: two float64 computations of the same sums in another order"
+_exact_claim = partial(claim, tolerance=f"{ROUNDING:g}: two float64 computations of the same sums in another order")
 T = 40
 N = 6
 
@@ -54,7 +55,6 @@ def _last_read(layer: nn.SABRNN, x: Tensor) -> tuple[set[int], set[int]]:
     ),
     measures="states with gradient from the last output when the recurrence is cut everywhere, k_top = 4, one hop",
     tolerance="none: a gradient is exactly zero or not",
-    expected="holds with correction",
 )
 def exactly_k_states_get_gradient(quick: bool) -> Evidence:
     layer = _layer(truncate=1, hops="one")
@@ -99,7 +99,7 @@ def _change_with_query(score: str) -> float:
     return float((run() - before).detach().abs().max())
 
 
-@claim(
+@_exact_claim(
     "ke2017/query",
     place="Eqs 1 and 2",
     printed="a_i(t) is the salience of state i at the present time t: what is read depends on the present state",
@@ -108,8 +108,6 @@ def _change_with_query(score: str) -> float:
         "states alone"
     ),
     measures="change of the outputs when w_2 changes: printed score, the published code's tanh score, an MLP",
-    tolerance=_BY_ROUNDING,
-    expected="holds with correction",
 )
 def selection_ignores_the_query(quick: bool) -> Evidence:
     changes = {score: _change_with_query(score) for score in ("affine", "tanh", "mlp")}
@@ -141,13 +139,12 @@ def query_weights_are_never_learned(quick: bool) -> Evidence:
     )
 
 
-@claim(
+@_exact_claim(
     "ke2017/constant-read",
     place="figure 3",
     printed="attention is computed anew at every step, one row of the figure per step",
     corrected="between two writes to the memory all rows are identical",
     measures="greatest change of the weights from one step to the next, where nothing was stored, k_att = 5",
-    tolerance=_BY_ROUNDING,
     expected="fails as printed",
 )
 def read_is_constant_between_writes(quick: bool) -> Evidence:
@@ -186,14 +183,13 @@ def quadratic_definition(layer: nn.SABRNN, x: Tensor, top_k: int, every: int) ->
     return torch.stack(outputs)
 
 
-@claim(
+@_exact_claim(
     "ke2017/linear-time",
     place="section 7.1",
     printed="the forward pass can be done in time linear in t, although the published code is quadratic",
     measures=(
         "relative difference of outputs and gradients between the layer, which keeps k_top states, and the definition"
     ),
-    tolerance=_BY_ROUNDING,
     assumptions="a static score: a state that has left the best k_top never returns",
 )
 def keeping_the_best_is_exact(quick: bool) -> Evidence:
@@ -218,7 +214,6 @@ def keeping_the_best_is_exact(quick: bool) -> Evidence:
     ),
     measures="scores that the definition computes, growth from t = 200 to 400; entries of the layer's state",
     tolerance="none: integers",
-    expected="holds with correction",
 )
 def cost_of_scoring_the_memory(quick: bool) -> Evidence:
     every = 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations_with_replacement, pairwise
 
 import torch
@@ -14,7 +15,7 @@ from remanence.probes import closed_forms as closed
 
 from ._gradient_paths import ROUNDING, N, _gap, _recording, _totals
 
-_BY_ROUNDING = f"{ROUNDING:g}: two float64 computations of products of a few small matrices"
+_exact_claim = partial(claim, tolerance=f"{ROUNDING:g}: two float64 computations of products of a few small matrices")
 
 
 def _solved(printed: bool) -> tuple[float, float]:
@@ -37,7 +38,7 @@ def _solved(printed: bool) -> tuple[float, float]:
     return errors[0], errors[1]
 
 
-@claim(
+@_exact_claim(
     "kerg2020/lemma03",
     place="Lemma 3, Eqs 20 to 23",
     printed=(
@@ -45,8 +46,6 @@ def _solved(printed: bool) -> tuple[float, float]:
     ),
     corrected="the products run over all consecutive pairs; Eq. 23 leaves out F_{i_s,i_{s-1}}",
     measures="relative error of the solution on random matrices, k = 5, with and without the missing factor",
-    tolerance=_BY_ROUNDING,
-    expected="holds with correction",
 )
 def recursion_is_solved_by_chains(quick: bool) -> Evidence:
     printed = _solved(True)[0]
@@ -54,12 +53,11 @@ def recursion_is_solved_by_chains(quick: bool) -> Evidence:
     return Evidence(printed <= ROUNDING, corrected <= ROUNDING, {"error as printed": printed, "corrected": corrected})
 
 
-@claim(
+@_exact_claim(
     "kerg2020/lemma04",
     place="Lemma 4",
     printed="if C_0 = E_0, then C_k is E_k and the sum of xi_{k-q:k}(s) E_{k-q} over s and q",
     measures="relative error on random matrices, k = 5, xi with all its factors",
-    tolerance=_BY_ROUNDING,
     assumptions="xi as corrected in Lemma 3",
 )
 def recursion_regrouped(quick: bool) -> Evidence:
@@ -67,7 +65,7 @@ def recursion_regrouped(quick: bool) -> Evidence:
     return Evidence(error <= ROUNDING, numbers={"error": error})
 
 
-@claim(
+@_exact_claim(
     "kerg2020/eq42",
     place="Proposition 1, Eq. 42",
     printed="the sum runs over 0 <= i_1 <= .. <= i_s <= k",
@@ -79,8 +77,6 @@ def recursion_regrouped(quick: bool) -> Evidence:
         "chains of the printed sum with a factor F_{i,i}, k = 4; relative gap from autograd of the strict sum and of "
         "the printed one with F_{i,i} = 0 and = I"
     ),
-    tolerance=_BY_ROUNDING,
-    expected="holds with correction",
 )
 def chains_rise_strictly(quick: bool) -> Evidence:
     recording = _recording()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import partial
 from statistics import median
 
 from remanence.claims._cells import Cells, trained, unlike
@@ -17,11 +18,20 @@ _STABLE = (
     "in the median over seeds"
 )
 LENGTH = "1000"
-_LOOKED_AT = "looked at at T = 1000, whatever T a run was trained at"
 FIGURE_2 = "kerg2020/figure-2"
 FIGURE_3 = "kerg2020/figure-3, kerg2020/figure-2"
 
 Runs = Mapping[str, list[StoredCell]]
+
+_about_change = partial(
+    stored_claim,
+    stored=FIGURE_2,
+    place="section 6, figure 2 left",
+    measures="change of ln |dL/dh| on Denoise after training",
+    tolerance=_STABLE,
+    assumptions="looked at at T = 1000, whatever T a run was trained at",
+)
+"""What the claims about how gradients change with distance have in common."""
 
 
 def change_of(cell: StoredCell) -> float:
@@ -67,14 +77,9 @@ def _numbers(runs: Runs) -> dict[str, Number]:
     return numbers
 
 
-@stored_claim(
+@_about_change(
     "kerg2020/figure2-rnn",
-    stored=FIGURE_2,
-    place="section 6, figure 2 left",
     printed="the gradient norms of the RNN explode with distance",
-    measures="change of ln |dL/dh| on Denoise after training",
-    tolerance=_STABLE,
-    assumptions=_LOOKED_AT,
 )
 def rnn_explodes(cells: Cells) -> Evidence:
     runs = _models(cells, "RNN")
@@ -82,14 +87,9 @@ def rnn_explodes(cells: Cells) -> Evidence:
     return Evidence(change(runs["RNN"]) > STABLE, numbers=_numbers(runs), runs=judged)
 
 
-@stored_claim(
+@_about_change(
     "kerg2020/figure2-lstm",
-    stored=FIGURE_2,
-    place="section 6, figure 2 left",
     printed="the gradient norms of the LSTM vanish with distance",
-    measures="change of ln |dL/dh| on Denoise after training",
-    tolerance=_STABLE,
-    assumptions=_LOOKED_AT,
 )
 def lstm_vanishes(cells: Cells) -> Evidence:
     runs = _models(cells, "LSTM")
@@ -97,14 +97,9 @@ def lstm_vanishes(cells: Cells) -> Evidence:
     return Evidence(change(runs["LSTM"]) < -STABLE, numbers=_numbers(runs), runs=judged)
 
 
-@stored_claim(
+@_about_change(
     "kerg2020/figure2-attention",
-    stored=FIGURE_2,
-    place="section 6, figure 2 left",
     printed="the gradient norms of all attention models (MemRNN, SAB, RelLSTM) are stable",
-    measures="change of ln |dL/dh| on Denoise after training",
-    tolerance=_STABLE,
-    assumptions=_LOOKED_AT,
 )
 def attention_models_are_stable(cells: Cells) -> Evidence:
     runs = _models(cells, "MemRNN", "SABLSTM", "RelLSTM")
@@ -112,14 +107,12 @@ def attention_models_are_stable(cells: Cells) -> Evidence:
     return Evidence(stable, numbers=_numbers(runs), runs=trained(_all(runs), _unstable))
 
 
-@stored_claim(
+@_about_change(
     "kerg2020/figure3-relevant",
     stored=FIGURE_3,
     place="Appendix B, figure 3 left",
     printed="gradients are unstable with rho = 3 and stable with rho = 8, 18 and 25 (nu = 15)",
     measures="change of ln |dL/dh| on Denoise after training, for each rho",
-    tolerance=_STABLE,
-    assumptions=_LOOKED_AT,
 )
 def few_relevant_states_destabilise(cells: Cells) -> Evidence:
     runs = {f"rho = {rho}": _screened(cells, 15, rho) for rho in (3, 8, 18, 25)}
@@ -128,14 +121,12 @@ def few_relevant_states_destabilise(cells: Cells) -> Evidence:
     return Evidence(few > STABLE > max(more), numbers=numbers, runs=trained(runs["rho = 3"], _stable))
 
 
-@stored_claim(
+@_about_change(
     "kerg2020/figure3-recent",
     stored=FIGURE_3,
     place="Appendix B, figure 3 right",
     printed="gradients stay stable whatever nu is (rho = 15)",
     measures="change of ln |dL/dh| on Denoise after training, for each nu",
-    tolerance=_STABLE,
-    assumptions=_LOOKED_AT,
 )
 def recent_states_matter_little(cells: Cells) -> Evidence:
     runs = {f"nu = {nu}": _screened(cells, nu, 15) for nu in (3, 8, 15, 18, 25)}

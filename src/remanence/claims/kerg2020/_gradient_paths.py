@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -14,11 +14,13 @@ from remanence.claims._types import Evidence
 from remanence.ops.reference import scan
 from remanence.probes import closed_forms as closed
 from remanence.probes.closed_forms import Recording
+from remanence.runs import Values
 
 ROUNDING = 1e-10
-_BY_ROUNDING = f"{ROUNDING:g}: two float64 computations of products of a few small matrices"
 T = 8
 N = 4
+
+_exact_claim = partial(claim, tolerance=f"{ROUNDING:g}: two float64 computations of products of a few small matrices")
 
 
 def _layer() -> nn.MemRNN:
@@ -75,12 +77,11 @@ def _totals(recording: Recording, t: int) -> tuple[list[Tensor], list[Tensor]]:
     return list(macros), list(states)
 
 
-@claim(
+@_exact_claim(
     "kerg2020/lemma01",
     place="Lemma 1, Eq. 11",
     printed="ds_{t+k+1}/dh_t is its partial derivatives by all later h and the last s times their total derivatives",
     measures="greatest difference between both sides, partials in closed form, totals by autograd",
-    tolerance=_BY_ROUNDING,
 )
 def chain_rule_over_states(quick: bool) -> Evidence:
     recording = _recording()
@@ -94,14 +95,12 @@ def chain_rule_over_states(quick: bool) -> Evidence:
     return Evidence(gap <= ROUNDING, numbers={"gap": gap})
 
 
-@claim(
+@_exact_claim(
     "kerg2020/lemma02",
     place="Lemma 2",
     printed="the same with J_k = ds_{k+1}/dh_k",
     corrected="the Jacobian is J_k = dh_{k+1}/ds_k, as Eq. 15 uses it and section 3 defines it",
     measures="greatest difference between both sides of Eq. 14 with either J",
-    tolerance=_BY_ROUNDING,
-    expected="holds with correction",
 )
 def jacobian_is_of_state_by_macro(quick: bool) -> Evidence:
     recording = _recording()
@@ -119,7 +118,7 @@ def jacobian_is_of_state_by_macro(quick: bool) -> Evidence:
     return Evidence(printed <= ROUNDING, corrected <= ROUNDING, {"gap as printed": printed, "gap corrected": corrected})
 
 
-@claim(
+@_exact_claim(
     "kerg2020/proposition1",
     place="Proposition 1, Eqs 3 and 41",
     printed="ds_{t+k}/dh_t is the sum over s of all products of s factors F and one E",
@@ -127,11 +126,10 @@ def jacobian_is_of_state_by_macro(quick: bool) -> Evidence:
         "relative difference from autograd through the real layers: RNN, GRU, with Full and Screened memories; a GRU's "
         "leak carrying h or s"
     ),
-    tolerance=_BY_ROUNDING,
     assumptions="strictly rising indices; a GRU's leak that carries h makes its macro-state (s, h)",
 )
 def gradient_is_a_sum_over_paths(quick: bool) -> Evidence:
-    options: dict[str, Any] = {"dtype": torch.float64}
+    options: Values = {"dtype": torch.float64}
     layers = {
         "MemRNN": nn.MemRNN(3, N, **options),
         "RelRNN": nn.RelRNN(3, N, recent=2, relevant=2, **options),
@@ -144,12 +142,11 @@ def gradient_is_a_sum_over_paths(quick: bool) -> Evidence:
     return Evidence(max(errors.values()) <= ROUNDING, numbers={f"error, {name}": e for name, e in errors.items()})
 
 
-@claim(
+@_exact_claim(
     "kerg2020/lemma05",
     place="Lemma 5",
     printed="ds_t/ds_{t-1} = d2f sum_i alpha_i h_i (de_i/ds - sum_j alpha_j de_j/ds)",
     measures="greatest difference from autograd of the read written out",
-    tolerance=_BY_ROUNDING,
 )
 def read_by_macro_state(quick: bool) -> Evidence:
     recording = _recording()
@@ -157,12 +154,11 @@ def read_by_macro_state(quick: bool) -> Evidence:
     return Evidence(gap <= ROUNDING, numbers={"gap": gap})
 
 
-@claim(
+@_exact_claim(
     "kerg2020/lemma06",
     place="Lemma 6",
     printed="ds_k/dh_j = 1_{k=j} d1f + alpha_{j,k} d2f (I + X_{j,k})",
     measures="greatest difference from autograd of the read written out",
-    tolerance=_BY_ROUNDING,
 )
 def read_by_state(quick: bool) -> Evidence:
     recording = _recording()
@@ -181,12 +177,11 @@ def _exact_factor(recording: Recording, j: int, k: int) -> Tensor:
     return by_states[j + 1] @ jacobian + (by_macro if j == k - 1 else 0.0)
 
 
-@claim(
+@_exact_claim(
     "kerg2020/corollary1",
     place="Corollary 1",
     printed="E and F written out with alpha, X, Y and J",
     measures="greatest difference of the closed forms from autograd, all pairs of steps",
-    tolerance=_BY_ROUNDING,
 )
 def factors_in_closed_form(quick: bool) -> Evidence:
     recording = _recording()
@@ -203,14 +198,12 @@ def _attention_part(recording: Recording, j: int, k: int) -> Tensor:
     return (eye + outer) @ closed.state_jacobian(recording, j - 1)
 
 
-@claim(
+@_exact_claim(
     "kerg2020/proposition2",
     place="Proposition 2, Eqs 86 and 87",
     printed="F_{k+1,j} = alpha D_{k+1,j} + 1_{k=j} R_{k+1}, with D_{k+1,j+1} given by Eq. 87",
     corrected="F_{k+1,j} = alpha D_{k+1,j+1} + 1_{k=j} R_{k+1}: the second index of D is one too low",
     measures="greatest difference of either form from autograd's F, pairs at least two steps apart",
-    tolerance=_BY_ROUNDING,
-    expected="holds with correction",
 )
 def factors_as_attention_and_rest(quick: bool) -> Evidence:
     recording = _recording()
@@ -225,12 +218,11 @@ def factors_as_attention_and_rest(quick: bool) -> Evidence:
     return Evidence(gaps["as printed"] <= ROUNDING, gaps["corrected"] <= ROUNDING, numbers)
 
 
-@claim(
+@_exact_claim(
     "kerg2020/remark04",
     place="Remark 4",
     printed="for s = h + c, E_k = 1_{k=0} I + alpha (I + X)",
     measures="greatest difference from autograd, t = 1 and all k; the layer's own attention weights",
-    tolerance=_BY_ROUNDING,
 )
 def direct_terms_of_a_sum(quick: bool) -> Evidence:
     recording = _recording()
@@ -244,12 +236,11 @@ def direct_terms_of_a_sum(quick: bool) -> Evidence:
     return Evidence(gap <= ROUNDING, numbers={"gap": gap})
 
 
-@claim(
+@_exact_claim(
     "kerg2020/remark05",
     place="Remark 5",
     printed="the additive score has de/dh = v_a^T diag(1 - tanh^2) U_a and de/ds = v_a^T diag(1 - tanh^2) W_a",
     measures="greatest difference from autograd over all pairs of steps",
-    tolerance=_BY_ROUNDING,
 )
 def slopes_of_the_additive_score(quick: bool) -> Evidence:
     recording = _recording()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import hypot
 from statistics import fmean
 
@@ -14,8 +15,8 @@ from remanence.experiments import StoredCell
 LEARNT = 0.9
 MODELS = ("LSTM", "MemLSTM", "RelLSTM")
 OTHERS = ("LSTM", "MemLSTM")
-TABLE = "kerg2020/table-4"
-_AS_THE_CODE = "the settings of the authors' code"
+
+_about_returns = partial(stored_claim, stored="kerg2020/table-4", assumptions="the settings of the authors' code")
 
 
 def _returns(cells: list[StoredCell], part: str) -> list[float]:
@@ -34,14 +35,12 @@ def _error(cells: list[StoredCell]) -> float:
     return hypot(*((cell.result("play") or {})["test"]["error"] for cell in cells)) / len(cells)
 
 
-@stored_claim(
+@_about_returns(
     "kerg2020/table4-memory",
-    stored=TABLE,
     place="Table 4, MemoryS7",
     printed="a policy with RelLSTM learns MemoryS7, where guessing gets a half (0.94)",
     measures="mean return of 100 fresh episodes there, by seed",
     tolerance=f"at least {LEARNT} for every seed",
-    assumptions=_AS_THE_CODE,
     cells=("Table 4 MemoryS7, RelLSTM",),
 )
 def screened_policies_learn_what_needs_a_memory(cells: Cells) -> Evidence:
@@ -55,14 +54,12 @@ def screened_policies_learn_what_needs_a_memory(cells: Cells) -> Evidence:
     )
 
 
-@stored_claim(
+@_about_returns(
     "kerg2020/table4-doorkey",
-    stored=TABLE,
     place="Table 4 and section 5.3, DoorKey",
     printed="learnt at 5x5 (0.93 to 0.94 by all three), RelLSTM gets 0.44 at 16x16, LSTM 0.09 and MemLSTM 0.31",
     measures="mean return of 100 fresh episodes at 5x5 and at 16x16",
     tolerance=f"learnt: at least {LEARNT}; ahead by {ERRORS} standard errors",
-    assumptions=_AS_THE_CODE,
     cells=tuple(f"Table 4 DoorKey-16x16, {model}" for model in MODELS),
 )
 def screened_policies_find_the_key_in_larger_rooms(cells: Cells) -> Evidence:
@@ -79,14 +76,12 @@ def screened_policies_find_the_key_in_larger_rooms(cells: Cells) -> Evidence:
     )
 
 
-@stored_claim(
+@_about_returns(
     "kerg2020/table4-transfer",
-    stored=TABLE,
     place="Table 4, all larger environments",
     printed="in none of the larger environments does RelLSTM get less than LSTM or MemLSTM",
     measures="return of RelLSTM in the larger environment less that of the better of the others, in standard errors",
     tolerance=f"no less than -{ERRORS} standard errors",
-    assumptions=_AS_THE_CODE,
 )
 def screened_policies_are_ahead_in_larger_environments(cells: Cells) -> Evidence:
     runs = cells.at(model="RelLSTM")
@@ -97,14 +92,12 @@ def screened_policies_are_ahead_in_larger_environments(cells: Cells) -> Evidence
     return Evidence(not behind, numbers=leads, runs=judged, favour=unlike({one: cells.at(model=one) for one in MODELS}))
 
 
-@stored_claim(
+@_about_returns(
     "kerg2020/table4-returns",
-    stored=TABLE,
     place="Table 4, all returns",
     printed="LSTM, MemLSTM and RelLSTM get the returns of Table 4 in six small environments and six larger ones",
     measures="runs whose mean return of 100 fresh episodes is below the printed one, of all",
     tolerance=f"none below by more than {ERRORS} standard errors of the run",
-    assumptions=_AS_THE_CODE,
     cells=("Table 4, all",),
 )
 def policies_get_the_printed_returns(cells: Cells) -> Evidence:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from statistics import median
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,6 +15,7 @@ from remanence.claims._types import Evidence, Number
 from remanence.experiments import StoredCell
 from remanence.probes import closed_forms as closed
 from remanence.probes.closed_forms import Recording
+from remanence.runs import Values
 
 from ._gradient_paths import ROUNDING, N, T, _gap, _layer, run_scan
 
@@ -75,7 +75,6 @@ def _by_macro_states(recording: Recording, by_state: Tensor) -> Tensor:
     corrected="diag(phi'(a_{t-1})), as the proof's last line has it",
     measures="relative difference from autograd's gradient of V with either index",
     tolerance=_BY_ROUNDING,
-    expected="holds with correction",
 )
 def gradient_of_the_recurrence(quick: bool) -> Evidence:
     layer = _layer()
@@ -111,7 +110,6 @@ def _shunned_layer(strength: float) -> nn.MemRNN:
     corrected="its reads contribute in proportion to its greatest weight; it still acts through the recurrence",
     measures="norm of dL/dh_i of a shunned state, and of the part that goes over reads of it, for two strengths",
     tolerance="a weight of 10^-20 must leave less than 10^-15 over reads, and more than 10^-3 in total",
-    expected="holds with correction",
 )
 def shunned_states_still_act(quick: bool) -> Evidence:
     x = -torch.ones(T, 1, 3).double()
@@ -146,7 +144,7 @@ def shunned_states_still_act(quick: bool) -> Evidence:
 )
 def states_are_of_two_kinds(cells: Cells) -> Evidence:
     found = cells.at()
-    shares: dict[str, list[dict[str, Any]]] = {}
+    shares: dict[str, list[Values]] = {}
     for cell in found:
         place = f"{cell.place['task']}, {cell.place['model']}"
         shares.setdefault(place, []).append(cell.result("dependencies") or {})

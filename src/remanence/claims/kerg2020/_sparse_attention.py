@@ -14,6 +14,7 @@ from remanence.claims._framework import claim
 from remanence.claims._types import Evidence
 from remanence.probes import peak_bytes
 from remanence.probes.closed_forms import leaking_macro_state
+from remanence.runs import Values
 
 from ._gradient_paths import run_scan
 
@@ -30,7 +31,6 @@ _INEQUALITY = "none: an inequality, with one part in 10^9 for rounding"
     ),
     tolerance=_INEQUALITY,
     assumptions="linear cell, s = h + c, V normal, uniform weights on the attended set",
-    expected="holds with correction",
 )
 def sparse_lower_bound(quick: bool) -> Evidence:
     generator = np.random.default_rng(0)
@@ -57,7 +57,6 @@ def sparse_lower_bound(quick: bool) -> Evidence:
     corrected="a positive eigenvalue is sufficient, not necessary; a negative one may cancel the gradient altogether",
     measures="p(lambda) of the pattern with kappa = 1 in which the first two steps read the first: 1 + 2 lambda",
     tolerance="none: exact numbers",
-    expected="holds with correction",
 )
 def negative_eigenvalues_may_cancel(quick: bool) -> Evidence:
     sets = {1: frozenset({1}), 2: frozenset({1})}
@@ -101,7 +100,6 @@ def _uniform_rel(value: float, recent: int, relevant: int) -> nn.RelRNN:
     ),
     measures="states of a real RelRNN (nu = 3, rho = 2, T = 24) below either; depth of a kept and of a dropped state",
     tolerance=_INEQUALITY,
-    expected="holds with correction",
 )
 def screened_layer_obeys_the_bound(quick: bool) -> Evidence:
     value = 0.4
@@ -146,7 +144,6 @@ def screening_delay(recent: int, relevant: int) -> tuple[int, int]:
     corrected="h_{t-nu}: the state that leaves the buffer, whose relevance is complete; the same exactly when nu = rho",
     measures="steps from entry to screening, printed and in the layer, for (nu, rho) = (4, 4), (10, 5), (5, 10)",
     tolerance="none: integers; beta(i) sums nu weights, so screening is right nu steps after entry",
-    expected="holds with correction",
 )
 def states_are_screened_as_they_leave(quick: bool) -> Evidence:
     delays = {pair: screening_delay(*pair) for pair in ((4, 4), (10, 5), (5, 10))}
@@ -166,11 +163,10 @@ def states_are_screened_as_they_leave(quick: bool) -> Evidence:
         "sum and half; a GRU whose leak carries s"
     ),
     tolerance="none: finite or not, within 600 steps",
-    expected="holds with correction",
 )
 def sum_overflows_with_unbounded_cells(quick: bool) -> Evidence:
     x = torch.randn(600, 1, 10)
-    orthogonal: dict[str, Any] = {"nonlinearity": "modrelu", "recurrent_init": "henaff"}
+    orthogonal: Values = {"nonlinearity": "modrelu", "recurrent_init": "henaff"}
     layers = {combine: nn.RelRNN(10, 128, combine=combine, **orthogonal) for combine in ("sum", "half")}
     gated = nn.RelGRU(10, 128)
     first = {name: _first_not_finite(layer, layer.spec, x) for name, layer in layers.items()}

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 from remanence.claims._cells import Cells
 from remanence.claims._framework import stored_claim
 from remanence.claims._types import Evidence, Number
+from remanence.runs import Values
 
-FIGURE = "kerg2020/figure-2-centre"
-_MEASURES = "order of a + b T + c T^2 fitted to the peak of live bytes from T = 200 to 2000, plain torch and our kernel"
 _ORDER = "an order is the highest whose term makes up a fifth at T = 2000"
 
+_about_memory = partial(
+    stored_claim,
+    stored="kerg2020/figure-2-centre",
+    place="section 6, figure 2 centre",
+    measures="order of a + b T + c T^2 fitted to the peak of live bytes from T = 200 to 2000, plain torch and our "
+    "kernel",
+    tolerance=_ORDER,
+)
 
-def _memory(cells: Cells, layer: str) -> dict[str, Any]:
+
+def _memory(cells: Cells, layer: str) -> Values:
     (cell,) = cells.at(layer=layer)
     return cell.result("training_memory") or {}
 
@@ -30,13 +38,9 @@ def _orders(cells: Cells, *layers: str) -> list[str]:
     return [_memory(cells, layer)["order"] for layer in layers]
 
 
-@stored_claim(
+@_about_memory(
     "kerg2020/figure2-memory-full",
-    stored=FIGURE,
-    place="section 6, figure 2 centre",
     printed="the memory of full attention (MemRNN) grows quadratically with T",
-    measures=_MEASURES,
-    tolerance=_ORDER,
     assumptions="as it is written down; a kernel that makes the scores anew going back needs linear memory",
 )
 def full_attention_is_quadratic(cells: Cells) -> Evidence:
@@ -44,12 +48,10 @@ def full_attention_is_quadratic(cells: Cells) -> Evidence:
     return Evidence(_orders(cells, *layers) == ["quadratic", "linear"], numbers=_numbers(cells, *layers))
 
 
-@stored_claim(
+@_about_memory(
     "kerg2020/figure2-memory-sab",
-    stored=FIGURE,
     place="sections 4 and 6, figure 2 centre",
     printed="SAB's memory is quadratic in T too: storing one state in ten gains a constant factor over MemRNN",
-    measures=_MEASURES,
     tolerance=f"{_ORDER}; the peaks between 2 and 20 apart at the longest T",
     assumptions="all stored states scored at every step; the printed score ignores the query, and linear is exact",
 )
@@ -60,13 +62,9 @@ def sparse_attention_gains_a_constant(cells: Cells) -> Evidence:
     return Evidence(holds, numbers={**_numbers(cells, *layers), "gain": gain})
 
 
-@stored_claim(
+@_about_memory(
     "kerg2020/figure2-memory-screened",
-    stored=FIGURE,
-    place="section 6, figure 2 centre",
     printed="the memory of RelLSTM grows linearly with T, as that of RNN and LSTM does",
-    measures=_MEASURES,
-    tolerance=_ORDER,
 )
 def screened_memory_is_linear(cells: Cells) -> Evidence:
     layers = ("RNN", "LSTM", "RelRNN", "RelLSTM", "RelLSTM, kernel")

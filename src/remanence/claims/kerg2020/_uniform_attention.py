@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +16,7 @@ from remanence.claims._types import Evidence
 from ._gradient_paths import run_scan
 
 ROUNDING = 1e-9
-_BY_ROUNDING = f"{ROUNDING:g}, relative: float64 sums of up to a few hundred terms"
+_exact_claim = partial(claim, tolerance=f"{ROUNDING:g}, relative: float64 sums of up to a few hundred terms")
 _SLACK = 1 + 1e-9
 
 
@@ -23,12 +24,11 @@ def _error(have: float, want: float) -> float:
     return abs(have - want) / (abs(want) or 1.0)
 
 
-@claim(
+@_exact_claim(
     "kerg2020/lemma09",
     place="Lemma 9",
     printed="omega(s) = S_1^s / s! + sum_l delta_{s-l,0} omega(l): the coefficients depend on s - l alone",
     measures="relative error of the recursion for s up to 8, delta from D(z) = 1 - exp(sum (-1)^l S_l z^l / l)",
-    tolerance=_BY_ROUNDING,
 )
 def omega_by_recursion(quick: bool) -> Evidence:
     worst = 0.0
@@ -42,14 +42,12 @@ def omega_by_recursion(quick: bool) -> Evidence:
     return Evidence(worst <= ROUNDING, numbers={"relative error, greatest": worst})
 
 
-@claim(
+@_exact_claim(
     "kerg2020/eq149",
     place="Remark 11, Eqs 144 to 149",
     printed="the constant of omega(4) is -(S_4 + 2 S_2^2) / 8",
     corrected="it is -(2 S_4 + S_2^2) / 8: (2, 2) is counted twice, since both its factors have the same multiplicity",
     measures="relative error of omega(4) with either constant, t = 2, k = 10",
-    tolerance=_BY_ROUNDING,
-    expected="holds with correction",
 )
 def constant_of_omega_four(quick: bool) -> Evidence:
     sums = theory.power_sums(2, 10, 4)
@@ -77,14 +75,12 @@ def deltas_converge(quick: bool) -> Evidence:
     return Evidence(zero == 0 and second < first / 5, numbers={"delta_1": zero, "change 1": first, "change 2": second})
 
 
-@claim(
+@_exact_claim(
     "kerg2020/proposition3",
     place="Proposition 3",
     printed="omega(s) = sum_r psi_{s-r} S_1^r / r!, psi summed over parts in falling order (partitions)",
     corrected="psi sums over all orders (compositions); the two agree up to s = 4 and part at s = 5",
     measures="relative error for s up to 8 with either psi, t = 2, k = 12; first s that fails",
-    tolerance=_BY_ROUNDING,
-    expected="holds with correction",
 )
 def omega_as_a_polynomial(quick: bool) -> Evidence:
     sums = theory.power_sums(2, 12, 8)
@@ -126,12 +122,11 @@ def omega_grows_with_the_logarithm(quick: bool) -> Evidence:
     return Evidence(holds, numbers={f"ratio at 10^{p}": r for p, r in zip((4, 16, 64), ratios, strict=True)})
 
 
-@claim(
+@_exact_claim(
     "kerg2020/eq129",
     place="Eqs 129 and 220",
     printed="chi_{0:k}(s) = 1_{k=s} + sum_i theta_{0:k-i}(s-i) / (t+k-i)",
     measures="greatest relative error over t, k <= 12 and s <= k",
-    tolerance=_BY_ROUNDING,
     assumptions="k >= s, with theta(0) = 1 also at k = s",
 )
 def chi_by_theta(quick: bool) -> Evidence:
@@ -171,7 +166,6 @@ def theta_is_enclosed(quick: bool) -> Evidence:
     corrected="for k >= s; below, chi is 0 and the lower bound is not",
     measures="violations over t <= 4, k <= 16, s <= 6, with k >= s and without",
     tolerance="none: inequalities, with one part in 10^9 for rounding",
-    expected="holds with correction",
 )
 def chi_is_enclosed(quick: bool) -> Evidence:
     wrong = {"k >= s": 0, "k < s": 0}
@@ -194,7 +188,6 @@ def chi_is_enclosed(quick: bool) -> Evidence:
     corrected="by 0 at s = 0, O(T^-2) at s = 1, Theta(1/T) at s = 2, and (ln T)^(s-2) / T after",
     measures="T times the remainder for s = 0 .. 4 at t = 2 and two T a factor of 16 apart",
     tolerance="s = 1 must fall by at least 8, s = 2 stay within 5 %, s = 3, 4 grow by at least 20 %",
-    expected="holds with correction",
 )
 def remainder_of_chi(quick: bool) -> Evidence:
     ends = (500, 8000) if quick else (5000, 80000)
@@ -229,12 +222,11 @@ def bounds_do_not_meet(quick: bool) -> Evidence:
     return Evidence(all(gaps[f"s = {s}, k = {ends[1]}"] < 0.01 for s in (2, 3)), numbers=gaps)
 
 
-@claim(
+@_exact_claim(
     "kerg2020/eq121",
     place="Remark 8, Eq. 121",
     printed="with uniform attention and a linear cell, ds_{t+k}/dh_t = sum_s V^s chi_{0:k}(s)",
     measures="relative difference from autograd through the real layer with v_a = 0, and from p(lambda) in linear time",
-    tolerance=_BY_ROUNDING,
     assumptions="v_a = 0 makes attention exactly uniform and X = Y = 0, without the remark's approximation",
 )
 def uniform_gradient_on_a_real_layer(quick: bool) -> Evidence:
@@ -279,7 +271,6 @@ def measured_exponent(eigenvalue: complex, end: int) -> float:
     ),
     measures="slope of ln |p(lambda)| at T = 10^6 (4 x 10^4 when quick) for six eigenvalues",
     tolerance="0.02, or 2 % of an exponent above one: what is left of the next power of T",
-    expected="holds with correction",
 )
 def exponent_of_uniform_attention(quick: bool) -> Evidence:
     end = 40_000 if quick else 1_000_000
@@ -301,7 +292,6 @@ def exponent_of_uniform_attention(quick: bool) -> Evidence:
     measures="exponent of -1/2, and least exponent over 12 eigenvalues in that disc, greatest over 12 outside it",
     tolerance="0.03: what is left of the next power of T",
     assumptions="as a bound on grad L: grad_{s_T} L not orthogonal to that eigenvector",
-    expected="holds with correction",
 )
 def lower_bound_of_uniform_attention(quick: bool) -> Evidence:
     end = 20_000 if quick else 200_000

@@ -171,7 +171,6 @@ def seek_wide_rows(layer: nn.LSTM, climbs: int) -> None:
         "authors' projection, and over pairs of states"
     ),
     tolerance="none: an inequality",
-    expected="holds with correction",
 )
 def authors_projection_is_not_enough(quick: bool) -> Evidence:
     n = 12

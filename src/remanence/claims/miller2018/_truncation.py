@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from remanence.claims._framework import claim
 from remanence.claims._types import Evidence
 
 _INEQUALITY = "none: an inequality, with one part in 10^9 for rounding"
+_bounded_claim = partial(claim, tolerance=_INEQUALITY)
 _SLACK = 1 + 1e-9
 
 
@@ -52,14 +54,13 @@ def gaussian_instance(norm: float, n: int = 6, length: int = 60, size: float = 0
     return Instance(weight, size * torch.randn(length, n).double() / n**0.5, readout / readout.norm())
 
 
-@claim(
+@_bounded_claim(
     "miller2018/lemma1",
     place="Lemma 1",
     printed="states of the truncated model are within epsilon once k >= O(log(L_x B_x / ((1 - lambda) epsilon)))",
     measures=(
         "|h_t - h^k_t| / epsilon at k = ln(L_x B_x / ((1 - lambda) epsilon)) / ln(1 / lambda), random tanh instances"
     ),
-    tolerance=_INEQUALITY,
     assumptions="phi(0, 0) = 0 and h_0 = 0; the O() hides 1 / ln(1 / lambda)",
 )
 def truncated_states_are_close(quick: bool) -> Evidence:
@@ -92,7 +93,6 @@ def _gradient_gaps(instance: Instance, windows: range) -> list[float]:
         "gap / bound on Gaussian instances over k = 1 .. 30, and how much their ratio varies (an equality would not)"
     ),
     tolerance=_INEQUALITY + "; an equality would keep the ratio within a factor of 2 over k",
-    expected="holds with correction",
 )
 def truncated_gradients_are_close(quick: bool) -> Evidence:
     worst = 0.0
@@ -128,7 +128,6 @@ def _slope(instance: Instance) -> float:
     ),
     measures="slope of ln(gap / k) in a linear recurrence of norm 0.9, orthogonal and Gaussian",
     tolerance="0.03 for the orthogonal slope: inputs are random; the Gaussian one must be twice as steep",
-    expected="holds with correction",
 )
 def gaussian_instances_fall_faster(quick: bool) -> Evidence:
     gaussian = gaussian_instance(0.9, 16, 150)
@@ -144,14 +143,13 @@ def gaussian_instances_fall_faster(quick: bool) -> Evidence:
     return Evidence(abs(slopes["Gaussian"] - target) < 0.03, corrected, numbers)
 
 
-@claim(
+@_bounded_claim(
     "miller2018/lemma3",
     place="Lemma 3",
     printed="the gradient is Lipschitz in the weights with beta = O((1 - lambda)^-3)",
     measures=(
         "|difference of gradients| / (beta |w - w'|) over random pairs, beta from remanence.theory.gradient_smoothness"
     ),
-    tolerance=_INEQUALITY,
 )
 def gradients_are_smooth(quick: bool) -> Evidence:
     worst = 0.0
@@ -182,7 +180,7 @@ def _descend(instance: Instance, k: int, steps: int, rate: float, norm: float) -
     return whole, truncated
 
 
-@claim(
+@_bounded_claim(
     "miller2018/proposition2",
     place="Proposition 2 and figure 1, right",
     printed=(
@@ -190,7 +188,6 @@ def _descend(instance: Instance, k: int, steps: int, rate: float, norm: float) -
         "beta + 1)"
     ),
     measures="gap of the weights / bound on Gaussian instances, N = 20, alpha = 1 / beta",
-    tolerance=_INEQUALITY,
     assumptions="Euclidean projection onto a convex set",
 )
 def trained_weights_are_close(quick: bool) -> Evidence:
@@ -208,12 +205,11 @@ def trained_weights_are_close(quick: bool) -> Evidence:
     return Evidence(worst <= _SLACK, numbers={"gap / bound, greatest": worst})
 
 
-@claim(
+@_bounded_claim(
     "miller2018/theorem1",
     place="Theorem 1",
     printed="with k = O(log(gamma N^beta / epsilon)) the outputs after N steps of size 1/t differ by at most epsilon",
     measures="gap of the outputs / epsilon at the least k that the explicit bound gives",
-    tolerance=_INEQUALITY,
     assumptions="as Proposition 2; f is L_f-Lipschitz (the readout, L_f = 1)",
 )
 def trained_outputs_are_close(quick: bool) -> Evidence:
@@ -251,12 +247,11 @@ def runaway_gap(k: int, steps: int, constant: bool) -> tuple[float, float]:
     return abs(weights[0] - weights[1]), theory.weight_gap(constants, k, steps, rate)
 
 
-@claim(
+@_bounded_claim(
     "miller2018/constant-steps",
     place="figure 1 and Proposition 2, the step size",
     printed="without steps of size 1/t the bound on the weights no longer holds",
     measures="gap / bound after 25 steps on a constructed instance of negative curvature, steps constant and 1/t",
-    tolerance=_INEQUALITY,
     assumptions="shown by construction: on the paper's random instances constant steps need not break it",
 )
 def constant_steps_break_the_bound(quick: bool) -> Evidence:

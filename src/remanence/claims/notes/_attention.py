@@ -63,7 +63,6 @@ def softmax_attention_is_quadratic(quick: bool) -> Evidence:
     tolerance=(
         "the corrected form up to a factor of 3 (softmax holds its input and its output); the printed one is 4 n^2"
     ),
-    expected="holds with correction",
 )
 def heads_in_turn_share_one_matrix(quick: bool) -> Evidence:
     from remanence.probes import peak_bytes
@@ -132,7 +131,6 @@ def separable_attention_has_low_rank(quick: bool) -> Evidence:
     ),
     measures="multiplications of the layer and of the other order, n = 256 and 512, d = 8",
     tolerance="none: integers",
-    expected="holds with correction",
 )
 def separable_attention_is_linear(quick: bool) -> Evidence:
     d = 8
@@ -177,7 +175,6 @@ def attention_is_normalised_exponentials(quick: bool) -> Evidence:
     corrected="f(Q) (f(K)^T V) takes Theta(n m d); A V with A formed takes n^2 d",
     measures="multiplications of the layer's function, features included, and of A V, n = 256 and 512, m = 32, d = 4",
     tolerance="none: integers",
-    expected="holds with correction",
 )
 def random_features_are_linear(quick: bool) -> Evidence:
     d = 4
@@ -230,7 +227,6 @@ def random_features_are_unbiased(quick: bool) -> Evidence:
     corrected="numerator and denominator are unbiased, their quotient is not; the bias falls with m",
     measures="bias of the normalised output in standard errors at m = 8, and its size at m = 64",
     tolerance=f"{_BY_CHANCE}; four times that many must be exceeded to call it biased",
-    expected="holds with correction",
 )
 def normalised_output_is_biased(quick: bool) -> Evidence:
     query = _draw(1, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -13,18 +14,18 @@ from remanence.claims._types import Evidence
 
 ROUNDING = 1e-12
 _BY_ROUNDING = f"{ROUNDING:g}: float64 sums of a few hundred terms of order one"
+_exact_claim = partial(claim, tolerance=_BY_ROUNDING)
 
 
 def _gap(have: Tensor, want: Tensor) -> float:
     return float((have - want).detach().abs().max())
 
 
-@claim(
+@_exact_claim(
     "notes/1.1",
     place="question 1.1",
     printed="h_t = W sigma(h_{t-1}) + U x_t + b and g_t = sigma(W g_{t-1} + U x_t + b) are the same: g_t = sigma(h_t)",
     measures="greatest difference of the layer, which is the second, from the first over 50 steps, from two starts",
-    tolerance=_BY_ROUNDING,
     assumptions="g_0 = sigma(h_0)",
 )
 def recurrences_are_equivalent(quick: bool) -> Evidence:
@@ -132,12 +133,11 @@ def momentum(gradients: Tensor, alpha: float, rates: Tensor, start: float = 0.0)
     return torch.stack(updates)
 
 
-@claim(
+@_exact_claim(
     "notes/2.1",
     place="question 2.1",
     printed="momentum and a running average are the same with alpha = beta and epsilon = delta (1 - beta)",
     measures="difference of the updates; the same when the step changes half-way, and from v_0 = 1",
-    tolerance=_BY_ROUNDING,
     assumptions="v_0 = 0 and a constant step: the two other numbers show that both are needed",
 )
 def momentum_is_a_running_average(quick: bool) -> Evidence:
@@ -153,12 +153,11 @@ def momentum_is_a_running_average(quick: bool) -> Evidence:
     return Evidence(holds, numbers=gaps)
 
 
-@claim(
+@_exact_claim(
     "notes/2.2",
     place="question 2.2",
     printed="unrolled, the update is -delta (1 - beta) sum_i beta^(t-i) g_i",
     measures="greatest difference from the recursion over 100 steps",
-    tolerance=_BY_ROUNDING,
 )
 def running_average_unrolled(quick: bool) -> Evidence:
     beta = 0.9
@@ -170,14 +169,12 @@ def running_average_unrolled(quick: bool) -> Evidence:
     return Evidence(_gap(updates, unrolled) <= ROUNDING, numbers={"gap": _gap(updates, unrolled)})
 
 
-@claim(
+@_exact_claim(
     "notes/2.3",
     place="question 2.3",
     printed="E[v_t] = E[g] (1 - beta^t) + delta, and (E[v_t] - delta) / (1 - beta^t) removes the bias",
     corrected="E[v_t] = E[g] (1 - beta^t), without the step size delta; v_t / (1 - beta^t) is unbiased",
     measures="E[v_t] by the recursion on the mean E[g] = 2, against both formulas, delta = 0.1",
-    tolerance=_BY_ROUNDING,
-    expected="holds with correction",
 )
 def running_average_is_biased(quick: bool) -> Evidence:
     beta = 0.9
@@ -235,7 +232,7 @@ def regularised_loss(losses: Tensor, theta: Tensor, gamma: float) -> Tensor:
     return (losses + gamma * theta.square().sum()).mean()
 
 
-@claim(
+@_exact_claim(
     "notes/4.2",
     place="question 4.2",
     printed=(
@@ -246,8 +243,6 @@ def regularised_loss(losses: Tensor, theta: Tensor, gamma: float) -> Tensor:
         "gamma theta / m"
     ),
     measures="penalty's part of the gradient of the mean regularised loss over m = 16, against both readings",
-    tolerance=_BY_ROUNDING,
-    expected="holds with correction",
 )
 def penalty_is_not_divided_by_the_batch(quick: bool) -> Evidence:
     m = 16
@@ -303,14 +298,12 @@ def adam_with_decay_shrinks_alike(quick: bool) -> Evidence:
     return Evidence(holds, numbers={"left, small gradients": small, "left, large": large, "expected": expected})
 
 
-@claim(
+@_exact_claim(
     "notes/4.3c",
     place="question 4.3, update rule",
     printed="the update divides by sqrt(r + delta)",
     corrected="Algorithm 8.7, to which the question refers, and torch divide by sqrt(r) + delta",
     measures="one step of torch.optim.Adam with gradient 10^-8 and delta = 10^-8, against both",
-    tolerance=_BY_ROUNDING,
-    expected="holds with correction",
 )
 def adam_adds_delta_outside_the_root(quick: bool) -> Evidence:
     rate = 1.0

@@ -91,7 +91,6 @@ def _gap(found: np.ndarray, exact: np.ndarray) -> float:
     corrected="one U_h less in each term: S_t = U_o U_h^(t-1) S_hx + sum_{i<=t-2} U_o U_h^(t-2-i) W_h S_i",
     measures="relative gap from the powers of the closed loop of Eqs 3 and 4, which needs no sum",
     tolerance=_EXACTLY,
-    expected="holds with correction",
 )
 def recursion_has_a_factor_too_many(quick: bool) -> Evidence:
     model, start = random_model()
@@ -108,7 +107,6 @@ def recursion_has_a_factor_too_many(quick: bool) -> Evidence:
     corrected="without the factor U_h in both brackets",
     measures="relative gap at random z from the sum of S_t z^t over powers of the closed loop",
     tolerance=_EXACTLY,
-    expected="holds with correction",
 )
 def generating_function_has_a_factor_too_many(quick: bool) -> Evidence:
     model, start = random_model()

@@ -59,7 +59,6 @@ def signs_of_gaussian_numbers(quick: bool) -> Evidence:
     corrected="pi sqrt(A / 2) d^(-gamma/2)",
     measures="I(d) / (A d^-gamma) at d = 10^6, A = 0.1, gamma = 0.4",
     tolerance="0.01: the next term of the expansion is of the order of the covariance squared, 0.002",
-    expected="holds with correction",
 )
 def constant_of_the_covariance(quick: bool) -> Evidence:
     amplitude = 0.1
@@ -118,7 +117,6 @@ def repetitive_sequences_never_forget(quick: bool) -> Evidence:
     measures="slope of ln I in random hidden chains and in a trigram model over lags 5 to 20, against the rate; "
     "I(1000) in Appendix C's chain",
     tolerance="0.02 of the rate: smaller eigenvalues still count at short lags",
-    expected="holds with correction",
 )
 def hidden_chains_fall_exponentially(quick: bool) -> Evidence:
     hidden = max(_slope_gap(_reversible_chain(), np.array([0, 0, 1])) for _ in range(3 if quick else 20))
@@ -193,7 +191,6 @@ def _mean_bias(estimator: Estimator, alphabet: int, pairs: int, trials: int) -> 
     corrected="from three symbols on; for two both are too high by 1 / 2N",
     measures="mean estimate for independent symbols: 2 symbols at N = 500 and 27 at N = 5,000, against plug-in",
     tolerance="0.05 of plug-in's for 'equal', a hundredth for 'far less'",
-    expected="holds with correction",
 )
 def digamma_is_less_biased(quick: bool) -> Evidence:
     trials = 1 if quick else 5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,8 +16,9 @@ from remanence.claims._rule import TrainedRun
 from remanence.claims._types import Evidence, Number
 from remanence.experiments import StoredCell, kept_curve
 from remanence.nn import SequenceModel
+from remanence.runs import Settings, Values
 
-_RECURRENT: dict[str, dict[str, Any]] = {
+_RECURRENT: dict[str, Values] = {
     "RNN": {"hidden_size": 16},
     "LSTM": {"hidden_size": 16},
     "RelLSTM": {"hidden_size": 16, "recent": 5, "relevant": 5},
@@ -60,12 +60,12 @@ def drawing_costs(quick: bool) -> Evidence:
 FIGURE_1 = "shen2019/figure-1"
 
 
-def _found(cell: StoredCell) -> dict[str, Any]:
+def _found(cell: StoredCell) -> Values:
     """What was measured of samples of a model, or of the data."""
     return cell.result("sampled_information") or cell.result("data_information") or {}
 
 
-def _law(cell: StoredCell) -> dict[str, Any]:
+def _law(cell: StoredCell) -> Values:
     """Fits to all lags that the paper fits."""
     return _found(cell)["fits"]["all"]
 
@@ -268,7 +268,7 @@ def _least_lstm(cells: Cells, kind: str) -> StoredCell:
     return min(lstms, key=lambda cell: cell.place["width"])
 
 
-def _beyond_bias(curve: Mapping[str, Any], shortest: int, longest: int) -> float:
+def _beyond_bias(curve: Settings, shortest: int, longest: int) -> float:
     found = kept_curve(curve)
     return float(found.excess[(found.lags >= shortest) & (found.lags <= longest)].mean())
 
@@ -291,7 +291,7 @@ def language_models_have_more(cells: Cells) -> Evidence:
     return Evidence(found["model"] > 3 * found["data"], numbers=numbers)
 
 
-def _held_out(cells: Cells, text: str) -> dict[str, Any]:
+def _held_out(cells: Cells, text: str) -> Values:
     (cell,) = cells.at(text=text, part="validation")
     return cell.result("held_out_information") or {}
 
@@ -311,7 +311,7 @@ def wikitext2_is_not_uniform(cells: Cells) -> Evidence:
     return Evidence(excess["wikitext-2"] > 2 and excess["text8"] <= 1, numbers=numbers)
 
 
-def _ratio(part: Mapping[str, Any], shortest: int, longest: int) -> float:
+def _ratio(part: Settings, shortest: int, longest: int) -> float:
     """Information against the mean of stretches of the training set of the same size: geometric mean over lags."""
     rows = zip(part["lags"], part["values"], part["mean"], strict=True)
     return float(np.exp(np.mean([np.log(value / mean) for lag, value, mean in rows if shortest <= lag <= longest])))
