@@ -8,8 +8,7 @@ from typer.testing import CliRunner
 
 from remanence.cli import demo
 from remanence.cli._app import app
-from remanence.cli._demo_display import race_line, race_table, sparkline
-from remanence.cli._demo_words import Result, conclusion
+from remanence.cli._demo_display import Result, conclusion, race_line, race_table, sparkline
 from remanence.train import Run, list_runs
 
 LABELS = ["RelLSTM", "LSTM", "RelRNN", "LSTM, no curriculum"]

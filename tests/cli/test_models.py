@@ -4,7 +4,7 @@ from typer.testing import CliRunner
 
 from remanence import nn
 from remanence.cli._app import app
-from remanence.cli._models import COLUMNS
+from remanence.cli._listing import COLUMNS
 
 runner = CliRunner()
 

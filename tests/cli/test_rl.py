@@ -33,6 +33,7 @@ def test_train_then_more_frames_then_play_elsewhere(here):
     assert "done after 320 frames" in first.output
     (folder,) = (here / "runs").iterdir()
     assert {path.name for path in folder.iterdir()} >= {"policy.toml", "manifest.json", "metrics.jsonl", "checkpoint"}
+    assert 'label = "RelLSTM (hidden_size 8)"' in (folder / "policy.toml").read_text()
     more = run("train", FETCH, "--frames", "352", *SMALL, "--json")
     assert json.loads(more.output)["update"] == 11
     assert [path.name for path in (here / "runs").iterdir()] == [folder.name]

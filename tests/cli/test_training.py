@@ -40,6 +40,7 @@ def test_train_then_the_same_command_again_finds_the_run_done(here):
     assert "done after 4 updates (budget used up)" in first.output
     (folder,) = (here / "runs").iterdir()
     assert {path.name for path in folder.iterdir()} >= {"config.toml", "manifest.json", "metrics.jsonl", "checkpoint"}
+    assert Run(folder).config.label == "GRU (hidden_size 4)"
     again = run("train", "copy", "--model", "GRU", "--updates", "4", *SMALL, "--json")
     assert json.loads(again.stdout)["status"] == "done"
     assert len(list((here / "runs").iterdir())) == 1

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from remanence.rl import MemoryPolicy, evaluate_policy, load_policy
+from remanence.runs import Values
 
 EPISODES = 16
 """Episodes that are played; the longest of them are measured."""
@@ -18,9 +19,6 @@ LONGEST = 256
 
 class Acting(nn.Module):
     """The actor of a policy, from the observations of an episode to what it says about the actions.
-
-    Args:
-        policy: who acts.
 
     Example:
         >>> Acting(MemoryPolicy((3,), 2))(torch.zeros(9, 1, 3)).shape
@@ -36,12 +34,14 @@ class Acting(nn.Module):
 
     def forward(self, seen: Tensor) -> Tensor:
         """Logits or means ``(T, B, outputs)`` for observations ``(T, B, features)``, all fields side by side."""
-        parts = {
-            field.name: part.unflatten(-1, field.shape).to(torch.int64 if field.kind == "text" else part.dtype)
-            for field, part in zip(self.policy.fields, seen.split(self.sizes, dim=-1), strict=True)
-        }
-        whole: Any = parts if len(parts) > 1 else next(iter(parts.values()))
-        return self.policy(whole).logits
+        parts = {}
+        for field, part in zip(self.policy.fields, seen.split(self.sizes, dim=-1), strict=True):
+            parts[field.name] = part.unflatten(-1, field.shape)
+            if field.kind == "text":
+                parts[field.name] = parts[field.name].to(torch.int64)
+        if len(parts) == 1:
+            (parts,) = parts.values()
+        return self.policy(parts).logits
 
 
 def policy_and_episodes(folder: Path) -> tuple[Acting, Tensor]:
@@ -49,8 +49,10 @@ def policy_and_episodes(folder: Path) -> tuple[Acting, Tensor]:
     policy, config = load_policy(folder)
     seen: list[Tensor] = []
 
-    def keep(_: nn.Module, given: tuple[Any, ...], __: dict[str, Any]) -> None:
-        parts = [given[0]] if isinstance(given[0], Tensor) else [given[0][field.name] for field in policy.fields]
+    def keep(_: nn.Module, given: tuple[Any, ...], __: Values) -> None:
+        parts = [given[0]]
+        if not isinstance(given[0], Tensor):
+            parts = [given[0][field.name] for field in policy.fields]
         seen.append(torch.cat([part[0].flatten(1).float() for part in parts], dim=-1))
 
     handle = policy.register_forward_pre_hook(keep, with_kwargs=True)

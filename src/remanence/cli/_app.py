@@ -40,7 +40,7 @@ def _root(
 @app.command()
 def models(json: Json = False) -> None:
     """List the layers, their parts, and the paper that each comes from."""
-    from remanence.cli._models import show_models
+    from remanence.cli._listing import show_models
 
     show_models(as_json=json)
 

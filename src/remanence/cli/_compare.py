@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
-from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import typer
-from rich.console import Console, RenderableType
-from rich.live import Live
+from rich.console import Console
 from rich.table import Table
 
-from remanence.cli._demo_words import percent
+from remanence.cli._demo_display import percent
 from remanence.cli._errors import exit_codes
-from remanence.cli._tables import numbers, show_rows, shown
+from remanence.cli._live import Rows, Tick, live
+from remanence.cli._tables import numbers, plain_table, show_rows, shown
 from remanence.cli._train import adjusted
 from remanence.data import DataError
 from remanence.report import sentences
-from remanence.runs import RunError, tag, write_result
+from remanence.runs import RunError, Values, available_cores, tag, write_result
 from remanence.tasks import Baseline, Task
 from remanence.train import (
     Cell,
@@ -35,7 +32,6 @@ from remanence.train import (
     plan_grid,
 )
 
-Tick = Callable[[list[dict[str, Any]]], None]
 COLUMNS = ("model", "length", "seed", "status", "update", "loss", "accuracy", "best_accuracy", "updates_per_second")
 HEADINGS = {"best_accuracy": "best", "updates_per_second": "updates/s"}
 """Shorter than the names, so that the table fits 80 characters."""
@@ -47,7 +43,7 @@ INTERRUPTED = 130
 def compare_models(
     task: str,
     models: str,
-    given: dict[str, Any],
+    given: Values,
     lengths: str | None,
     seeds: int,
     settings: list[str],
@@ -75,14 +71,8 @@ def compare_models(
 
 def carry_out_or_leave(
     cells: list[Cell], place: Path, jobs: int | None, display: AbstractContextManager[Tick | None]
-) -> list[dict[str, Any]]:
+) -> Rows:
     """Carries out the runs of a comparison; Ctrl-C saves them all, says how to go on, and leaves.
-
-    Args:
-        cells: the runs.
-        place: where they are, to be named.
-        jobs: processes at a time; None is one per core.
-        display: gives what is shown the table now and then.
 
     Example:
         >>> carry_out_or_leave([], Path("runs"), jobs=1, display=contextlib.nullcontext())
@@ -96,7 +86,7 @@ def carry_out_or_leave(
         raise typer.Exit(INTERRUPTED) from None
 
 
-def leave_if_failed(rows: list[dict[str, Any]], place: Path) -> None:
+def leave_if_failed(rows: Rows, place: Path) -> None:
     """Leaves with an exit code if a run failed.
 
     Example:
@@ -107,79 +97,25 @@ def leave_if_failed(rows: list[dict[str, Any]], place: Path) -> None:
         raise typer.Exit(FAILED)
 
 
-def available_cores() -> int:
-    """Cores that this process may use.
-
-    Example:
-        >>> available_cores() >= 1
-        True
-    """
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextlib.contextmanager
-def live(
-    console: Console, draw: Callable[[list[dict[str, Any]]], RenderableType], word: Callable[[dict[str, Any]], str]
-) -> Iterator[Tick]:
-    """Gives what shows a comparison as it goes: live on a terminal, elsewhere a line whenever a run has news.
-
-    Args:
-        console: where.
-        draw: makes a table of all runs.
-        word: makes a line of one run.
-
-    Example:
-        >>> row = {"run": "a", "status": "running", "best_accuracy": 0.5}
-        >>> with live(Console(), make_table, lambda row: f"{row['run']} {row['status']}") as tick:
-        ...     tick([row])
-        ...     tick([row])
-        a running
-    """
-    if not console.is_terminal:
-        yield _Changes(console, word)
-        return
-    with Live(console=console, refresh_per_second=4, transient=True) as display:
-        yield lambda rows: display.update(draw(rows))
-
-
-class _Changes:
-    """Prints what has changed since the last look."""
-
-    def __init__(self, console: Console, word: Callable[[dict[str, Any]], str]) -> None:
-        self.console = console
-        self.word = word
-        self.seen: dict[str, Any] = {}
-
-    def __call__(self, rows: list[dict[str, Any]]) -> None:
-        for row in rows:
-            state = (row["status"], row["best_accuracy"])
-            if self.seen.get(row["run"]) != state and row["status"] != "new":
-                self.console.print(self.word(row), markup=False, highlight=False, soft_wrap=True)
-            self.seen[row["run"]] = state
-
-
-def _line(row: dict[str, Any]) -> str:
+def _line(row: Values) -> str:
     return "  ".join(f"{name} {shown(row[name])}" for name in COLUMNS if row[name] is not None)
 
 
-def make_table(rows: list[dict[str, Any]]) -> Table:
+def make_table(rows: Rows) -> Table:
     """The runs of a comparison as a table.
 
     Example:
         >>> make_table([]).row_count
         0
     """
-    table = Table(*(HEADINGS.get(name, name) for name in COLUMNS), box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table = plain_table(*(HEADINGS.get(name, name) for name in COLUMNS))
     for row in rows:
         table.add_row(*(shown(row[name]) for name in COLUMNS))
     return table
 
 
-def over_seeds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def over_seeds(rows: Rows) -> Rows:
     """Mean and range of the accuracies of each model and length.
-
-    Args:
-        rows: One per run.
 
     Example:
         >>> runs = [{"model": "LSTM", "length": 5, "accuracy": value} for value in (0.5, 1.0)]
@@ -203,7 +139,7 @@ def over_seeds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _transferred(cells: list[Cell], lengths: list[int]) -> list[dict[str, Any]]:
+def _transferred(cells: list[Cell], lengths: list[int]) -> Rows:
     """The best run of every model and length by validation, measured at other lengths without more training."""
     rows = []
     for model, length in dict.fromkeys((cell.model, cell.length) for cell in cells):
@@ -220,12 +156,8 @@ def _transferred(cells: list[Cell], lengths: list[int]) -> list[dict[str, Any]]:
     return rows
 
 
-def keep_comparison(place: Path, report: dict[str, list[dict[str, Any]]]) -> Path:
+def keep_comparison(place: Path, report: dict[str, Rows]) -> Path:
     """Stores the results and the command next to the runs, for ``remanence report``.
-
-    Args:
-        place: the folder of the runs.
-        report: ``runs``, and ``transfer``: rows with ``run``, ``measured_at``, ``sequences`` and ``accuracy``.
 
     Example:
         >>> import tempfile
@@ -237,7 +169,7 @@ def keep_comparison(place: Path, report: dict[str, list[dict[str, Any]]]) -> Pat
     return write_result(place / "comparison.json", comparison)
 
 
-def _show(report: dict[str, list[dict[str, Any]]], as_json: bool) -> None:
+def _show(report: dict[str, Rows], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({**tag("comparison"), **report}, indent=2))
         return

@@ -1,18 +1,26 @@
-"""How the demo looks: a live table on a terminal, lines elsewhere, a table at the end."""
+"""How the demo looks and what it says: tables, lines where there is no terminal, and no more than the numbers say."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from remanence.cli._demo_words import SOLVED, Result, percent
+from remanence.runs import Values
 from remanence.tasks import Denoise
 from remanence.train import Cell
+
+SOLVED = 0.99
+FAR_FROM_SOLVED = 0.5
+
+CAVEAT = (
+    "One seed of one small task: a demonstration, not a benchmark; docs/results-training.md has several seeds, larger "
+    "budgets and another task."
+)
 
 INTRODUCTION = """\
 [bold]Who can still recall?[/bold] {task.items} symbols of {task.symbols} kinds stand somewhere among {places} steps; \
@@ -28,14 +36,7 @@ POINTS = 16
 
 
 def introduction(console: Console, cells: Sequence[Cell], task: Denoise, seed: int) -> None:
-    """Says what is going to happen, and if it has happened already.
-
-    Args:
-        console: where to.
-        cells: the runs; the first has a curriculum.
-        task: what they learn.
-        seed: of all of them.
-    """
+    """Says what is going to happen, and if it has happened already."""
     config = cells[0].run.config
     text = INTRODUCTION.format(
         task=task,
@@ -54,11 +55,8 @@ def introduction(console: Console, cells: Sequence[Cell], task: Denoise, seed: i
         console.print(f"These runs are done; remove {folder} to see them learn again.\n", soft_wrap=True)
 
 
-def race_table(rows: Sequence[dict[str, Any]]) -> Table:
+def race_table(rows: Sequence[Values]) -> Table:
     """The contenders as they stand.
-
-    Args:
-        rows: of :func:`remanence.train.summarise`.
 
     Example:
         >>> race_table([]).row_count
@@ -71,20 +69,24 @@ def race_table(rows: Sequence[dict[str, Any]]) -> Table:
     for heading in ("so far", ""):
         table.add_column(heading, no_wrap=True)
     for row in rows:
-        name = f"[bold]{row['model']}[/bold]" if row["status"] == "running" else row["model"]
+        name = row["model"]
+        if row["status"] == "running":
+            name = f"[bold]{name}[/bold]"
         table.add_row(name, *_standing(row), sparkline([accuracy for _, accuracy in row["curve"]]), _state(row))
     return table
 
 
-def _standing(row: dict[str, Any]) -> tuple[str, ...]:
-    recalled = percent(row["curve"][-1][1]) if row["curve"] else ""
-    return f"T = {row['training_length']}", f"{row['update']:,}", recalled
+def _standing(row: Values) -> tuple[str, ...]:
+    recalled = [percent(accuracy) for _, accuracy in row["curve"][-1:]]
+    return f"T = {row['training_length']}", f"{row['update']:,}", "".join(recalled)
 
 
-def _state(row: dict[str, Any]) -> str:
-    if row["status"] == "done":
-        return "[green]solved[/green]" if (row["accuracy"] or 0) >= SOLVED else "not solved"
-    return {"new": "waits", "running": "learns"}.get(row["status"]) or row["status"]
+def _state(row: Values) -> str:
+    if row["status"] != "done":
+        return {"new": "waits", "running": "learns"}.get(row["status"]) or row["status"]
+    if (row["accuracy"] or 0) >= SOLVED:
+        return "[green]solved[/green]"
+    return "not solved"
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -98,7 +100,7 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join(LEVELS[min(int(value * len(LEVELS)), len(LEVELS) - 1)] for value in values[::stride])
 
 
-def race_line(row: dict[str, Any]) -> str:
+def race_line(row: Values) -> str:
     """One contender in one line, where there is no terminal.
 
     Example:
@@ -106,18 +108,16 @@ def race_line(row: dict[str, Any]) -> str:
         >>> race_line({**row, "curve": [[500, 0.125]]})
         'LSTM: update 500/6000, trains at T = 10, recalls 12.5 %'
     """
-    place = f"update {row['update']}/{row['budget']}, trains at T = {row['training_length']}"
-    recalls = f", recalls {percent(row['curve'][-1][1])}" if row["curve"] else ""
-    return f"{row['model']}: {place}{recalls}" + ("" if row["status"] == "running" else f" ({row['status']})")
+    line = f"{row['model']}: update {row['update']}/{row['budget']}, trains at T = {row['training_length']}"
+    for _, accuracy in row["curve"][-1:]:
+        line += f", recalls {percent(accuracy)}"
+    if row["status"] != "running":
+        line += f" ({row['status']})"
+    return line
 
 
 def result_table(results: Sequence[Result], near: int, far: int) -> Table:
     """The table that the demo ends with.
-
-    Args:
-        results: one a row.
-        near: length of the training.
-        far: length of the second test.
 
     Example:
         >>> result_table([], near=100, far=5000).row_count
@@ -136,19 +136,101 @@ def result_table(results: Sequence[Result], near: int, far: int) -> Table:
 
 
 def _coloured(share: float) -> str:
-    return f"[green]{percent(share)}[/green]" if share >= SOLVED else percent(share)
+    if share < SOLVED:
+        return percent(share)
+    return f"[green]{percent(share)}[/green]"
 
 
 def where(console: Console, runs: Sequence[Path], page: Path | None) -> None:
-    """Names the run folders, what can be done with them, and the page about them.
-
-    Args:
-        console: where to.
-        runs: one a contender.
-        page: the report; None if plotly, which draws it, is missing.
-    """
+    """Names the run folders, what can be done with them, and the page about them."""
     console.print(f"\nRuns, with curves, settings and weights: {runs[0].parent}. For instance:", soft_wrap=True)
     console.print(f"  remanence evaluate {runs[0]} --length 100,1000", highlight=False, soft_wrap=True)
     console.print(f"  remanence probe {runs[0]}", highlight=False, soft_wrap=True)
-    told = f"[bold]Open {page.resolve().as_uri()}[/bold]" if page else "For a page about it: pip install plotly"
+    told = "For a page about it: pip install plotly"
+    if page is not None:
+        told = f"[bold]Open {page.resolve().as_uri()}[/bold]"
     console.print(f"\n{told}", highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One contender at the end.
+
+    Args:
+        label: what the tables call it.
+        run: its run folder.
+        has_memory: whether it keeps past states.
+        accuracy: share of symbols recalled at the length of the training, on test sequences.
+        far_accuracy: at a length that it was not trained for.
+        updates: batches that it learnt from.
+        seconds: of training.
+        state_bytes: what is carried from step to step for one sequence.
+        parameters: numbers that were trained.
+
+    Example:
+        >>> Result("RelRNN", Path("runs/a"), True, 0.995, 0.99, 3000, 60.0, 16000, 1000).solved
+        True
+    """
+
+    label: str
+    run: Path
+    has_memory: bool
+    accuracy: float
+    far_accuracy: float
+    updates: int
+    seconds: float
+    state_bytes: int
+    parameters: int
+
+    @property
+    def solved(self) -> bool:
+        """Whether it recalls 99 % at the length of the training."""
+        return self.accuracy >= SOLVED
+
+
+def percent(share: float) -> str:
+    """A share in per cent.
+
+    Example:
+        >>> percent(0.125), percent(0.9)
+        ('12.5 %', '90 %')
+    """
+    return f"{100 * share:.1f}".removesuffix(".0") + " %"
+
+
+def conclusion(results: Sequence[Result], length: int, far: int, chance: float) -> str:
+    """The demo in plain words.
+
+    Returns:
+        Sentences, a line each contender.
+
+    Example:
+        >>> rows = [Result("RelRNN", Path("a"), True, 1.0, 0.98, 3000, 90.0, 1, 1)]
+        >>> print(conclusion(rows, 100, 5000, 0.125).splitlines()[0])
+        RelRNN solved it: 100 % of the symbols at T = 100, after 3,000 updates in 1.5 minutes. At T = 5,000, ...
+    """
+    lines = [_sentence(result, length, far, chance) for result in results]
+    return "\n".join([*lines, _verdict(results), CAVEAT])
+
+
+def _sentence(result: Result, length: int, far: int, chance: float) -> str:
+    share = percent(result.accuracy)
+    effort = f"{result.updates:,} updates in {result.seconds / 60:.1f} minutes"
+    if not result.solved:
+        return f"{result.label} did not: {share} at T = {length:,} after {effort}; a guess gets {percent(chance)}."
+    beyond = f"At T = {far:,}, for which it was never trained, it recalls {percent(result.far_accuracy)}."
+    return f"{result.label} solved it: {share} of the symbols at T = {length:,}, after {effort}. {beyond}"
+
+
+def _verdict(results: Sequence[Result]) -> str:
+    """Says whether the memory made a difference here: only if all that solved it have one and the others are far."""
+    with_memory = [result for result in results if result.has_memory and result.solved]
+    without = [result for result in results if not result.has_memory]
+    if not with_memory:
+        return "No model with a memory reached 99 % in time: from this seed the demonstration did not succeed."
+    if any(result.solved for result in without):
+        return "A model without a memory reached 99 % as well: from this seed the two kinds are not told apart."
+    best = max((result.accuracy for result in without), default=0.0)
+    if best >= FAR_FROM_SOLVED:
+        return f"Only models with a memory reached 99 %, but one without came to {percent(best)} and may follow."
+    return "Within these updates only models with a memory learnt the task."

@@ -8,7 +8,6 @@ import platform
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy
 import torch
@@ -18,13 +17,14 @@ from rich.text import Text
 
 import remanence
 from remanence import data, ops
+from remanence.runs import Values
 
 # The sets that decide how fast a CPU kernel can be; a processor lists some hundred others.
 INSTRUCTION_SETS = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512_vnni",
                     "avx512_bf16", "amx_tile", "amx_bf16", "asimd", "sve", "bf16")  # fmt: skip
 
 
-def collect_report() -> dict[str, Any]:
+def collect_report() -> Values:
     """Collects what `remanence doctor` shows.
 
     Returns:
@@ -57,9 +57,6 @@ def collect_report() -> dict[str, Any]:
 
 def instruction_sets(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
     """Lists the instruction sets that matter to a kernel, as the kernel of the system names them.
-
-    Args:
-        cpuinfo: The file to read; where there is none, as outside Linux, the processor's name stands in.
 
     Example:
         >>> isinstance(instruction_sets(), list)
@@ -115,4 +112,6 @@ def show_report(as_json: bool) -> None:
 def _shown(value: object) -> str:
     if value is None or value in ("", []):
         return "-"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -11,7 +11,7 @@ from remanence import runs
 from remanence._validate import message, one_of
 from remanence.cli._errors import exit_codes
 from remanence.cli._tables import numbers, show_rows
-from remanence.runs import trusting
+from remanence.runs import Values, trusting
 from remanence.tasks import SPLITS, Split, Task
 from remanence.train import Evaluation, EvaluationConfig, Run, evaluate
 
@@ -45,12 +45,17 @@ def evaluate_run(
         torch.set_num_threads(run.config.loop.threads)
         model, task = run.load(chosen)
         # One long sequence is cut into as many lanes as a batch has rows: a short file has no hundred of them.
-        own = run.config.evaluation if task.stateful else EvaluationConfig(batches=BATCHES, batch_size=BATCH_SIZE)
-        asked_batches = own.batches if batches is None else batches
-        config = EvaluationConfig(batches=asked_batches, batch_size=batch_size or own.batch_size)
-        rows: list[dict[str, Any]] = []
+        config = EvaluationConfig(batches=BATCHES, batch_size=BATCH_SIZE)
+        if task.stateful:
+            own = run.config.evaluation
+            config = EvaluationConfig(batches=own.batches, batch_size=own.batch_size)
+        given = {"batches": batches, "batch_size": batch_size}
+        config = replace(config, **{name: value for name, value in given.items() if value is not None})
+        rows: list[Values] = []
         for length in numbers("length", lengths) or [None]:
-            asked = task if length is None else task.with_length(length)
+            asked = task
+            if length is not None:
+                asked = task.with_length(length)
             found = evaluate(model, asked, config, part, chunk=chunk or _chunk(asked))
             result = Evaluation(length or _own_length(task), found, chosen.name, chosen.update, part)
             rows.append(result.to_dict())
@@ -69,8 +74,9 @@ def _evaluate_policy(folder: Path, lengths: str | None, episodes: int, *, as_jso
 
 def _chunk(task: Task) -> int | None:
     """Long sequences go through piece by piece; short ones whole."""
-    length = _own_length(task)
-    return CHUNK if length is not None and length > LONGEST_WHOLE else None
+    if (_own_length(task) or 0) > LONGEST_WHOLE:
+        return CHUNK
+    return None
 
 
 def _own_length(task: Task) -> int | None:

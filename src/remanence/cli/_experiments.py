@@ -66,7 +66,9 @@ def reproduce(
     with exit_codes():
         id, more = command.id_and_choices(words or [])
     choices = (*(only or []), *more)
-    mirror = storage if storage is not None and command.is_url(storage) else ""
+    mirror = ""
+    if storage is not None and command.is_url(storage):
+        mirror = storage
     asked = command.Asked(id, scale, choices, seeds, place, engine, workers, address, mirror)
     if dry_run:
         command.show_plan(asked, as_json=json)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import torch
 import typer
 
 from remanence.cli._errors import exit_codes
 from remanence.cli._tables import numbers
+from remanence.data import Vocabulary
 from remanence.runs import tag, trusting
 from remanence.train import Run
 
@@ -28,8 +28,12 @@ def generate_from(
         tokens = _prompt_tokens(prompt, vocabulary)
         generator = torch.Generator().manual_seed(seed)
         drawn, _ = model.generate(length, prompt=tokens, temperature=temperature, generator=generator)
-    text = " ".join(map(str, drawn.tolist())) if vocabulary is None else vocabulary.decode(drawn)
-    prompt += vocabulary.separator if prompt and vocabulary is not None else ""
+    if vocabulary is None:
+        text = " ".join(map(str, drawn.tolist()))
+    else:
+        text = vocabulary.decode(drawn)
+    if prompt and vocabulary is not None:
+        prompt += vocabulary.separator
     if not as_json:
         typer.echo(prompt + text)
         return
@@ -37,9 +41,11 @@ def generate_from(
     typer.echo(json.dumps({**tag("sample"), "prompt": prompt, "text": text, "tokens": drawn.tolist(), **used}))
 
 
-def _prompt_tokens(prompt: str, vocabulary: Any) -> torch.Tensor | None:
+def _prompt_tokens(prompt: str, vocabulary: Vocabulary | None) -> torch.Tensor | None:
     if not prompt:
         return None
     if vocabulary is None:
         return torch.tensor(numbers("prompt", ",".join(prompt.split())))
-    return vocabulary.encode(prompt.split() if vocabulary.separator else prompt)
+    if vocabulary.separator:
+        return vocabulary.encode(prompt.split())
+    return vocabulary.encode(prompt)

@@ -7,7 +7,7 @@ import json
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 from rich import box
 from rich.console import Console
@@ -26,6 +26,7 @@ from remanence.probes import (
     mutual_information,
 )
 from remanence.report import Figures, InformationCurve, Page, Section, information_section
+from remanence.runs import Values
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +85,10 @@ def run_information(
 
 def measure(source: Source, asked: Asked) -> MutualInformation:
     """The curve of one source; what it warns of is shown with the result, not apart."""
-    lags = logarithmic_lags(source.longest if asked.longest is None else asked.longest, asked.count)
+    longest = source.longest
+    if asked.longest is not None:
+        longest = asked.longest
+    lags = logarithmic_lags(longest, asked.count)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return mutual_information(source.symbols, lags, estimator=cast(Estimator, asked.estimator))
@@ -102,14 +106,14 @@ def page(found: Sequence[tuple[Source, MutualInformation]], threshold: float | N
     return Page(sections)
 
 
-def _law(law: InformationLaw | None) -> dict[str, Any] | None:
+def _law(law: InformationLaw | None) -> Values | None:
     if law is None:
         return None
     derived = {"correlation_length": law.correlation_length, "exponent": law.exponent, "verdict": law.verdict}
     return dataclasses.asdict(law) | derived
 
 
-def _entry(source: Source, curve: MutualInformation, threshold: float | None) -> dict[str, Any]:
+def _entry(source: Source, curve: MutualInformation, threshold: float | None) -> Values:
     regimes = [
         {"shortest": r.shortest, "longest": r.longest, "fit": _law(r.law)} for r in curve.regimes(threshold=threshold)
     ]
@@ -121,19 +125,26 @@ def _entry(source: Source, curve: MutualInformation, threshold: float | None) ->
 
 def _show(source: Source, curve: MutualInformation, threshold: float | None) -> None:
     console = Console()
-    pairs = f"{curve.pairs.max():,} pairs" if len(curve.pairs) else ""
-    console.print(f"[bold]{escape(source.name)}[/]: {curve.sequences:,} sequences, {curve.alphabet:,} symbols, {pairs}")
+    pairs = curve.pairs.max(initial=0)
+    counts = f"{curve.sequences:,} sequences, {curve.alphabet:,} symbols, {pairs:,} pairs"
+    console.print(f"[bold]{escape(source.name)}[/]: {counts}")
     table = Table("lag", "nats", "95 %", "floor", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     rows = zip(curve.lags, curve.values, curve.low, curve.high, curve.floor, curve.above, strict=True)
     for lag, value, low, high, floor, above in rows:
-        style = None if above else "dim"
+        style = "dim"
+        if above:
+            style = None
         table.add_row(str(lag), f"{value:.4g}", f"{low:.4g} to {high:.4g}", f"{floor:.2g}", style=style)
     console.print(table)
     law = curve.fit(threshold=threshold)
-    console.print(f"all lags above the floor: {law.verdict if law else 'too few to fit'}")
+    verdict = "too few to fit"
+    if law is not None:
+        verdict = law.verdict
+    console.print(f"all lags above the floor: {verdict}")
     regimes = curve.regimes(threshold=threshold)
-    for regime in regimes if len(regimes) > 1 else ():
-        console.print(f"lags {regime.shortest} to {regime.longest}: {regime.law.verdict}")
+    if len(regimes) > 1:
+        for regime in regimes:
+            console.print(f"lags {regime.shortest} to {regime.longest}: {regime.law.verdict}")
     if source.uniformity is not None:
         console.print(f"compared with the training data: {source.uniformity.verdict}")
     if source.quality is not None:

@@ -18,9 +18,10 @@ from remanence import probes
 from remanence._validate import message
 from remanence.experiments import Amount, as_texts, data_of, draw_sequences, is_text, symbols_of, vocabulary_of
 from remanence.probes import SymbolKind, Symbols, as_symbols
+from remanence.runs import Values
 from remanence.train import Run
 
-_OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+_OPENERS: Values = {".gz": gzip.open, ".xz": lzma.open}
 REFUSED = (".zip", ".bz2", ".zst", ".7z", ".tar", ".tgz", ".lz4")
 """Endings of packed files: their bytes would be measured instead of what is in them."""
 
@@ -73,9 +74,6 @@ def file_sources(target: str, kind: SymbolKind, sampling: Sampling) -> Iterator[
 def readable(target: str) -> Iterator[str]:
     """A file that can be mapped, with the symbols of any file: packed ones are unpacked, pipes are read to their end.
 
-    Args:
-        target: Path of a file, or ``-`` for the standard input.
-
     Raises:
         ValueError: If it is packed in a way that is not read here, or the standard input is closed.
 
@@ -93,7 +91,9 @@ def readable(target: str) -> Iterator[str]:
     if target == "-" or (packed is None and not place.is_fifo()):
         yield target
         return
-    name = place.stem if packed else place.name  # a.fasta.gz holds a.fasta
+    name = place.name
+    if packed:
+        name = place.stem  # a.fasta.gz holds a.fasta
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / (name or "symbols")
         _copy(place, packed or open, copy)
@@ -126,7 +126,9 @@ def run_sources(folder: Path, sampling: Sampling) -> Iterator[Source]:
         quality = [probes.text_quality(as_texts(part, vocabulary), reference) for part in (drawn, validation)]
     whole, held_out = (as_symbols(symbols_of(part, task)) for part in (training, validation))
     samples = as_symbols(symbols_of(drawn, task))
-    lags = _tenth(samples) if vocabulary_of(task) is not None else max(amount.length // 2, 1)
+    lags = max(amount.length // 2, 1)
+    if vocabulary_of(task) is not None:
+        lags = _tenth(samples)
     lags = min(lags, whole.longest - 1, held_out.longest - 1)
     yield Source(f"{folder}: samples", samples, lags, quality[0])
     yield Source(f"{folder}: training", whole, lags)

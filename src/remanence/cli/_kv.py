@@ -41,9 +41,11 @@ def run_kv(
     """Does what ``remanence kv`` says."""
     wanted = numbers("--budget", budgets)
     named = [one_of("--screen", name, SCREENS) for name in screens.split(",")]
-    precision = None if dtype is None else DTYPES[one_of("--dtype", dtype, DTYPES)]
+    if dtype is not None:
+        one_of("--dtype", dtype, DTYPES)
     model, tokenizer = load_language_model(place, download=download)
-    model.to(precision)
+    if dtype is not None:
+        model.to(DTYPES[dtype])
     tokens = _tokens(model, tokenizer, file, length)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         job = progress.add_task("full cache and screens", total=1 + len(wanted) * len(named))
@@ -79,8 +81,9 @@ def _words(found: CacheComparison) -> str:
 
 def _show(found: CacheComparison) -> None:
     table = Table(title=_words(found), box=None)
-    for name in ("screen", "keys held", "nats per token", "above full", "cache, MB"):
-        table.add_column(name, justify="left" if name == "screen" else "right")
+    table.add_column("screen")
+    for name in ("keys held", "nats per token", "above full", "cache, MB"):
+        table.add_column(name, justify="right")
     for score, extra in _rows(found):
         cells = (f"{score.budget:,}", f"{score.loss:.3f}", f"{extra:+.3f}", f"{score.cache_bytes / 1e6:.1f}")
         table.add_row(score.policy, *cells)

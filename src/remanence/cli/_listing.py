@@ -1,15 +1,25 @@
-"""``remanence tasks`` and ``remanence runs``."""
+"""``remanence models``, ``remanence tasks`` and ``remanence runs``: what there is."""
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
-from typing import Any
 
-from remanence import tasks
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from remanence import nn, tasks
+from remanence._documents import DOCUMENTS
 from remanence.cli._errors import exit_codes
 from remanence.cli._tables import show_rows
 from remanence.data import DataError
-from remanence.runs import DamagedFileError, Run, RunError, list_runs, tag
+from remanence.runs import DamagedFileError, Run, RunError, Values, list_runs, tag
+
+COLUMNS = ("name", "cell", "memory", "document", "summary")
+"""Of the list of models."""
 
 
 def show_tasks(as_json: bool) -> None:
@@ -17,7 +27,7 @@ def show_tasks(as_json: bool) -> None:
     show_rows([_task_row(name) for name in tasks.list_tasks()], as_json)
 
 
-def _task_row(name: str) -> dict[str, Any]:
+def _task_row(name: str) -> Values:
     task = tasks.make_task(name)
     summary = (type(task).__doc__ or "").partition("\n")[0]
     return {**tag("task"), "name": name, "memory_free_accuracy": _memory_free(task), "summary": summary}
@@ -39,7 +49,7 @@ def show_runs(folder: Path, as_json: bool) -> None:
         show_rows([_run_row(run) for run in list_runs(folder)], as_json)
 
 
-def _run_row(run: Run) -> dict[str, Any]:
+def _run_row(run: Run) -> Values:
     """One line of the list; a folder that cannot be read is shown as damaged, with what is wrong."""
     try:
         return {**tag("run"), "run": str(run.folder), **_facts(run)}
@@ -50,23 +60,56 @@ def _run_row(run: Run) -> dict[str, Any]:
         return {**tag("run"), "run": str(run.folder), **empty, **known}
 
 
-def _facts(run: Run) -> dict[str, Any]:
+def _facts(run: Run) -> Values:
     settings = run.settings
     status = run.status
-    task = settings.get("environment") if run.kind == "policy" else _inside(settings, "task", "name")
+    if run.kind == "policy":
+        task = settings.get("environment")
+        best = status.get("mean_return")
+    else:
+        task = _inside(settings, "task", "name")
+        best = status.get("best")
     return {
         "task": task,
         "model": _inside(settings, "model", "name"),
         "seed": settings.get("seed"),
         "status": status["status"],
         "update": status["update"],
-        "best": status.get("mean_return") if run.kind == "policy" else status.get("best"),
+        "best": best,
         "reason": status.get("reason", ""),
     }
 
 
-def _inside(settings: dict[str, Any], section: str, key: str) -> Any:
+def _inside(settings: Values, section: str, key: str) -> str:
     table = settings.get(section)
     if not isinstance(table, dict) or not isinstance(table.get(key), str):
         raise DamagedFileError(f"the settings name no {section}.{key}")
     return table[key]
+
+
+def show_models(as_json: bool) -> None:
+    """Prints one row per model, as a table or as JSON.
+
+    Example:
+        >>> show_models(as_json=True)
+        [
+          {
+            "name": ...
+    """
+    rows = [{column: getattr(model, column) for column in COLUMNS} for model in nn.list_models()]
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    headings = ["paper" if name == "document" else name for name in COLUMNS]
+    table = Table(*headings, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for row in rows:
+        table.add_row(*(Text(_plain(value)) for value in row.values()))
+    console = Console()
+    console.print(table)
+    for key, reference in DOCUMENTS.items():
+        console.print(f"{key:<10}  {reference}", style="dim", highlight=False)
+
+
+def _plain(text: str) -> str:
+    """Takes the marks for code and emphasis out of a line of documentation."""
+    return re.sub(r"``|\*\*", "", text)

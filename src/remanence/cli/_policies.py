@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import signal
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import torch
 import typer
@@ -16,6 +14,7 @@ from rich.progress import Progress
 from remanence.cli._errors import exit_codes
 from remanence.cli._progress import watch
 from remanence.cli._tables import show_rows
+from remanence.cli._train import leave_if_interrupted, show_end
 from remanence.rl import (
     PolicyConfig,
     PolicyOutcome,
@@ -27,20 +26,34 @@ from remanence.rl import (
     resume_policy,
     train_policy,
 )
-from remanence.runs import settings_table, tag, trusting, with_table
+from remanence.runs import Values, settings_table, tag, trusting, with_table
 
 
-def start_policy(
-    given: dict[str, Any], settings: list[str], folder: Path | None, *, quiet: bool, as_json: bool
-) -> None:
+def start_policy(given: Values, settings: list[str], folder: Path | None, *, quiet: bool, as_json: bool) -> None:
     """Does what ``remanence rl train`` says."""
     with exit_codes():
         config = with_table(with_table(PolicyConfig(), given), settings_table(settings))
+        config = replace(config, label=config.label or label_of(config))
         where = config.environment.replace("/", "-").replace(":", "-")
         place = folder or Path("runs") / f"{where}-{config.model.name}-s{config.seed}-{config.digest}"
         with watch(place, quiet or as_json) as observer:
             outcome = train_policy(config, place, observer)
     finish_policy(outcome, as_json)
+
+
+def label_of(config: PolicyConfig) -> str:
+    """What tables and pages call a policy: its core with the options that were chosen, and whether it remembers.
+
+    Example:
+        >>> label_of(PolicyConfig(forgets=True))
+        'RelLSTM (without memory)'
+    """
+    own = [f"{name} {value}" for name, value in config.model.options.items()]
+    if config.forgets:
+        own.append("without memory")
+    if not own:
+        return config.model.name
+    return f"{config.model.name} ({', '.join(own)})"
 
 
 def continue_policy(folder: Path, settings: list[str], *, quiet: bool, as_json: bool) -> None:
@@ -53,18 +66,16 @@ def continue_policy(folder: Path, settings: list[str], *, quiet: bool, as_json: 
 
 def finish_policy(outcome: PolicyOutcome, as_json: bool) -> None:
     """Prints how a policy's run ended, and leaves with the exit code that says so."""
-    typer.echo(json.dumps(_facts(outcome), indent=2) if as_json else _words(outcome))
-    if outcome.status == "interrupted":
-        raise typer.Exit(128 + (outcome.signal or signal.SIGINT))
-
-
-def _facts(outcome: PolicyOutcome) -> dict[str, object]:
-    facts = {**tag("outcome"), "run": str(outcome.folder), "status": outcome.status, "update": outcome.update}
-    return {**facts, "frames": outcome.frames, "mean_return": outcome.mean_return}
+    facts = {"run": str(outcome.folder), "status": outcome.status, "update": outcome.update}
+    facts |= {"frames": outcome.frames, "mean_return": outcome.mean_return}
+    show_end(facts, _words(outcome), as_json)
+    leave_if_interrupted(outcome.status, outcome.signal)
 
 
 def _words(outcome: PolicyOutcome) -> str:
-    mean = "no episode has ended" if outcome.mean_return is None else f"mean return {outcome.mean_return:.3f}"
+    mean = "no episode has ended"
+    if outcome.mean_return is not None:
+        mean = f"mean return {outcome.mean_return:.3f}"
     if outcome.status == "interrupted":
         return f"stopped after {outcome.frames:,} frames, saved ({mean}). Resume with the same command."
     return f"done after {outcome.frames:,} frames: {mean} of the last episodes. Run: {outcome.folder}"
@@ -85,11 +96,13 @@ def play_episodes(
 ) -> None:
     """Does what ``remanence rl play`` says."""
     with exit_codes(), trusting(trust), Progress(console=Console(stderr=True), transient=True) as progress:
-        given = settings_table(options) if options else None
+        given = settings_table(options) or None
         policy, config = load_policy(run, environment, given)
         torch.set_num_threads(config.threads)
         where = environment or config.environment
-        there = given or ({} if environment else config.environment_options)
+        there = given or {}
+        if not given and environment is None:
+            there = config.environment_options
         job = progress.add_task(where, total=episodes)
         tell = lambda ended: progress.update(job, completed=ended)  # noqa: E731
         score = evaluate_policy(policy, where, episodes, seed=seed, likeliest=likeliest, options=there, tell=tell)

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-Observer = Callable[[dict[str, Any]], None]
+from remanence.runs import Observer, Values
 
 
 @contextlib.contextmanager
 def watch(folder: Path, quiet: bool = False, console: Console | None = None) -> Iterator[Observer]:
     """Gives an observer of a run that shows it.
-
-    Args:
-        folder: Of the run, to be named.
-        quiet: Show nothing but warnings, which go to standard error.
-        console: Where to print (default: standard output).
 
     Example:
         >>> with watch(Path("runs/mine"), quiet=True) as observer:
@@ -35,25 +29,26 @@ def watch(folder: Path, quiet: bool = False, console: Console | None = None) -> 
             yield observer
     else:
         typer.echo(f"run {folder}")
-        yield lambda line: _print("" if _is_between(line) else plain_line(line))
+        yield _print
 
 
-def _is_between(line: dict[str, Any]) -> bool:
+def _is_between(line: Values) -> bool:
     """Whether it need not be printed: a policy tells of every update, which takes about a second."""
     return "frames" in line and line["update"] % 10 != 0 and line["update"] != line["budget"]
 
 
-def _warn(line: dict[str, Any]) -> None:
+def _warn(line: Values) -> None:
     if line["kind"] == "message":
         typer.echo(line["text"], err=True)
 
 
-def _print(text: str) -> None:
-    if text:
+def _print(line: Values) -> None:
+    text = plain_line(line)
+    if text and not _is_between(line):
         typer.echo(text)
 
 
-def plain_line(line: dict[str, Any]) -> str:
+def plain_line(line: Values) -> str:
     """One measurement or message as a line of text; nothing for what a reader need not know.
 
     Example:
@@ -68,7 +63,7 @@ def plain_line(line: dict[str, Any]) -> str:
     return f"{place}  {line['kind']} {_numbers(line)}".rstrip()
 
 
-def _numbers(line: dict[str, Any]) -> str:
+def _numbers(line: Values) -> str:
     hidden = ("kind", "update", "budget", "seconds", "cpu_seconds", "best")
     shown = {key: value for key, value in line.items() if key not in hidden}
     return "  ".join(f"{key} {value:.4g}" for key, value in shown.items() if value is not None)
@@ -80,7 +75,7 @@ def _bar(console: Console, folder: Path) -> Iterator[Observer]:
     with Progress(*columns, console=console, refresh_per_second=4) as progress:
         job = progress.add_task(folder.name, total=None)
 
-        def observe(line: dict[str, Any]) -> None:
+        def observe(line: Values) -> None:
             if line["kind"] in ("message", "validation", "curriculum", "resumed"):
                 progress.console.print(plain_line(line), markup=False, highlight=False)
             if line["kind"] == "train":
@@ -89,9 +84,11 @@ def _bar(console: Console, folder: Path) -> Iterator[Observer]:
         yield observe
 
 
-def _brief(line: dict[str, Any]) -> str:
+def _brief(line: Values) -> str:
     """The text next to the bar: of a model that learns a task, or of a policy that plays."""
     if "frames" in line:
-        mean = "-" if line["mean_return"] is None else f"{line['mean_return']:.3f}"
+        mean = "-"
+        if line["mean_return"] is not None:
+            mean = f"{line['mean_return']:.3f}"
         return f"return {mean}  {line['frames_per_second']:.0f} frames/s"
     return f"loss {line['loss']:.4f}  accuracy {line['accuracy']:.3f}  {line['updates_per_second']:.1f}/s"

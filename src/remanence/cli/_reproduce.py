@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.console import Console, Group
-from rich.live import Live
 from rich.table import Column, Table
 from rich.text import Text
 
 from remanence._validate import message
 from remanence.cli._errors import exit_codes
+from remanence.cli._live import Rows, Tick, live
+from remanence.cli._tables import plain_table
 from remanence.experiments import (
     Cell,
     Experiment,
@@ -44,14 +45,12 @@ from remanence.experiments import (
     stored_records,
     unique,
 )
-from remanence.experiments.engines import Engine
+from remanence.runs import Values
 
 SHOWN = 25
 """Cells that a live table shows: those at work first."""
 FAILED = 1
-ORDER = ("running", "failed", "killed", "interrupted", "trained", "new", "done")
-
-Rows = list[dict[str, Any]]
+ORDER = {"running": 0, "failed": 1, "killed": 2, "interrupted": 3, "trained": 4, "new": 5, "done": 6}
 
 
 @dataclass(frozen=True)
@@ -114,11 +113,13 @@ def show_list(as_json: bool) -> None:
         typer.echo(json.dumps(rows, indent=1))
         return
     names = [Column("id", no_wrap=True), Column("cells", justify="right"), "stored", "what"]
-    table = Table(*names, box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table = plain_table(*names)
     for experiment in list_experiments():
-        needs = f" (needs {', '.join(experiment.needs)})" if experiment.needs else ""
+        title = experiment.title
+        if experiment.needs:
+            title += f" (needs {', '.join(experiment.needs)})"
         cells = str(len(list(experiment.places("paper"))))
-        table.add_row(experiment.id, cells, stored_words(experiment.id), Text(f"{experiment.title}{needs}"))
+        table.add_row(experiment.id, cells, stored_words(experiment.id), Text(title))
     Console().print(table)
 
 
@@ -133,7 +134,9 @@ def stored_words(id: str) -> str:
     printed = sum(cell.is_as_printed for cell in cells)
     if printed:
         return f"{printed} as printed"
-    return "other settings" if cells else "-"
+    if cells:
+        return "other settings"
+    return "-"
 
 
 def adopt_runs(runs: Sequence[Path], folder: Path) -> None:
@@ -147,14 +150,15 @@ def show_plan(asked: Asked, as_json: bool) -> None:
     """Does what ``--dry-run`` says: the grid, with hours estimated on this machine."""
     with exit_codes():
         cells = list(unique(asked.cells()).values())
-        tell = None if as_json else lambda text: typer.echo(text, err=True)
-        if tell is not None:
+        tell = None
+        if not as_json:
+            tell = partial(typer.echo, err=True)
             tell(f"{asked.id} ({asked.scale}): {len(cells)} cells; each kind of cell is tried briefly")
         seconds = estimated_seconds(cells, tell)
-    rows = [
-        {**row_of(cell), "hours": None if found is None else round(found / 3600, 6)}
-        for cell, found in zip(cells, seconds, strict=True)
-    ]
+    rows = []
+    for cell, found in zip(cells, seconds, strict=True):
+        hours = found and round(found / 3600, 6)
+        rows.append({**row_of(cell), "hours": hours})
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
@@ -166,8 +170,10 @@ def show_plan(asked: Asked, as_json: bool) -> None:
 def _say_total(rows: Rows) -> None:
     total = sum(row["hours"] or 0.0 for row in rows)
     unknown = sum(row["hours"] is None for row in rows)
-    more = f"; {unknown} cells could not be tried and are not estimated" if unknown else ""
-    typer.echo(f"{len(rows)} cells, at most {math.ceil(100 * total) / 100:.2f} hours of one core{more}")
+    words = f"{len(rows)} cells, at most {math.ceil(100 * total) / 100:.2f} hours of one core"
+    if unknown:
+        words += f"; {unknown} cells could not be tried and are not estimated"
+    typer.echo(words)
     if any(row["budget"] for row in rows):
         typer.echo("Runs end earlier once they are solved; what is measured at their end is not counted")
     else:
@@ -176,9 +182,11 @@ def _say_total(rows: Rows) -> None:
 
 def _plan_table(experiment: Experiment, rows: Rows) -> Table:
     names = [*experiment.axes, "seed"]
-    table = Table(*names, "status", "budget", "hours", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table = plain_table(*names, "status", "budget", "hours")
     for row in rows:
-        hours = "not estimated" if row["hours"] is None else hours_words(row["hours"])
+        hours = "not estimated"
+        if row["hours"] is not None:
+            hours = hours_words(row["hours"])
         table.add_row(*(str(row[name]) for name in names), row["status"], str(row["budget"] or "-"), hours)
     return table
 
@@ -212,20 +220,12 @@ def reproduce(asked: Asked, store: Path | None, *, as_json: bool) -> None:
     with exit_codes():
         cells = asked.cells()
         engine = make_engine(asked.engine, asked.workers, asked.address, asked.storage or asked.folder)
-        failures = _filled(asked, cells, engine, as_json)
+        with watching([*asked.experiment.axes, "seed"], as_json, "every cell is saved") as tick:
+            failures = run_cells(cells, engine, tick)
         show_results(asked, cells, as_json=as_json)
         if store is not None:
             typer.echo(f"stored: {store_record(make_record(asked.experiment, asked.scale, cells), store)}", err=as_json)
     leave_if_failed(failures)
-
-
-def _filled(asked: Asked, cells: Sequence[Cell], engine: Engine, as_json: bool) -> list[Failure]:
-    try:
-        with contextlib.nullcontext() if as_json else live(Console(), [*asked.experiment.axes, "seed"]) as tick:
-            return run_cells(cells, engine, tick)
-    except Stopped as stop:
-        typer.echo("stopped; every cell is saved. The same command resumes them", err=True)
-        raise typer.Exit(128 + stop.number) from None
 
 
 def show_results(asked: Asked, cells: Sequence[Cell], *, as_json: bool) -> None:
@@ -237,7 +237,7 @@ def show_results(asked: Asked, cells: Sequence[Cell], *, as_json: bool) -> None:
         return
     laid = grid(asked.experiment, found)
     typer.echo(f"{asked.id} ({asked.scale}): measured [printed]")
-    table = Table(*laid.head, box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table = plain_table(*laid.head)
     for row in laid.rows:
         table.add_row(*map(Text, row))  # brackets are no markup
     Console().print(table)
@@ -277,55 +277,44 @@ def leave_if_failed(failures: Sequence[Failure]) -> None:
 
 
 @contextlib.contextmanager
-def live(console: Console, names: Sequence[str]) -> Iterator[Callable[[Rows], None]]:
-    """Shows cells as they go: live on a terminal, elsewhere a line whenever a cell has news.
-
-    Args:
-        console: where.
-        names: that tell the cells apart, such as ``["model", "seed"]``.
+def watching(names: Sequence[str], quiet: bool, how_saved: str) -> Iterator[Tick | None]:
+    """Shows cells as they go, and leaves with the exit code of the signal that stopped them.
 
     Example:
-        >>> with live(Console(), ["model", "seed"]) as tick:
-        ...     tick([])
+        >>> with watching(["model", "seed"], quiet=True, how_saved="every cell is saved") as tick:
+        ...     tick is None
+        True
     """
-    if not console.is_terminal:
-        yield _Changes(console)
-        return
-    with Live(console=console, refresh_per_second=4, transient=True) as display:
-        yield lambda rows: display.update(live_table(names, rows))
+    draw = partial(live_table, names)
+    shown = live(Console(), draw, _line, news=("folder", "status"))
+    try:
+        with contextlib.nullcontext() if quiet else shown as tick:
+            yield tick
+    except Stopped as stop:
+        typer.echo(f"stopped; {how_saved}. The same command resumes them", err=True)
+        raise typer.Exit(128 + stop.number) from None
 
 
-class _Changes:
-    """Prints a line for every cell whose state has changed since the last look."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self.seen = {}
-
-    def __call__(self, rows: Rows) -> None:
-        for row in rows:
-            if self.seen.get(row["folder"]) != row["status"] and row["status"] != "new":
-                line = f"{Path(row['folder']).name}  {row['status']}  update {row['update']}  {row['reason']}"
-                self.console.print(line.rstrip(), markup=False, highlight=False, soft_wrap=True)
-            self.seen[row["folder"]] = row["status"]
+def _line(row: Values) -> str:
+    return f"{Path(row['folder']).name}  {row['status']}  update {row['update']}  {row['reason']}".rstrip()
 
 
 def live_table(names: Sequence[str], rows: Rows) -> Group:
     """Cells as a table, those at work first, and when all may be done.
 
-    Args:
-        names: that tell the cells apart.
-        rows: one a cell.
-
     Example:
         >>> live_table(["model", "seed"], []).renderables[0].row_count
         0
     """
-    table = Table(*names, "status", "progress", "validation", "left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for row in sorted(rows, key=lambda row: ORDER.index(row["status"]) if row["status"] in ORDER else 0)[:SHOWN]:
+    table = plain_table(*names, "status", "progress", "validation", "left")
+    for row in sorted(rows, key=lambda row: ORDER.get(row["status"], 0))[:SHOWN]:
         found = "  ".join(f"{name} {value:.4g}" for name, value in row["validation"].items() if value is not None)
-        progress = f"{row['update']:,}/{row['budget']:,}" if row["budget"] else "-"
-        left = "" if row["seconds_left"] in (None, 0.0) else _duration(row["seconds_left"])
+        progress = "-"
+        if row["budget"]:
+            progress = f"{row['update']:,}/{row['budget']:,}"
+        left = ""
+        if row["seconds_left"]:
+            left = _duration(row["seconds_left"])
         table.add_row(*(str(row[name]) for name in names), row["status"], progress, found, left)
     return Group(table, Text(summary(rows)))
 
@@ -339,12 +328,16 @@ def summary(rows: Rows) -> str:
     """
     done, running = (sum(row["status"] == status for row in rows) for status in ("done", "running"))
     left = [row["seconds_left"] for row in rows if row["status"] == "running" and row["seconds_left"]]
-    more = f"; those at work need at most {_duration(max(left))} more" if left else ""
-    return f"{done} of {len(rows)} cells done, {running} running{more}"
+    words = f"{done} of {len(rows)} cells done, {running} running"
+    if left:
+        words += f"; those at work need at most {_duration(max(left))} more"
+    return words
 
 
 def _duration(seconds: float) -> str:
-    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
+    if seconds >= 3600:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min"
 
 
 def cells_folder(engine: str, folder: Path | None, storage: str | None) -> Path:

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 import typer
-from rich.console import Console
 
 from remanence._validate import message
 from remanence.cli._errors import exit_codes
-from remanence.cli._reproduce import leave_if_failed, live
+from remanence.cli._reproduce import leave_if_failed, watching
 from remanence.cli._tables import show_rows
 from remanence.cli._train import table_of
-from remanence.experiments import Cell, Measure, Stopped, Work, make_engine, row_of, run_cells
+from remanence.experiments import Cell, Measure, Work, make_engine, row_of, run_cells
 from remanence.rl import COMPARED, COMPARISON, NO_MEMORY, PolicyComparison, PolicyConfig, build_policy
-from remanence.runs import settings_table, with_table, write_result
+from remanence.runs import Values, settings_table, with_table, write_result
 
 
 def compare_policies(
     environment: str,
     models: str,
     seeds: int,
-    given: dict[str, Any],
+    given: Values,
     settings: list[str],
     episodes: int,
     folder: Path | None,
@@ -43,32 +40,24 @@ def compare_policies(
         configs = {name: policy_config(environment, name, given, settings) for name in names}
         cells = plan_cells(configs, seeds, episodes, place)
         engine = make_engine("local", workers)
-    try:
-        with contextlib.nullcontext() if as_json else live(Console(), ["model", "seed"]) as tick:
-            failures = run_cells(cells, engine, tick)
-    except Stopped as stop:
-        typer.echo(f"stopped; every run in {place} is saved. The same command resumes them", err=True)
-        raise typer.Exit(128 + stop.number) from None
+    with watching(["model", "seed"], as_json, f"every run in {place} is saved") as tick:
+        failures = run_cells(cells, engine, tick)
     found = comparison_of(configs, cells, episodes)
     write_result(place / COMPARISON, found)
     _show(found, cells, place, as_json)
     leave_if_failed(failures)
 
 
-def policy_config(environment: str, model: str, given: dict[str, Any], settings: Sequence[str]) -> PolicyConfig:
+def policy_config(environment: str, model: str, given: Values, settings: Sequence[str]) -> PolicyConfig:
     """The configuration of one model; without memory it is an LSTM that starts afresh at every step.
-
-    Args:
-        environment: id.
-        model: name of a core, or ``"none"``.
-        given: further settings by dotted keys.
-        settings: those of ``--set``.
 
     Example:
         >>> policy_config("CartPole-v1", "none", {}, []).forgets
         True
     """
-    core = {"model.name": model} if model != NO_MEMORY else {"model.name": "LSTM", "forgets": True}
+    core: Values = {"model.name": model, "label": model}
+    if model == NO_MEMORY:
+        core = {"model.name": "LSTM", "forgets": True, "label": "LSTM (without memory)"}
     table = table_of({"environment": environment, **core, **given})
     return with_table(with_table(PolicyConfig(), table), settings_table(list(settings)))
 
@@ -101,13 +90,7 @@ def plan_cells(configs: dict[str, PolicyConfig], seeds: int, episodes: int, plac
 
 
 def comparison_of(configs: dict[str, PolicyConfig], cells: Sequence[Cell], episodes: int) -> PolicyComparison:
-    """What the cells that are done have found.
-
-    Args:
-        configs: by the model's name.
-        cells: of the comparison.
-        episodes: that were played after training.
-    """
+    """What the cells that are done have found."""
     returns: dict[str, list[float]] = {name: [] for name in configs}
     for cell in cells:
         found = cell.result("play")

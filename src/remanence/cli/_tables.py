@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from remanence._validate import message
+from remanence.runs import Values
 
 KIND = "kind"
 VERSION = "version"
@@ -31,7 +31,7 @@ def numbers(name: str, text: str | None) -> list[int]:
         raise ValueError(message(name, "be whole numbers separated by commas", repr(text))) from error
 
 
-def show_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
+def show_rows(rows: list[Values], as_json: bool) -> None:
     """Prints rows of equal keys, as a table or as JSON.
 
     Example:
@@ -46,8 +46,8 @@ def show_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    columns = [name for name in (rows[0] if rows else ()) if name not in (KIND, VERSION)]
+    table = plain_table()
+    columns = [name for row in rows[:1] for name in row if name not in (KIND, VERSION)]
     for name in columns:
         table.add_column(name, overflow="fold")
     for row in rows:
@@ -55,7 +55,17 @@ def show_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
     Console().print(table)
 
 
-def shown(value: Any) -> str:
+def plain_table(*columns: str | Column) -> Table:
+    """A table without lines, its columns two spaces apart.
+
+    Example:
+        >>> len(plain_table("model", "loss").columns)
+        2
+    """
+    return Table(*columns, box=None, padding=(0, 2, 0, 0), pad_edge=False)
+
+
+def shown(value: object) -> str:
     """A value of a table; numbers with four digits.
 
     Example:
@@ -64,4 +74,6 @@ def shown(value: Any) -> str:
     """
     if value is None:
         return "-"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value)

@@ -1,64 +1,60 @@
-"""``remanence train``."""
+"""``remanence train`` and ``remanence resume``."""
 
 from __future__ import annotations
 
 import json
 import signal
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import typer
 
+from remanence import runs
 from remanence.cli._errors import exit_codes
 from remanence.cli._progress import watch
-from remanence.runs import require_trust, settings_table, tag, trusting
+from remanence.runs import Values, nested_table, remember_code, require_trust, settings_table, tag, trusting
 from remanence.train import (
     Outcome,
     Processes,
+    Run,
     RunConfig,
     config_from,
     joined_processes,
     read_config,
     recipe,
+    resume,
     run_name,
     train,
     with_settings,
 )
 
 
-def table_of(given: dict[str, Any]) -> dict[str, Any]:
+def table_of(given: Values) -> Values:
     """Options of the command as nested tables; those that were not given are left out.
 
     Example:
         >>> table_of({"seed": 3, "task.options.length": 5, "model.options.hidden_size": None})
         {'seed': 3, 'task': {'options': {'length': 5}}}
     """
-    table: dict[str, Any] = {}
-    for key, value in given.items():
-        if value is None:
-            continue
-        *sections, last = key.split(".")
-        inner = table
-        for section in sections:
-            inner = inner.setdefault(section, {})
-        inner[last] = value
-    return table
+    return nested_table({key: value for key, value in given.items() if value is not None})
 
 
-def budget_of(updates: int | None) -> dict[str, Any]:
+def budget_of(updates: int | None) -> Values:
     """The budget that ``--updates`` asks for, in place of the recipe's epochs.
 
     Example:
         >>> budget_of(5), budget_of(None)
         ({'budget': {'updates': 5, 'epochs': 'none'}}, {})
     """
-    return {} if updates is None else {"budget": {"updates": updates, "epochs": "none"}}
+    if updates is None:
+        return {}
+    return {"budget": {"updates": updates, "epochs": "none"}}
 
 
 def start_run(
     task: str,
     model: str,
-    given: dict[str, Any],
+    given: Values,
     settings: list[str],
     config_file: Path | None,
     folder: Path | None,
@@ -72,6 +68,7 @@ def start_run(
         config = configuration(task, model, given, settings, config_file)
         if config_file is not None and "imports" not in settings_table(settings):
             require_trust(config.imports)  # the file names this code, and not the command
+        config = replace(config, label=config.label or label_of(config))
         place = folder or Path("runs") / run_name(config)
         with (
             joined_processes(config.loop.device),
@@ -82,17 +79,35 @@ def start_run(
         finish(outcome, as_json, speaks)
 
 
+def resume_run(folder: Path, settings: list[str], *, trust: bool, quiet: bool, as_json: bool) -> None:
+    """Does what ``remanence resume`` says."""
+    with exit_codes(), trusting(trust):
+        if runs.Run.open(folder).kind == "policy":
+            from remanence.cli._policies import continue_policy
+
+            continue_policy(folder, settings, quiet=quiet, as_json=as_json)
+            return
+        run = Run.open(folder)
+        config = with_settings(run.config, settings)
+        if "imports" in settings_table(settings):
+            remember_code(config.imports)
+        require_trust(config.imports)
+        wanted = None  # what is stored once the lock is ours
+        if settings:
+            wanted = config
+        with (
+            joined_processes(run.config.loop.device),
+            watch(folder, quiet or as_json or not Processes().writes) as observer,
+        ):
+            outcome = resume(folder, observer, wanted)
+            speaks = Processes().writes
+        finish(outcome, as_json, speaks)
+
+
 def configuration(
-    task: str, model: str, given: dict[str, Any], settings: list[str], config_file: Path | None = None
+    task: str, model: str, given: Values, settings: list[str], config_file: Path | None = None
 ) -> RunConfig:
     """The recipe of a task and a model, or a file, with the command's options and single settings.
-
-    Args:
-        task: Its name.
-        model: Its name.
-        given: Options as nested tables.
-        settings: As ``section.key=value``; they come last.
-        config_file: To start from, in place of the recipe.
 
     Example:
         >>> configuration("copy", "LSTM", {"seed": 3}, ["budget.updates=5"]).budget.updates
@@ -104,13 +119,22 @@ def configuration(
     return adjusted(start, given, settings)
 
 
-def adjusted(start: RunConfig, given: dict[str, Any], settings: list[str]) -> RunConfig:
-    """A configuration with the command's options and single settings.
+def label_of(config: RunConfig) -> str:
+    """What tables and pages call a run: its model, and the options of it that are not the recipe's.
 
-    Args:
-        start: To start from.
-        given: Options as nested tables.
-        settings: As ``section.key=value``; they come last.
+    Example:
+        >>> label_of(configuration("copy", "RelRNN", {}, ["model.options.recent=20"]))
+        'RelRNN (recent 20)'
+    """
+    usual = recipe(config.task.name, config.model.name).model.options
+    own = [f"{name} {value}" for name, value in config.model.options.items() if usual.get(name) != value]
+    if not own:
+        return config.model.name
+    return f"{config.model.name} ({', '.join(own)})"
+
+
+def adjusted(start: RunConfig, given: Values, settings: list[str]) -> RunConfig:
+    """A configuration with the command's options and single settings.
 
     Example:
         >>> adjusted(recipe("copy", "LSTM"), budget_of(5), []).budget.updates
@@ -126,26 +150,36 @@ def full_path(file: Path | None) -> str | None:
         >>> full_path(None), full_path(Path("/data/../a.txt"))
         (None, '/a.txt')
     """
-    return None if file is None else str(file.expanduser().resolve())
+    if file is None:
+        return None
+    return str(file.expanduser().resolve())
 
 
 def finish(outcome: Outcome, as_json: bool, speaks: bool) -> None:
     """Prints how a run ended, if this of its processes speaks for all, and leaves with the exit code that says so."""
-    if speaks:
-        typer.echo(json.dumps(_facts(outcome), indent=2) if as_json else _words(outcome))
-    if outcome.status == "interrupted":
-        raise typer.Exit(128 + (outcome.signal or signal.SIGINT))
-
-
-def _facts(outcome: Outcome) -> dict[str, Any]:
-    return {
-        **tag("outcome"),
+    facts = {
         "run": str(outcome.run.folder),
         "status": outcome.status,
         "reason": outcome.reason,
         "update": outcome.update,
         "validation": outcome.validation,
     }
+    if speaks:
+        show_end(facts, _words(outcome), as_json)
+    leave_if_interrupted(outcome.status, outcome.signal)
+
+
+def show_end(facts: Values, words: str, as_json: bool) -> None:
+    """Prints how a run of any kind ended."""
+    if as_json:
+        words = json.dumps({**tag("outcome"), **facts}, indent=2)
+    typer.echo(words)
+
+
+def leave_if_interrupted(status: str, number: int | None) -> None:
+    """Leaves with the exit code of the signal that stopped a run, if one did."""
+    if status == "interrupted":
+        raise typer.Exit(128 + (number or signal.SIGINT))
 
 
 def _words(outcome: Outcome) -> str:

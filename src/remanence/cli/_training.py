@@ -69,7 +69,7 @@ def resume(
     run: RunFolder, settings: Settings = None, trust: Trust = False, quiet: Quiet = False, json: Json = False
 ) -> None:
     """Resume a run of a model or a policy. It ends with the same weights as a run that never stopped."""
-    from remanence.cli._resume import resume_run
+    from remanence.cli._train import resume_run
 
     resume_run(run, settings or [], trust=trust, quiet=quiet, as_json=json)
 

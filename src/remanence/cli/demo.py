@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
-from remanence.cli._compare import carry_out_or_leave, keep_comparison, leave_if_failed, live
-from remanence.cli._demo_display import introduction, race_line, race_table, result_table, where
-from remanence.cli._demo_words import Result, conclusion
+from remanence.cli._compare import carry_out_or_leave, keep_comparison, leave_if_failed
+from remanence.cli._demo_display import (
+    Result,
+    conclusion,
+    introduction,
+    race_line,
+    race_table,
+    result_table,
+    where,
+)
+from remanence.cli._live import live
 from remanence.report import write_report
+from remanence.runs import Values
 from remanence.tasks import Denoise
 from remanence.train import Cell, EvaluationConfig, RunConfig, evaluate, plan_grid, recipe, with_settings
 
@@ -42,11 +50,7 @@ class Plan:
     far_rows: int = 20
 
     def configs(self, seed: int) -> dict[str, RunConfig]:
-        """The contenders by what the table calls them, in the order of their start.
-
-        Args:
-            seed: of weights and batches.
-        """
+        """The contenders by what the table calls them, in the order of their start."""
         contenders = {
             "RelLSTM": ("RelLSTM", *CURRICULUM),
             "LSTM": ("LSTM", "optimiser.learning_rate=3e-3", *CURRICULUM),
@@ -67,12 +71,6 @@ def run_demo(
     *, quick: bool = False, seed: int = 0, folder: Path | None = None, console: Console | None = None
 ) -> list[Result]:
     """Trains every contender in a run folder of its own, as many at a time as there are cores, and compares them.
-
-    Args:
-        quick: a few updates of tiny models, to see that everything runs.
-        seed: of the initial weights and of the batches.
-        folder: where the runs go; None is ``runs/demo``, or ``runs/demo-quick``. Runs that are there already go on.
-        console: where to print; None is the standard output.
 
     Example:
         >>> import tempfile
@@ -98,7 +96,7 @@ def run_demo(
     return results
 
 
-def _far(result: Result, plan: Plan) -> dict[str, Any]:
+def _far(result: Result, plan: Plan) -> Values:
     """A contender at the length that it was not trained for, as a comparison keeps it."""
     which = {"model": result.label, "trained_at": plan.length, "run": str(result.run)}
     return {**which, "measured_at": plan.far, "sequences": plan.far_rows, "accuracy": result.far_accuracy}
@@ -113,12 +111,7 @@ def _report(place: Path, measure: bool) -> Path | None:
 
 
 def judge(cell: Cell, plan: Plan) -> Result:
-    """Measures a trained contender on test sequences, at the length that it was trained for and far beyond.
-
-    Args:
-        cell: a run that is done.
-        plan: lengths and sizes of the tests.
-    """
+    """Measures a trained contender on test sequences, at the length that it was trained for and far beyond."""
     model, task = cell.run.load()
     near = evaluate(model, task, EvaluationConfig(batches=1, batch_size=plan.rows), "test")
     far = evaluate(model, task.with_length(plan.far), EvaluationConfig(batches=1, batch_size=plan.far_rows), "test")

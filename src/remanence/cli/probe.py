@@ -9,7 +9,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from remanence import probes
 from remanence._validate import message, positive_int
-from remanence.runs import Run, RunError, trusting
+from remanence.runs import Run, RunError, Settings, Values, trusting
+from remanence.tasks import Batch
 
 RUN_ROWS = 8
 """Rows of the batch on which a run is probed."""
@@ -65,11 +66,6 @@ class Subject:
 def run_probe(request: Request, output: Path | None = None, *, as_json: bool = False) -> None:
     """Runs the probes, prints one line for each, and writes the page.
 
-    Args:
-        request: what to measure.
-        output: the page to write, if any.
-        as_json: print all numbers instead of the verdicts.
-
     Example:
         >>> run_probe(Request("torch.nn:Identity", "6,1,2"))  # doctest: +ELLIPSIS
         read as T = 6 steps, B = 1 row (time first, the default where one of the two sizes is 1)
@@ -87,10 +83,12 @@ def run_probe(request: Request, output: Path | None = None, *, as_json: bool = F
         write_page(request.target, table, output)
 
 
-def _print_verdicts(results: Mapping[str, Any]) -> None:
+def _print_verdicts(results: Settings) -> None:
     console = Console(soft_wrap=True, highlight=False)
     for name, result in results.items():
-        line = result.verdict if name == "layout" else f"{name}: {result.verdict}"
+        line = f"{name}: {result.verdict}"
+        if name == "layout":
+            line = result.verdict
         console.print(line, markup=False)
 
 
@@ -118,8 +116,10 @@ def _made_subject(request: Request) -> Subject:
     if request.shape is None:
         hint = "For instance --shape 100,2,3; or let the factory return (model, inputs)"
         raise ValueError(message("shape", "be given for a factory", "nothing", hint))
-    skip = {} if request.tokens is None else {"context_use": RANDOM_TOKENS}
-    return Subject(made, make_input(request.shape, request.tokens), skip=skip)
+    subject = Subject(made, make_input(request.shape, request.tokens))
+    if request.tokens is None:
+        return subject
+    return replace(subject, skip={"context_use": RANDOM_TOKENS})
 
 
 def _run_subject(folder: Path) -> Subject:
@@ -130,7 +130,7 @@ def _run_subject(folder: Path) -> Subject:
     return Subject(*policy_and_episodes(folder))
 
 
-def measure(subject: Subject, batch_first: bool | None) -> dict[str, Any]:
+def measure(subject: Subject, batch_first: bool | None) -> Values:
     """All probes that fit, with a line of progress on a terminal."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     console = Console(stderr=True)
@@ -141,7 +141,7 @@ def measure(subject: Subject, batch_first: bool | None) -> dict[str, Any]:
             progress.update(shown, description=f"measuring {name}")
 
         options = {"batch_first": batch_first, "skip": subject.skip, "tell": tell}
-        results: dict[str, Any] = dict(probes.probe_model(subject.model, subject.batch, subject.loss, **options))
+        results: Values = dict(probes.probe_model(subject.model, subject.batch, subject.loss, **options))
         if subject.task is not None:
             tell("memory_demand")
             results["memory_demand"] = probes.memory_demand(subject.task, subject.model)
@@ -166,11 +166,13 @@ def trained_run(folder: Path) -> Subject:
     except (OSError, RuntimeError) as error:
         raise ValueError(message("target", "be the folder of a run", str(folder), str(error))) from error
     batch = task.batch(0, RUN_ROWS, split="test")
-    skip = {} if _predicts_next(batch) else {"context_use": "the task does not predict the next token"}
-    return Subject(model, batch, task.loss, task, skip)
+    subject = Subject(model, batch, task.loss, task)
+    if _predicts_next(batch):
+        return subject
+    return replace(subject, skip={"context_use": "the task does not predict the next token"})
 
 
-def _predicts_next(batch: Any) -> bool:
+def _predicts_next(batch: Batch) -> bool:
     """Whether targets are the inputs of the next step: ``(T, B)`` tokens."""
     if batch.inputs.is_floating_point() or batch.targets.shape != batch.inputs.shape:
         return False
@@ -193,7 +195,7 @@ def language_model(request: Request) -> Subject:
 def _text_shape(shape: str | None, context: int | None) -> tuple[int, int]:
     """Rows and steps of a language model's input, no longer than its context."""
     if shape is None:
-        return TEXT_ROWS, TEXT_STEPS if context is None else min(TEXT_STEPS, context)
+        return TEXT_ROWS, min(TEXT_STEPS, context or TEXT_STEPS)
     sizes = _sizes(shape)
     if len(sizes) != 2:
         raise ValueError(message("shape", "be rows,steps for a language model, such as 8,128", repr(shape)))
@@ -238,8 +240,10 @@ def load_model(target: str) -> Callable[..., Any] | WithInputs:
         raise ValueError(message("target", "name something that can be imported", repr(target), str(error))) from error
     if not callable(made):
         raise ValueError(message("target", "name a factory or a module", type(made).__name__))
+    if isinstance(made, torch.nn.Module):
+        return made
     try:
-        found = made if isinstance(made, torch.nn.Module) else made()
+        found = made()
     except TypeError as error:
         raise ValueError(message("target", "be callable without arguments", repr(target), str(error))) from error
     if callable(found):
@@ -252,7 +256,9 @@ def load_model(target: str) -> Callable[..., Any] | WithInputs:
 def _import(place: str) -> Any:
     """A module by its name, or from its file; modules in its folder, and in the current one, can be imported too."""
     path = Path(place)
-    folder = str(path.parent.resolve()) if path.suffix == ".py" else ""
+    folder = ""
+    if path.suffix == ".py":
+        folder = str(path.parent.resolve())
     if folder not in sys.path:
         sys.path.insert(0, folder)
     if path.suffix != ".py":
@@ -286,7 +292,7 @@ def _sizes(shape: str) -> list[int]:
         raise ValueError(message("shape", "be sizes with commas, such as 100,2,3", repr(shape))) from error
 
 
-def write_page(target: str, table: Mapping[str, Any], output: Path) -> None:
+def write_page(target: str, table: Settings, output: Path) -> None:
     """The report's page about the results.
 
     Raises:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
@@ -15,6 +14,7 @@ from rich.text import Text
 from remanence import claims, experiments
 from remanence._documents import PAPERS, Paper
 from remanence.claims import Result, StoredRun
+from remanence.cli._tables import shown
 
 STYLES = {
     "holds": "green",
@@ -67,8 +67,10 @@ def _show(result: Result, console: Console) -> None:
         head.append(f" (expected: {result.claim.expected})", style="bold red")
     head.append(f" {result.claim.place}")
     console.print(head)
-    seconds = "" if result.source else f"  ({result.seconds:.1f} s)"
-    console.print(Padding(Text(_measured(result) + seconds, style="dim"), (0, 0, 0, 4)))
+    measured = _measured(result)
+    if result.source is None:
+        measured += f"  ({result.seconds:.1f} s)"
+    console.print(Padding(Text(measured, style="dim"), (0, 0, 0, 4)))
     if result.verdict == "not settled at this budget":
         console.print(Padding(Text(f"why: {result.reason}", style="dim"), (0, 0, 0, 4)))
 
@@ -95,7 +97,9 @@ def summary(results: Iterable[Result]) -> str:
     counts = {verdict: sum(result.verdict == verdict for result in results) for verdict in STYLES}
     parts = [f"{count} {_agreeing(verdict, count)}" for verdict, count in counts.items() if count]
     wrong = [result.claim.id for result in results if not result.agrees]
-    ending = f"not as expected: {', '.join(wrong)}" if wrong else "all verdicts as expected"
+    ending = "all verdicts as expected"
+    if wrong:
+        ending = f"not as expected: {', '.join(wrong)}"
     claims = "1 claim" if len(results) == 1 else f"{len(results)} claims"
     return f"{claims}: {', '.join([*parts, ending])}"
 
@@ -113,14 +117,10 @@ def _agreeing(verdict: str, count: int) -> str:
 
 def _measured(result: Result) -> str:
     """The numbers, and the tables whose stored runs they are from if they were not measured now."""
-    parts = [f"{name} {_shown(value)}" for name, value in result.numbers.items()]
+    parts = [f"{name} {shown(value)}" for name, value in result.numbers.items()]
     if result.source is not None:
         parts.append(f"from stored runs of {result.source.name}")
     return "; ".join(parts)
-
-
-def _shown(value: float | int | str) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def markdown(results: list[Result]) -> str:
@@ -200,8 +200,10 @@ def _origins(sources: list[StoredRun]) -> list[str]:
         return []
     lines = ["", "## The stored results", ""]
     for source in sources:
-        smaller = f" Scaled down: {_plain(source.scaled_down).removesuffix('.')}." if source.scaled_down else ""
-        lines.append(f"- **{source.name}**: `{source.command}`.{smaller}")
+        line = f"- **{source.name}**: `{source.command}`."
+        if source.scaled_down:
+            line += f" Scaled down: {_plain(source.scaled_down).removesuffix('.')}."
+        lines.append(line)
     return lines
 
 
@@ -219,8 +221,8 @@ def _map() -> list[str]:
     return lines
 
 
-def _place(cell: experiments.StoredCell) -> tuple[Any, ...]:
-    return tuple(value for name, value in cell.place.items() if name != "seed")
+def _place(cell: experiments.StoredCell) -> tuple[object, ...]:
+    return tuple(experiments.without_seed(cell.place).values())
 
 
 _MAP = (
