@@ -11,7 +11,9 @@ import difflib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
+
+Default = TypeVar("Default", int, None)
 
 COUNTABLE = 2**63 - 1
 """What 64 bits count to: the largest position, seed or number of updates."""
@@ -120,6 +122,13 @@ def out_of_memory(error: BaseException) -> bool:
     """
     signs = ("can't allocate memory", "out of memory", "calculation overflowed", "integer multiplication overflow")
     return isinstance(error, MemoryError) or any(sign in str(error) for sign in signs)
+
+
+def optional_size(name: str, value: int | None, default: Default) -> int | Default:
+    """Checks a size or a count that may be left out; then it is the default."""
+    if value is None:
+        return default
+    return positive_int(name, value)
 
 
 def real(

@@ -58,13 +58,14 @@ def backend_report() -> dict[str, str]:
     """
     found = library()
     report = {
-        "active": "fused" if found.problem is None else "reference",
+        "active": "reference",
         "reason": found.problem or "the compiled kernel is loaded and matches its sources",
         "how_to_fix": found.remedy or "nothing to fix",
-        "library": "" if found.path is None else str(found.path),
+        "library": str(found.path or ""),
         "compiler": str(found.build.get("compiler", "")),
         "threads": str(torch.get_num_threads()),
     }
     if found.problem is None:
+        report["active"] = "fused"
         report["instruction_set"] = torch.ops.remanence.instruction_set()
     return report

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from ._log import Log
 from ._spec import ScanSpec
 from ._state import State
 from ._weights import Weights
+from .states import map_tensors
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,11 @@ def present() -> Saving:
     block: there the latest block that anybody is in decides, as it did in the forward pass.
     """
     if torch.compiler.is_compiling():  # it cannot read context variables
-        return _open[-1] if _open else _NOTHING
+        return [_NOTHING, *_open][-1]
     chosen = _here.get()
-    if chosen is not None:
-        return chosen
-    return _open[-1] if _open and _in_thread_of_autograd() else _NOTHING
+    if chosen is None and _open and _in_thread_of_autograd():
+        chosen = _open[-1]
+    return chosen or _NOTHING
 
 
 def _in_thread_of_autograd() -> bool:
@@ -98,24 +100,15 @@ def scan_in_segments(
     by_time: dict[str, Tensor | None],
     forced_log: Log | None,
 ) -> tuple[Tensor, State, Log]:
-    """Runs a scan segment by segment; each one is run again in the backward pass.
+    """Runs a scan by segments of so many steps; each one is run again in the backward pass.
 
-    Args:
-        run: one of the scans.
-        segment: steps of a segment.
-        x: ``(T, B, input_size)``.
-        weights: parameters.
-        state: the first state.
-        spec: what kind of layer this is.
-        by_time: arguments of the scan that are ``(T, ...)``, or ``None``.
-        forced_log: choices to take.
+    ``by_time`` holds the options of the scan that are ``(T, ...)``, or ``None``; other arguments as in ``scan``.
     """
     outputs: list[Tensor] = []
     logs: list[Log] = []
     for start in range(0, len(x), segment):
         here = slice(start, start + segment)
-        options = {name: None if tensor is None else tensor[here] for name, tensor in by_time.items()}
-        log = None if forced_log is None else Log(forced_log.slot[here], forced_log.displaced[here])
+        options, log = map_tensors(itemgetter(here), (by_time, forced_log))
         part = partial(run, spec=spec, forced_log=log, **options)
         output, state, made = checkpoint(part, x[here], weights, state, use_reentrant=False, preserve_rng_state=False)
         outputs.append(output)

@@ -33,7 +33,9 @@ class BufferRule(MemoryRule):
     @property
     def read(self) -> Read:
         """Softmax over all that is held, unless `score` is a read."""
-        return self.score if isinstance(self.score, Read) else SoftmaxRead(self.score)
+        if isinstance(self.score, Read):
+            return self.score
+        return SoftmaxRead(self.score)
 
     @property
     def entry_delay(self) -> int:  # type: ignore[override]
@@ -44,7 +46,7 @@ class BufferRule(MemoryRule):
         self, read: Read, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int
     ) -> Buffer:
         """See :meth:`MemoryRule.begin`."""
-        return Buffer(self.recent, read, self.screening, weights, state, fresh, lengths is not None)
+        return Buffer(self, read, weights, state, fresh, ragged=lengths is not None)
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,9 @@ class Full(BufferRule):
     @property
     def growing(self) -> tuple[str, ...]:  # type: ignore[override]
         """The buffer, if it has no limit."""
-        return ("recent",) if self.limit is None else ()
+        if self.limit is None:
+            return ("recent",)
+        return ()
 
     def slots_at_start(self) -> SlotCounts:
         """The ring, which is there from the start."""
@@ -128,7 +132,9 @@ class Screened(BufferRule):
     @property
     def screening(self) -> Screen:
         """The screen itself, not its name."""
-        return SCREENS[self.screen] if isinstance(self.screen, str) else self.screen
+        if isinstance(self.screen, Screen):
+            return self.screen
+        return SCREENS[self.screen]
 
     @property
     def holds_nothing(self) -> bool:  # type: ignore[override]
@@ -142,7 +148,9 @@ class Screened(BufferRule):
 
     def own_parameters(self, hidden_size: int) -> dict[str, OwnParameter]:
         """Those of the screen, where there is something to screen."""
-        return self.screening.own_parameters(hidden_size) if self.relevant else {}
+        if not self.relevant:
+            return {}
+        return self.screening.own_parameters(hidden_size)
 
     def slots_at_start(self) -> SlotCounts:
         """Buffer and relevant set, with their scores: all of a fixed size."""
@@ -152,47 +160,35 @@ class Screened(BufferRule):
 class Buffer(MemoryRun):
     """Short-term buffer and relevant set during a call.
 
-    The buffer is kept oldest first, all rows aligned at their newest entry; what is older than the row is masked.
-
-    Args:
-        size: of the buffer; ``None`` if unbounded.
-        read: how it is read.
-        screen: who enters the relevant set.
-        weights: parameters of the layer.
-        state: where the call starts.
-        fresh: whether the buffer is empty.
-        ragged: whether rows differ in length.
+    The buffer is kept oldest first, all rows aligned at their newest entry; what is older than the row is masked. It is
+    empty where a call starts ``fresh``; rows of a ``ragged`` call differ in length.
     """
 
     def __init__(
-        self,
-        size: int | None,
-        read: Read,
-        screen: Screen,
-        weights: Weights,
-        state: State,
-        fresh: bool,
-        ragged: bool,
+        self, rule: BufferRule, read: Read, weights: Weights, state: State, fresh: bool, *, ragged: bool
     ) -> None:
-        self.size = size
+        self.size = rule.recent
+        self.screen = rule.screening
         self.read = read
-        self.screen = screen
         self.parameters = weights
         self.relevant = state.relevant
         self.relevant_score = state.relevant_score
         self.relevant_step = state.relevant_step
         self.recent_score = state.recent_score
-        self.recent = state.recent[:, :0] if fresh else _unroll(state.recent, state.step)
-        if not fresh and self.recent_score.shape[1]:
-            self.recent_score = _unroll(self.recent_score, state.step)
+        self.recent = state.recent[:, :0]
+        if not fresh:
+            self.recent = _unroll(state.recent, state.step)
+            self.recent_score = _unroll(state.recent_score, state.step)
         self.recent_key = read.keys(weights, self.recent)
         self.relevant_key = read.keys(weights, self.relevant)
         self.gaps = not fresh
         self.keep_clean = False
         self.ragged = ragged
-        self.capacity = size if size is not None else state.recent.shape[1]
+        self.capacity = state.recent.shape[1]
         # Rows of unequal length end at different steps: only then must older entries be kept until the end.
-        self.history = [self.recent] if ragged else None
+        self.history: list[Tensor] | None = None
+        if ragged:
+            self.history = [self.recent]
         self.carried = self.recent.shape[1]
         self.slot = self.displaced = torch.full_like(state.step, EMPTY)
 
@@ -242,7 +238,9 @@ class Buffer(MemoryRun):
         return torch.cat([recent.clamp(min=EMPTY), self.relevant_step], dim=1)
 
     def fields(self, final: Tensor, lengths: Tensor | None) -> dict[str, Tensor]:
-        entries = self.recent if self.history is None else torch.cat(self.history, dim=1)
+        entries = self.recent
+        if self.history is not None:
+            entries = torch.cat(self.history, dim=1)
         end = torch.full_like(final, entries.shape[1])
         if lengths is not None:
             end = self.carried + lengths
@@ -301,8 +299,12 @@ class Buffer(MemoryRun):
 
     def _log_gates(self) -> Tensor | None:
         """What the screen adds to the scores, ``(B, slots)``: nothing for the buffer, which is not screened."""
-        gates = self.screen.log_gate(self.relevant, self.parameters) if self.relevant.shape[1] else None
-        return None if gates is None else F.pad(gates, (self.recent.shape[1], 0))
+        if not self.relevant.shape[1]:
+            return None
+        gates = self.screen.log_gate(self.relevant, self.parameters)
+        if gates is None:
+            return None
+        return F.pad(gates, (self.recent.shape[1], 0))
 
     def _collect_relevance(self, active: Tensor) -> None:
         """Let the screen see this step's weights; the scores of the buffer's entries are kept newest last."""
@@ -311,12 +313,18 @@ class Buffer(MemoryRun):
         received, received_later = self.weights.detach().tensor_split([self.recent.shape[1]], dim=1)
         if self.screen.follows:
             followed = self.screen.collect(self.relevant_score, received_later[:, None])
-            self.relevant_score = where_rows(active, followed, self.relevant_score) if self.ragged else followed
+            self.relevant_score = self._advance(active, followed, self.relevant_score)
         moved = F.pad(self.recent_score[:, 1:], (0, 1))
         if received.shape[1] < moved.shape[1]:
             received = F.pad(received, (moved.shape[1] - received.shape[1], 0))
         grown = self.screen.collect(moved, received[:, None])
-        self.recent_score = where_rows(active, grown, self.recent_score) if self.ragged else grown
+        self.recent_score = self._advance(active, grown, self.recent_score)
+
+    def _advance(self, active: Tensor, new: Tensor, old: Tensor) -> Tensor:
+        """The new values, the old ones in rows that have ended."""
+        if not self.ragged:
+            return new
+        return where_rows(active, new, old)
 
 
 def _unroll(ring: Tensor, step: Tensor) -> Tensor:

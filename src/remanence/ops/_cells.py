@@ -71,27 +71,18 @@ class Cell(ABC):
         """
 
     def project(self, x: Tensor, weights: Weights) -> Tensor:
-        """What the input gives to the gates, for all steps at once, biases included.
-
-        Args:
-            x: ``(T, B, input_size)``.
-            weights: parameters of the layer.
-
-        Returns:
-            ``(T, B, G)``.
-        """
+        """What the input ``(T, B, input_size)`` gives to the gates in all steps, biases included: ``(T, B, G)``."""
         bias = weights.bias_ih
-        if weights.bias_hh is not None:
-            bias = weights.bias_hh if bias is None else bias + weights.bias_hh
+        if bias is None:
+            bias = weights.bias_hh
+        elif weights.bias_hh is not None:
+            bias = bias + weights.bias_hh
         return F.linear(x, weights.ih, bias)
 
     def own_parameters(self, hidden_size: int) -> dict[str, OwnParameter]:
         """Parameters apart from matrices and biases, by name; :meth:`step` finds them as ``weights.own(name)``.
 
         The layer holds each as ``name_l0``, ``name_l1``, ...
-
-        Args:
-            hidden_size: n.
         """
         return {}
 
@@ -178,7 +169,9 @@ class RNNCell(Cell):
 
     def own_parameters(self, hidden_size: int) -> dict[str, OwnParameter]:
         """The bias of modReLU, if that is the nonlinearity."""
-        return _bias_of_modrelu(hidden_size) if self.nonlinearity == "modrelu" else {}
+        if self.nonlinearity != "modrelu":
+            return {}
+        return _bias_of_modrelu(hidden_size)
 
 
 class LSTMCell(Cell):

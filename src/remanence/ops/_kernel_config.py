@@ -10,12 +10,13 @@ import torch
 from ._buffer import Full, Screened
 from ._cells import IN_KERNEL, NONLINEARITIES
 from ._half import HALF
+from ._memory import MemoryRule, NoMemory
 from ._reads import SoftmaxRead, ThresholdRead
-from ._screens import SCREENS, UINT32, Random
-from ._spec import Memory, ScanSpec
+from ._screens import SCREENS, UINT32
+from ._spec import ScanSpec
 from ._stride import Strided
 
-MEMORY_TYPES = (type(None), Full, Screened, Strided)
+MEMORY_TYPES = (NoMemory, Full, Screened, Strided)
 READ_TYPES = (SoftmaxRead, ThresholdRead)
 NO_MEMORY, BUFFER, STRIDE = range(3)
 SCREEN_TYPES = tuple(type(screen) for screen in SCREENS.values())
@@ -58,7 +59,7 @@ class Config(NamedTuple):
     @property
     def output_parts(self) -> int:
         """Blocks of hidden size in the output: ``[s; r]`` has two."""
-        return 2 if self.memory != NO_MEMORY and OUTPUTS[self.output] == "summary" else 1
+        return 1 + (self.memory != NO_MEMORY and OUTPUTS[self.output] == "summary")
 
 
 def unsupported(spec: ScanSpec, dtype: torch.dtype, device: torch.device) -> str | None:
@@ -68,7 +69,7 @@ def unsupported(spec: ScanSpec, dtype: torch.dtype, device: torch.device) -> str
         >>> unsupported(ScanSpec("rnn", combine="concat", memory=Screened(2, 2)), torch.float32, torch.device("cpu"))
         "combine='concat' is not in the fused kernel"
     """
-    memory = spec.memory if spec.has_memory else None
+    memory = spec.rule
     if device.type != "cpu":
         return f"the fused kernel runs on the CPU, not on {device.type!r}"
     if dtype not in DTYPES:
@@ -79,18 +80,18 @@ def unsupported(spec: ScanSpec, dtype: torch.dtype, device: torch.device) -> str
         return f"the memory {memory} is not in the fused kernel"
     if isinstance(memory, Screened) and type(memory.screening) not in SCREEN_TYPES:
         return f"the screen {memory.screen} is not in the fused kernel"
-    if memory is not None and type(spec.read) not in READ_TYPES:
+    if spec.has_memory and type(spec.read) not in READ_TYPES:
         return f"the read {spec.read} is not in the fused kernel"
     if spec.combine == "concat":
         return "combine='concat' is not in the fused kernel"
-    if memory is not None and spec.output == "weights":
+    if spec.has_memory and spec.output == "weights":
         return "output='weights' is not in the fused kernel"
     if isinstance(spec.read, ThresholdRead):
         return _unsupported_stride(spec.read, memory)
     return None
 
 
-def _unsupported_stride(read: ThresholdRead, memory: Memory) -> str | None:
+def _unsupported_stride(read: ThresholdRead, memory: MemoryRule) -> str | None:
     if not isinstance(memory, Strided):
         return "a threshold on the scores of a buffer is not in the fused kernel"
     if read.score == "mlp":
@@ -127,24 +128,23 @@ def _config(spec: ScanSpec) -> Config:
             start_zero=int(memory.start == "zero"),
         )
     assert isinstance(memory, Full | Screened)
-    recent = -1 if memory.recent is None else memory.recent
+    recent = memory.recent
+    if recent is None:
+        recent = -1
     config = config._replace(memory=BUFFER, recent=recent, relevant=memory.relevant, screens=int(spec.screens))
     if not isinstance(memory, Screened) or not memory.relevant:
         return config
     screen = memory.screening
-    seed = screen.seed & UINT32 if isinstance(screen, Random) else 0
+    seed = getattr(screen, "seed", 0) & UINT32
     return config._replace(screen=SCREEN_TYPES.index(type(screen)), seed=seed)
 
 
 def encode(spec: ScanSpec, save: int) -> list[int]:
-    """A specification as the numbers that the kernel reads, in the order of :class:`Config`.
-
-    Args:
-        spec: what kind of layer this is.
-        save: what the backward pass will find.
-    """
-    config = _config(spec) if torch.compiler.is_compiling() else _kept_config(spec)
-    return [*config[:-1], save]
+    """A specification as the numbers that the kernel reads, in the order of :class:`Config`, and what it is to save."""
+    make = _kept_config
+    if torch.compiler.is_compiling():  # it cannot follow a cache
+        make = _config
+    return [*make(spec)[:-1], save]
 
 
 _kept_config = cache(_config)

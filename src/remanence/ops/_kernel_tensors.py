@@ -106,12 +106,7 @@ def _history_of(config: Config, hidden: int, batch: int, offset: bool) -> tuple[
 
 
 def history_numbers(inputs: ScanInputs, config: Config) -> int:
-    """How many numbers the forward pass saves; symbolic where the number of steps or rows is.
-
-    Args:
-        inputs: of the forward operator.
-        config: what kind of scan it is.
-    """
+    """How many numbers the forward pass saves; symbolic where the number of steps or rows is."""
     if config.save == SAVE_NOTHING:
         return 0
     hidden = int(inputs.w_hh.shape[1])
@@ -133,11 +128,7 @@ def _rows(inputs: ScanInputs) -> int:
 
 
 def one_device(tensors: Iterable[Tensor | None]) -> None:
-    """Refuses tensors of several devices: shapes alone (device "meta") would be taken for an answer.
-
-    Args:
-        tensors: all that an operator is called with; ``None`` where there is none.
-    """
+    """Refuses tensors of several devices: shapes alone (device "meta") would be taken for an answer."""
     devices = {tensor.device.type for tensor in tensors if tensor is not None}
     if len(devices) > 1:
         raise RuntimeError(f"all tensors must be on one device; got {', '.join(sorted(devices))}. Move them with .to()")
@@ -150,7 +141,9 @@ def _fake_state(inputs: ScanInputs, config: Config) -> list[Tensor]:
     hidden = inputs.w_hh.shape[1]
     ring = max(config.recent, 0)
     if config.grows:
-        ring = x.shape[0] + (0 if inputs.recent is None else inputs.recent.shape[1])
+        ring = x.shape[0]
+        if inputs.recent is not None:
+            ring += inputs.recent.shape[1]
     cell = IN_KERNEL[config.cell]
     leaks = config.memory != NO_MEMORY and cell.leaks
     shapes = (

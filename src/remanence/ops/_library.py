@@ -18,22 +18,16 @@ REBUILD = "pip install --no-build-isolation ."
 
 @dataclass(frozen=True)
 class Library:
-    """What became of the compiled kernel.
-
-    Args:
-        path: the library that was found, if any.
-        problem: why it is not in use, or ``None`` if it is.
-        remedy: how to change that.
-        build: what the build recorded (compiler, error).
-        stale: whether it was built from other sources: it would give other numbers, so this is an error, not a
-            reason to fall back.
-    """
+    """What became of the compiled kernel."""
 
     path: Path | None
     problem: str | None
+    """Why it is not in use, or ``None`` if it is."""
     remedy: str
     build: dict[str, Any]
+    """What the build recorded (compiler, error)."""
     stale: bool = False
+    """Whether it was built from other sources: it would give other numbers, so this is no reason to fall back."""
 
 
 def source_hash(folder: Path = SOURCES) -> str | None:

@@ -82,6 +82,27 @@ class MemoryRule(ABC):
         raise NotImplementedError
 
 
+class NoMemory(MemoryRule):
+    """What a layer without a memory has in its place, so that nobody has to ask: it holds nothing."""
+
+    holds_nothing = True
+
+    @property
+    def read(self) -> Read:
+        """There is nothing to read."""
+        raise NotImplementedError
+
+    def slots_at_start(self) -> SlotCounts:
+        """None of any kind."""
+        return SlotCounts()
+
+    def begin(
+        self, read: Read, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int
+    ) -> MemoryRun:
+        """Never called: a scan without a read has no memory to begin."""
+        raise NotImplementedError
+
+
 class MemoryRun(ABC):
     """A memory during one call of the scan.
 

@@ -89,12 +89,13 @@ class Read(ABC):
         """The macro-state ``(B, m)`` of state and summary, both ``(B, n)``."""
         if self.combine == "concat":
             return torch.cat([h, summary], dim=1)
-        joined = h + summary
-        return joined if self.combine == "sum" else joined / 2
+        if self.combine == "half":
+            return (h + summary) / 2
+        return h + summary
 
     def macro_size(self, hidden_size: int) -> int:
         """Size of the macro-state, m."""
-        return 2 * hidden_size if self.combine == "concat" else hidden_size
+        return hidden_size * (1 + (self.combine == "concat"))
 
 
 def check_score(score: Score | Read) -> None:

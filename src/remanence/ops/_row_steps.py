@@ -7,15 +7,12 @@ from torch import Tensor
 
 
 def row_positions(step: Tensor, length: int, reset: Tensor | None = None) -> Tensor:
-    """The row's own step count before each step of a run, counted from the row's last start.
+    """The row's own step count before each step of a run, counted from the row's last start: ``(T, B)`` int64.
 
     Args:
         step: ``(B,)`` int64, steps before the run.
         length: ``T``.
         reset: ``(T, B)`` bool or ``None``.
-
-    Returns:
-        ``(T, B)`` int64.
 
     Example:
         >>> reset = torch.tensor([[False], [False], [True], [False]])
@@ -28,6 +25,13 @@ def row_positions(step: Tensor, length: int, reset: Tensor | None = None) -> Ten
         return carried
     last_start = torch.where(reset, time, -1).cummax(dim=0).values
     return torch.where(last_start < 0, carried, time - last_start)
+
+
+def last_of_rows(tensor: Tensor, lengths: Tensor | None) -> Tensor:
+    """What ``tensor`` ``(T, B)`` holds at each row's last step, ``(B,)``; without ``lengths`` that is step T."""
+    if lengths is None:
+        return tensor[-1]
+    return tensor.gather(0, lengths[None] - 1)[0]
 
 
 def reverse_rows(tensor: Tensor, lengths: Tensor | None) -> Tensor:

@@ -19,7 +19,7 @@ from ._scan_hooks import wrappers
 from ._spec import ScanSpec
 from ._state import State
 from ._weights import Weights
-from .packed import like_packed, pack_like, pack_log, packed_lengths, pad, sort_rows, unsort_rows
+from .packed import like_packed, pack_like, pack_log, packed_lengths, pad, take_rows
 
 
 @overload
@@ -131,10 +131,10 @@ def _scan_packed(
         padded, lengths = pad(packed)
         output, final, log = scan(padded, weights, state, spec=spec, lengths=lengths, backend=backend)
         return pack_like(output, packed), final, pack_log(log, packed)
-    start = sort_rows(state, packed)
+    start = take_rows(state, packed.sorted_indices)
     lengths = packed_lengths(packed)
     output, final, log = fused.scan(packed.data, weights, start, spec=spec, lengths=lengths, lean=present().lean)
-    return like_packed(packed, output), unsort_rows(final, packed), log
+    return like_packed(packed, output), take_rows(final, packed.unsorted_indices), log
 
 
 def _scan(
@@ -157,6 +157,7 @@ def _scan(
         run = partial(fused.scan, lean=kept.lean)
     segment = kept.segment
     if segment is not None and lengths is None and torch.is_grad_enabled() and x.shape[0] > segment:
-        start = reference.initial_state(spec, weights, x.shape[1]) if state is None else state
-        return scan_in_segments(run, segment, x, weights, start, spec, by_time, forced_log)
+        if state is None:
+            state = reference.initial_state(spec, weights, x.shape[1])
+        return scan_in_segments(run, segment, x, weights, state, spec, by_time, forced_log)
     return run(x, weights, state, spec=spec, lengths=lengths, forced_log=forced_log, **by_time)

@@ -17,7 +17,9 @@ _wrappers: ContextVar[tuple[Wrapper, ...]] = ContextVar("wrappers around scans",
 
 def wrappers() -> tuple[Wrapper, ...]:
     """What stands around scans here and now, the innermost first; nothing inside a compiled graph."""
-    return () if torch.compiler.is_compiling() else _wrappers.get()
+    if torch.compiler.is_compiling():
+        return ()
+    return _wrappers.get()
 
 
 @contextmanager

@@ -39,24 +39,15 @@ def choose_slot(score: Tensor, scores: Tensor, steps: Tensor, due: Tensor) -> Te
 
 
 def mark_slot(slot: Tensor, slots: int) -> Tensor:
-    """Where a row writes: ``(B, slots)`` bool, nowhere in rows whose slot is -1.
-
-    Args:
-        slot: ``(B,)`` int64.
-        slots: how many there are.
-    """
+    """Where a row writes: ``(B, slots)`` bool, nowhere in rows whose slot is -1."""
     return torch.arange(slots, device=slot.device) == slot[:, None]
 
 
 def write_slot(held: Tensor, place: Tensor, new: Tensor) -> Tensor:
-    """``held`` with ``new`` in its place, out of place.
-
-    Args:
-        held: ``(B, K, ...)``.
-        place: ``(B, K)`` from :func:`mark_slot`.
-        new: ``(B, ...)``.
-    """
-    return torch.where(place if held.dim() == 2 else place[..., None], new[:, None], held)
+    """A copy of ``held`` ``(B, K, ...)`` with ``new`` ``(B, ...)`` in the places of :func:`mark_slot`."""
+    if held.dim() > 2:
+        place = place[..., None]
+    return torch.where(place, new[:, None], held)
 
 
 def displaced_step(steps: Tensor, slot: Tensor) -> Tensor:

@@ -26,13 +26,8 @@ _told: set[str] = set()
 
 
 def warn_of_device_and_dtype(dtype: torch.dtype, device: torch.device) -> None:
-    """Says so if the kernel is left out because it is not there, or because of where or what the numbers are.
-
-    Args:
-        dtype: of the input.
-        device: of the input; shapes without data (``"meta"``) are no slow path.
-    """
-    if device.type == "meta":
+    """Says so if the kernel is left out because it is not there, or because of where or what the numbers are."""
+    if device.type == "meta":  # shapes without data are no slow path
         return
     found = library()
     if found.problem is not None:
@@ -58,12 +53,7 @@ def warn_without_kernel() -> None:
 
 
 def warn_once(reason: str, remedy: str) -> None:
-    """Warns, but never twice for one reason, and not inside a graph that is being compiled.
-
-    Args:
-        reason: why the kernel is left out.
-        remedy: how to change that.
-    """
+    """Warns, but never twice for one reason, and not inside a graph that is being compiled."""
     if reason in _told or torch.compiler.is_compiling():
         return
     _told.add(reason)

@@ -9,13 +9,14 @@ from remanence._validate import message, one_of
 
 from ._buffer import Full, Screened
 from ._cells import CELLS, Cell, CellName, Nonlinearity
-from ._memory import MemoryRule
+from ._memory import MemoryRule, NoMemory
 from ._reads import Combine, Read
 from ._stride import Strided
 from ._weights import OwnParameter
 
 Memory: TypeAlias = Full | Screened | Strided | MemoryRule | None
 Output: TypeAlias = Literal["macro", "hidden", "summary", "weights"]
+NO_MEMORY = NoMemory()
 
 
 @dataclass(frozen=True, init=False)
@@ -72,7 +73,7 @@ class ScanSpec:
     @property
     def combine(self) -> Combine:
         """How state and read make the macro-state; without a read nothing is combined."""
-        return "sum" if self.read is None else self.read.combine
+        return getattr(self.read, "combine", "sum")
 
     @property
     def has_memory(self) -> bool:
@@ -80,9 +81,16 @@ class ScanSpec:
         return self.read is not None
 
     @property
+    def rule(self) -> MemoryRule:
+        """The memory; where nothing can ever be attended, one that holds nothing."""
+        if self.memory is None or self.read is None:
+            return NO_MEMORY
+        return self.memory
+
+    @property
     def screens(self) -> bool:
         """Whether relevance is collected: every :class:`Screened` memory with a buffer."""
-        return self.memory is not None and self.has_memory and self.memory.collects
+        return self.rule.collects
 
     @property
     def keeps_leak(self) -> bool:
@@ -90,15 +98,11 @@ class ScanSpec:
         return self.has_memory and self.cell.leaks
 
     def own_parameters(self, hidden_size: int) -> dict[str, OwnParameter]:
-        """What cell, read and memory need apart from the matrices and their biases, by name.
-
-        Args:
-            hidden_size: n.
-        """
+        """What cell, read and memory need apart from the matrices and their biases, by name."""
         parts = [self.cell.own_parameters(hidden_size)]
-        if self.memory is not None and self.read is not None:
+        if self.read is not None:
             parts.append(self.read.own_parameters(hidden_size, self.macro_size(hidden_size)))
-            parts.append(self.memory.own_parameters(hidden_size))
+        parts.append(self.rule.own_parameters(hidden_size))
         needed: dict[str, OwnParameter] = {}
         for part in parts:
             if twice := needed.keys() & part.keys():
@@ -108,16 +112,20 @@ class ScanSpec:
 
     def macro_size(self, hidden_size: int) -> int:
         """Size of the macro-state ``s``."""
-        return hidden_size if self.read is None else self.read.macro_size(hidden_size)
+        if self.read is None:
+            return hidden_size
+        return self.read.macro_size(hidden_size)
 
     def output_size(self, hidden_size: int) -> int:
         """Features of the output."""
-        if self.output == "hidden" or self.memory is None or not self.has_memory:
+        if self.output == "hidden" or not self.has_memory:
             return hidden_size
         if self.output == "weights":
             assert self.max_steps is not None
-            return hidden_size + self.memory.stored_by(self.max_steps)
-        return 2 * hidden_size if self.output == "summary" else self.macro_size(hidden_size)
+            return hidden_size + self.rule.stored_by(self.max_steps)
+        if self.output == "summary":
+            return 2 * hidden_size
+        return self.macro_size(hidden_size)
 
 
 def _find_read(memory: Memory, read: Read | None, combine: Combine | None) -> Read | None:
@@ -127,7 +135,9 @@ def _find_read(memory: Memory, read: Read | None, combine: Combine | None) -> Re
         read = memory.read
     elif not memory.takes(read):
         raise ValueError(message("read", f"be one that goes with {memory}", repr(read)))
-    return read if combine is None else replace(read, combine=combine)
+    if combine is not None:
+        read = replace(read, combine=combine)
+    return read
 
 
 def find_cell(cell: Cell | str) -> Cell:

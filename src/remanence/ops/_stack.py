@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -55,14 +55,20 @@ def walk_stack(
     """
     finals: list[State] = []
     for layer in range(layers):
-        outputs = []
+        outputs: list[Any] = []
         for direction in range(directions):
             index = len(finals)
-            seen = reverse_rows(x, lengths) if direction and isinstance(x, Tensor) else x
-            output, final = scan_one(seen, state_of_layer(state, index), index)
-            outputs.append(reverse_rows(output, lengths) if direction and isinstance(output, Tensor) else output)
+            start = state_of_layer(state, index)
+            if direction:
+                backward, final = scan_one(reverse_rows(x, lengths), start, index)  # type: ignore[arg-type]
+                outputs.append(reverse_rows(backward, lengths))  # type: ignore[arg-type]
+            else:
+                output, final = scan_one(x, start, index)
+                outputs.append(output)
             finals.append(final)
-        x = outputs[0] if directions == 1 else torch.cat(outputs, dim=-1)  # type: ignore[assignment]
+        x = outputs[0]
+        if directions > 1:
+            x = torch.cat(outputs, dim=-1)  # type: ignore[assignment]
         if drop and layer < layers - 1:
             x = _drop(x, drop)
     return x, stack_states(finals)

@@ -74,7 +74,9 @@ class State(NamedTuple):
     @property
     def hx(self) -> Tensor | tuple[Tensor, Tensor]:
         """What enters the recurrence, in torch's shapes: ``s_n``, or ``(s_n, c_n)`` for an LSTM."""
-        return (self.s, self.c) if self.c.shape[-1] else self.s
+        if self.c.shape[-1]:
+            return self.s, self.c
+        return self.s
 
     @property
     def nbytes(self) -> int:
@@ -121,4 +123,6 @@ def stack_states(states: Sequence[State]) -> State:
 
 def state_of_layer(state: State | None, index: int) -> State | None:
     """The fields ``(B, ...)`` of one layer and direction; ``None`` if there is no state yet."""
-    return None if state is None else State(*(field[index] for field in state))
+    if state is None:
+        return None
+    return State(*(field[index] for field in state))

@@ -74,7 +74,9 @@ class Strided(MemoryRule):
     @property
     def slots(self) -> int | None:
         """Entries of the state; ``None`` when it grows."""
-        return None if self.score == "mlp" or self.sparse == "backward" else self.rank
+        if self.score == "mlp" or self.sparse == "backward":
+            return None
+        return self.rank
 
     @property
     def first(self) -> int:
@@ -98,11 +100,13 @@ class Strided(MemoryRule):
     @property
     def growing(self) -> tuple[str, ...]:  # type: ignore[override]
         """The stored states, where all are kept."""
-        return ("relevant", "relevant_step") if self.slots is None else ()
+        if self.slots is None:
+            return ("relevant", "relevant_step")
+        return ()
 
     def slots_at_start(self) -> SlotCounts:
         """The best states so far, or all of them: then none but the all-zero one."""
-        return SlotCounts(relevant=self.first if self.slots is None else self.slots)
+        return SlotCounts(relevant=self.slots or self.first)
 
     def empty_steps(self, steps: Tensor) -> Tensor:
         """``relevant_step`` at the start of a row: -2 marks the all-zero state."""
@@ -123,15 +127,7 @@ class Strided(MemoryRule):
 
 
 class Stride(MemoryRun):
-    """The stored states during a call.
-
-    Args:
-        memory: the rule.
-        weights: parameters of the layer.
-        state: where the call starts.
-        ragged: whether rows may differ in their number of steps.
-        length: steps of the call.
-    """
+    """The stored states during a call of ``length`` steps; rows of a ``ragged`` one may have taken fewer or more."""
 
     def __init__(self, memory: Strided, weights: Weights, state: State, *, ragged: bool, length: int) -> None:
         self.memory = memory
@@ -167,7 +163,9 @@ class Stride(MemoryRun):
     def store(self, s: Tensor, position: Tensor, active: Tensor, forced: Tensor | None) -> None:
         due = active & ((position + 1) % self.memory.every == 0)
         key = self.read.keys(self.parameters, s)
-        self.slot = self._choose(key, position, due) if forced is None else forced
+        if forced is None:
+            forced = self._choose(key, position, due)
+        self.slot = forced
         self.displaced = displaced_step(self.steps, self.slot)
         place = mark_slot(self.slot, self.values.shape[1])
         self.values = write_slot(self.values, place, s)
@@ -185,9 +183,12 @@ class Stride(MemoryRun):
         return weights.new_zeros(len(weights), slots).scatter_add(1, index, weights)
 
     def fields(self, final: Tensor, lengths: Tensor | None) -> dict[str, Tensor]:
-        slots = self.values.shape[1]
-        if self.memory.slots is None:
-            slots = self.memory.stored_by(int(final.max()) if self.ragged else self.length)
+        slots = self.memory.slots
+        if slots is None:
+            longest = self.length
+            if self.ragged:
+                longest = int(final.max())
+            slots = self.memory.stored_by(longest)
         return {"relevant": self.values[:, :slots], "relevant_step": self.steps[:, :slots]}
 
     def _choose(self, key: Tensor, position: Tensor, due: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from ._half import HALF, narrow_state, widen, widen_state, widen_weights
+from ._half import HALF, widen_all
 from ._kernel_config import SAVE_ALL, SAVE_LEAN, SAVE_NOTHING, encode
 from ._kernel_tensors import (
     COTANGENT_PLACES,
@@ -64,20 +64,29 @@ def scan(
     """
     if x.dtype in HALF or weights.ih.dtype in HALF:
         options = {"reset": reset, "lengths": lengths, "cut_h": cut_h, "cut_c": cut_c, "forced_log": forced_log}
-        offset = None if h_offset is None else widen(h_offset)
-        wide = (widen(x), widen_weights(weights), widen_state(state))
-        output, final, log = scan(*wide, spec=spec, h_offset=offset, lean=lean, **options)
-        return output.to(x.dtype), narrow_state(final, weights.ih.dtype), log
-    carried = _NO_STATE if state is None else (*state[:3], *state[4:])  # without `chain`
-    forced = None if forced_log is None else forced_log.slot
+        wide = (widen_all(x), widen_all(weights), widen_all(state))
+        output, final, log = scan(*wide, spec=spec, h_offset=widen_all(h_offset), lean=lean, **options)
+        return output.to(x.dtype), final.to(weights.ih.dtype), log
+    carried: tuple[Tensor | None, ...] = _NO_STATE
+    if state is not None:
+        carried = (*state[:3], *state[4:])  # without `chain`
+    forced = None
+    if forced_log is not None:
+        forced = forced_log.slot
     tensors = (x, *weights.known_to_kernel(), *carried, reset, lengths, cut_h, cut_c, h_offset, forced)
     learns = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
-    save = (SAVE_LEAN if lean else SAVE_ALL) if learns else SAVE_NOTHING
+    save = SAVE_NOTHING
+    if learns:
+        save = SAVE_LEAN if lean else SAVE_ALL
     config = encode(spec, save)
-    eagerly = learns and not torch.compiler.is_compiling()
-    made = _Scan.apply(config, *tensors) if eagerly else _FORWARD(*tensors, config)
+    if learns and not torch.compiler.is_compiling():
+        made = _Scan.apply(config, *tensors)
+    else:
+        made = _FORWARD(*tensors, config)
     output, s, c, h, *held, slot, displaced = made[:HISTORY]
-    chain = x.new_empty(s.shape[0], 0) if state is None else state.chain
+    chain = x.new_empty(s.shape[0], 0)
+    if state is not None:
+        chain = state.chain
     return output, State(s, c, h, chain, *held), Log(slot, displaced)
 
 

@@ -6,7 +6,7 @@ the same tokens, away from ties between rounded sums.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -17,14 +17,13 @@ from remanence._validate import message, positive_int, real
 
 from . import reference
 from ._backend import Backend, choose_backend
-from ._half import narrow_state, widen, widen_weights
+from ._half import widen_all
 from ._kernel_config import SAVE_NOTHING, Config, encode
 from ._kernel_tensors import one_device
 from ._library import library
 from ._spec import ScanSpec
 from ._state import State
 from ._weights import Weights
-from .states import map_tensors
 from .stream import flatten, grown, present, reference_step
 
 
@@ -82,18 +81,16 @@ def generate(
     if state is None:
         hidden = spec.cell.hidden_size(layers[0])
         state = reference.empty_state(spec, hidden, (len(layers), len(tokens)), head)
-    run = _fused if choose_backend(backend, spec, head) == "fused" else _reference
     asked = _Request(tokens, layers, state, spec, head, head_bias, embedding, steps, uniforms, float(temperature))
-    return run(asked)
+    if choose_backend(backend, spec, head) == "fused":
+        return _fused(asked)
+    return _reference(asked)
 
 
 def draw_tokens(logits: Tensor, uniforms: Tensor | None, temperature: float) -> Tensor:
     """One token per row of logits: the rule of :func:`generate` in plain torch.
 
-    Args:
-        logits: ``(..., classes)``.
-        uniforms: ``(...)`` float64 in [0, 1); ``None`` takes the likeliest.
-        temperature: by which logits are divided; more than 0.
+    Logits are ``(..., classes)``, uniforms ``(...)`` float64 in [0, 1), or ``None`` for the likeliest token.
 
     Example:
         >>> draw_tokens(torch.tensor([0.2, 0.3, 0.5]).log(), torch.tensor(0.4, dtype=torch.float64), 1.0)
@@ -123,7 +120,9 @@ def _check(
         raise ValueError(message("tokens", "be int64 of shape (B,), B >= 1", got))
     if not layers:
         raise ValueError(message("layers", "hold the weights of at least one layer", "none"))
-    known = layers[0].ih.shape[1] if embedding is None else len(embedding)
+    known = layers[0].ih.shape[1]
+    if embedding is not None:
+        known = len(embedding)
     low, high = (int(bound) for bound in tokens.aminmax())
     if low < 0 or high >= known:
         raise ValueError(message("tokens", f"be from 0 to {known - 1}", f"tokens from {low} to {high}"))
@@ -158,34 +157,37 @@ def _reference(asked: _Request) -> tuple[Tensor, State]:
     drawn = []
     tokens = asked.tokens
     state = asked.state
-    for t in range(asked.steps):
+    uniforms: Iterable[Tensor | None] = [None] * asked.steps
+    if asked.uniforms is not None:
+        uniforms = asked.uniforms
+    for uniform in uniforms:
         if asked.embedding is None:
             x = F.one_hot(tokens, asked.layers[0].ih.shape[1]).to(asked.head.dtype)
         else:
             x = F.embedding(tokens, asked.embedding)
         output, state = reference_step(x, asked.layers, state, asked.spec)
         logits = F.linear(output, asked.head, asked.head_bias)
-        tokens = draw_tokens(logits, None if asked.uniforms is None else asked.uniforms[t], asked.temperature)
+        tokens = draw_tokens(logits, uniform, asked.temperature)
         drawn.append(tokens)
     return torch.stack(drawn), state
 
 
 def _fused(asked: _Request) -> tuple[Tensor, State]:
-    s, c, h, chain, *held = map(widen, asked.state)
+    s, c, h, chain, *held = widen_all(asked.state)
     drawn, s, c, h, *held = torch.ops.remanence.generate(
         asked.tokens,
-        flatten(map(widen_weights, asked.layers)),
+        flatten(map(widen_all, asked.layers)),
         s,
         c,
         h,
         *held,
-        *map_tensors(widen, (asked.head, asked.head_bias, asked.embedding)),
+        *widen_all((asked.head, asked.head_bias, asked.embedding)),
         asked.uniforms,
         asked.steps,
         asked.temperature,
         encode(asked.spec, SAVE_NOTHING),
     )
-    return drawn, narrow_state(State(s, c, h, chain, *held), asked.state.s.dtype)
+    return drawn, State(s, c, h, chain, *held).to(asked.state.s.dtype)
 
 
 def _fake(tokens: Tensor, weights: list[Tensor], *rest: Any) -> tuple[Tensor, ...]:

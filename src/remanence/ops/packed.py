@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from ._log import Log
-from ._state import State
+from .states import Tree, map_tensors
 
 
 def packed_lengths(packed: PackedSequence) -> Tensor:
@@ -35,8 +35,9 @@ def pad(packed: PackedSequence) -> tuple[Tensor, Tensor]:
 
 def pack_like(padded: Tensor, packed: PackedSequence) -> PackedSequence:
     """``(T, B, ...)`` in the caller's order of rows, packed as ``packed`` is."""
-    ordered = padded if packed.sorted_indices is None else padded.index_select(1, packed.sorted_indices)
-    return like_packed(packed, pack_padded_sequence(ordered, packed_lengths(packed)).data)
+    if packed.sorted_indices is not None:
+        padded = padded.index_select(1, packed.sorted_indices)
+    return like_packed(packed, pack_padded_sequence(padded, packed_lengths(packed)).data)
 
 
 def pack_log(log: Log, packed: PackedSequence) -> Log:
@@ -44,19 +45,8 @@ def pack_log(log: Log, packed: PackedSequence) -> Log:
     return Log(pack_like(log.slot, packed).data, pack_like(log.displaced, packed).data)
 
 
-def sort_rows(state: State | None, packed: PackedSequence) -> State | None:
-    """A state with fields ``(B, ...)`` in the packed order of rows."""
-    return _take_rows(state, packed.sorted_indices)
-
-
-def unsort_rows(state: State, packed: PackedSequence) -> State:
-    """A state with fields ``(B, ...)`` in the caller's order of rows."""
-    taken = _take_rows(state, packed.unsorted_indices)
-    assert taken is not None
-    return taken
-
-
-def _take_rows(state: State | None, rows: Tensor | None) -> State | None:
-    if state is None or rows is None:
+def take_rows(state: Tree, rows: Tensor | None) -> Tree:
+    """A state with fields ``(B, ...)`` in another order of rows; in the same one if that is ``None``."""
+    if rows is None:
         return state
-    return State(*(field[rows] for field in state))
+    return map_tensors(lambda field: field[rows], state)

@@ -5,18 +5,19 @@ It is written to be read together with the papers. The fused kernel must agree w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ._log import Log, Trace
-from ._memory import MemoryRun, SlotCounts
-from ._row_steps import row_positions
+from ._memory import MemoryRun
+from ._row_steps import last_of_rows, row_positions
 from ._spec import ScanSpec
 from ._state import EMPTY, EMPTY_SLOT, State
 from ._weights import Weights
+from .states import map_tensors
 
 
 def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
@@ -45,39 +46,48 @@ def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
     elif reset is not None:
         state = _start_afresh(state, reset[0], initial_state(spec, weights, batch))
     memory = None
-    if spec.memory is not None and spec.read is not None:
-        memory = spec.memory.begin(spec.read, weights, state, fresh, lengths, length)
+    if spec.read is not None:
+        memory = spec.rule.begin(spec.read, weights, state, fresh, lengths, length)
     chains = _make_chains(spec, weights, state)
     positions = row_positions(state.step, length, reset)
-    active = _active(positions, lengths)
+    active = torch.ones_like(positions, dtype=torch.bool)
+    ended = None
     if lengths is not None:  # nothing happens to a row that has ended
-        reset, cut_h, cut_c = (None if mask is None else mask & active for mask in (reset, cut_h, cut_c))
+        active = torch.arange(length, device=x.device)[:, None] < lengths
+        ended = ~active
+        reset, cut_h, cut_c = map_tensors(lambda mask: mask & active, (reset, cut_h, cut_c))
+    forced_slots = None
+    if forced_log is not None:
+        forced_slots = forced_log.slot
     outputs: list[Tensor] = []
     log: list[tuple[Tensor, Tensor]] = []
     readings: list[tuple[Tensor, Tensor, Tensor]] = []
     # `x[t]` inside the loop would make the backward pass quadratic in T: unbind once.
     inputs = spec.cell.project(x, weights).unbind(0)
-    forced_slots = None if forced_log is None else forced_log.slot
-    rows = _unbind(length, reset, cut_h, cut_c, h_offset, forced_slots)
+    rows = _unbind(length, reset, cut_h, cut_c, h_offset, forced_slots, ended)
     for projected, position, live, masks in zip(inputs, positions.unbind(0), active.unbind(0), rows, strict=True):
-        starts, no_h, no_c, offset, forced = masks
-        for part in (*chains, memory):
-            if part is not None and starts is not None:
-                part.forget(starts)
+        starts, no_h, no_c, offset, forced, frozen = masks
         for chain in chains:
+            chain.forget(starts)
             chain.cut(no_h, no_c)
-        if memory is not None and no_h is not None and spec.cut_reads:
-            memory.cut(no_h)
+        if memory is not None:
+            if starts is not None:
+                memory.forget(starts)
+            if no_h is not None and spec.cut_reads:
+                memory.cut(no_h)
         s_before = chains[0].s
         proposals = [chain.propose(projected, offset) for chain in chains]
         h = proposals[0][0]
-        read = None if memory is None else memory.attend(h, s_before, position, live, forced)
-        frozen = None if lengths is None else ~live
+        read = None
+        if memory is not None:
+            read = memory.attend(h, s_before, position, live, forced)
         s = chains[0].close(*proposals[0], read, frozen)
-        for chain, proposal in zip(chains[1:], proposals[1:], strict=True):
-            chain.close(*proposal, None if read is None else read.detach(), frozen)
+        if read is not None and len(chains) > 1:  # the double never sees where a read comes from
+            chains[1].close(*proposals[1], read.detach(), frozen)
         output = _output(spec, h, s, read, memory)
-        outputs.append(output if frozen is None else torch.where(frozen[:, None], 0.0, output))
+        if frozen is not None:
+            output = torch.where(frozen[:, None], 0.0, output)
+        outputs.append(output)
         if memory is not None:
             if trace is not None:  # before storing: what was held when it was read
                 readings.append((memory.weights, memory.held_steps(position), memory.scores))
@@ -96,12 +106,11 @@ def initial_state(spec: ScanSpec, weights: Weights, batch: int) -> State:
 
 def empty_state(spec: ScanSpec, hidden: int, batch: tuple[int, ...], like: Tensor) -> State:
     """The empty state with leading dimensions ``batch``, with dtype and device of ``like``."""
-    memory = spec.memory if spec.has_memory else None
-    slots = SlotCounts() if memory is None else memory.slots_at_start()
+    slots = spec.rule.slots_at_start()
     macro = spec.macro_size(hidden)
-    cell = hidden if spec.cell.has_c else 0
-    leak = hidden if spec.keeps_leak else 0
-    chain = macro + cell + leak if memory is not None and memory.doubles_chain else 0
+    cell = hidden * spec.cell.has_c
+    leak = hidden * spec.keeps_leak
+    chain = (macro + cell + leak) * spec.rule.doubles_chain
     steps = torch.full((*batch, slots.relevant), EMPTY, dtype=torch.int64, device=like.device)
     return State(
         s=like.new_zeros(*batch, macro),
@@ -112,7 +121,7 @@ def empty_state(spec: ScanSpec, hidden: int, batch: tuple[int, ...], like: Tenso
         recent_score=like.new_zeros(*batch, slots.recent_score),
         relevant=like.new_zeros(*batch, slots.relevant, hidden),
         relevant_score=like.new_zeros(*batch, slots.relevant_score),
-        relevant_step=steps if memory is None else memory.empty_steps(steps),
+        relevant_step=spec.rule.empty_steps(steps),
         step=torch.zeros(batch, dtype=torch.int64, device=like.device),
     )
 
@@ -141,7 +150,9 @@ class _Chain:
         self.h = h
         self.latest = s
 
-    def forget(self, rows: Tensor) -> None:
+    def forget(self, rows: Tensor | None) -> None:
+        if rows is None:
+            return
         self.s = torch.where(rows[:, None], 0.0, self.s)
         self.c = torch.where(rows[:, None], 0.0, self.c)
         self.h = torch.where(rows[:, None], 0.0, self.h)
@@ -154,7 +165,9 @@ class _Chain:
             self.c = torch.where(c_rows[:, None], self.c.detach(), self.c)
 
     def propose(self, projected: Tensor, offset: Tensor | None) -> tuple[Tensor, Tensor]:
-        leak = self.h if self.keeps_leak else self.s
+        leak = self.s
+        if self.keeps_leak:
+            leak = self.h
         h, c = self.cell.step(self.weights, projected, self.s, self.c, leak)
         if offset is not None:
             h = h + offset
@@ -162,9 +175,13 @@ class _Chain:
 
     def close(self, h: Tensor, c: Tensor, summary: Tensor | None, frozen: Tensor | None) -> Tensor:
         """Make the macro-state and move on; ``frozen`` rows have ended and stay as they are."""
-        s = h if summary is None or self.read is None else self.read.join(h, summary)
+        s = h
+        if summary is not None and self.read is not None:
+            s = self.read.join(h, summary)
         self.latest = s
-        leak = h if self.keeps_leak else self.h
+        leak = self.h
+        if self.keeps_leak:
+            leak = h
         if frozen is None:
             self.s = s
             self.c = c
@@ -195,26 +212,28 @@ def _output(spec: ScanSpec, h: Tensor, s: Tensor, read: Tensor | None, memory: M
     return s
 
 
-def _active(positions: Tensor, lengths: Tensor | None) -> Tensor:
-    if lengths is None:
-        return torch.ones_like(positions, dtype=torch.bool)
-    return torch.arange(positions.shape[0], device=positions.device)[:, None] < lengths
-
-
 def _unbind(length: int, *tensors: Tensor | None) -> Iterable[tuple[Tensor | None, ...]]:
     """Per step, the slices of each ``(T, ...)`` tensor, or ``None``."""
-    return zip(*([None] * length if tensor is None else tensor.unbind(0) for tensor in tensors), strict=True)
+    columns: list[Sequence[Tensor | None]] = []
+    for tensor in tensors:
+        if tensor is None:
+            columns.append([None] * length)
+        else:
+            columns.append(tensor.unbind(0))
+    return zip(*columns, strict=True)
 
 
 def _final_state(
     state: State, chains: list[_Chain], memory: MemoryRun | None, positions: Tensor, lengths: Tensor | None
 ) -> State:
-    last = positions[-1] if lengths is None else positions.gather(0, lengths[None] - 1)[0]
-    held = {} if memory is None else memory.fields(last + 1, lengths)
+    step = last_of_rows(positions, lengths) + 1
+    held = {}
+    if memory is not None:
+        held = memory.fields(step, lengths)
     main = chains[0]
     if len(chains) > 1:
         held["chain"] = torch.cat([chains[1].s, chains[1].c, chains[1].h], dim=1)
-    return state._replace(s=main.s, c=main.c, h=main.h, step=last + 1, **held)
+    return state._replace(s=main.s, c=main.c, h=main.h, step=step, **held)
 
 
 def _make_log(entries: list[tuple[Tensor, Tensor]], positions: Tensor) -> Log:
@@ -227,13 +246,12 @@ def _make_log(entries: list[tuple[Tensor, Tensor]], positions: Tensor) -> Log:
 
 def _make_trace(readings: list[tuple[Tensor, Tensor, Tensor]], log: Log, positions: Tensor, spec: ScanSpec) -> Trace:
     """All readings with the same number of slots: a buffer that is still filling lacks its oldest ones."""
-    widest = max(weights.shape[1] for weights, _, _ in readings) if readings else 0
+    widest = max((weights.shape[1] for weights, _, _ in readings), default=0)
     fillings = (0.0, EMPTY, -torch.inf)
     columns = [torch.full((*positions.shape, 0), filling) for filling in fillings]
     for place, column in enumerate(zip(*readings, strict=True)):
         padded = [F.pad(item, (widest - item.shape[1], 0), value=fillings[place]) for item in column]
         columns[place] = torch.stack(padded).detach()
-    delay = 0 if spec.memory is None else spec.memory.entry_delay
-    entered = torch.where(log.slot == EMPTY, EMPTY, positions - delay)
+    entered = torch.where(log.slot == EMPTY, EMPTY, positions - spec.rule.entry_delay)
     weights, steps, scores = columns
     return Trace(weights, steps, scores, entered, log.displaced)

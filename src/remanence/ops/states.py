@@ -83,7 +83,9 @@ def select(state: Tree, rows: Tensor | Sequence[int] | slice) -> Tree:
         [[[4, 5], [0, 1]]]
     """
     if not isinstance(rows, slice | Tensor):
-        rows = torch.tensor(rows) if len(rows) else torch.zeros(0, dtype=torch.int64)
+        rows = torch.tensor(rows)
+        if not len(rows):
+            rows = rows.long()  # torch takes an empty list for floats
     return map_tensors(lambda field: field[:, rows], state)
 
 
@@ -118,11 +120,11 @@ def fill_slots(tensor: Tensor, size: int, value: int) -> Tensor:
     return torch.cat([tensor, filling], dim=2)
 
 
-def add_row(state: Fields) -> Fields:
+def add_row(state: Tree) -> Tree:
     """The state of an unbatched sequence as that of a batch of one."""
-    return type(state)(*(field.unsqueeze(1) for field in state))
+    return map_tensors(lambda field: field.unsqueeze(1), state)
 
 
-def drop_row(state: Fields) -> Fields:
+def drop_row(state: Tree) -> Tree:
     """The state of a batch of one as that of an unbatched sequence."""
-    return type(state)(*(field.squeeze(1) for field in state))
+    return map_tensors(lambda field: field.squeeze(1), state)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from . import reference
 from ._backend import Backend, choose_backend
-from ._half import HALF, narrow_state, widen, widen_weights
+from ._half import HALF, widen_all
 from ._kernel_config import SAVE_NOTHING, Config, encode, unsupported
 from ._kernel_tensors import one_device
 from ._library import library
@@ -54,18 +54,13 @@ def step(
     if choose_backend(backend, spec, x) != "fused":
         return reference_step(x, layers, state, spec)
     if x.dtype in HALF:
-        wide = State(*map(widen, state))
-        output, final = step(widen(x), list(map(widen_weights, layers)), wide, spec=spec, backend=backend)
-        return output.to(x.dtype), narrow_state(final, state.s.dtype)
+        output, final = step(*widen_all((x, list(layers), state)), spec=spec, backend=backend)
+        return output.to(x.dtype), final.to(state.s.dtype)
     return kernel_step(x, flatten(layers), state, encode(spec, SAVE_NOTHING))
 
 
 def kernel_config(spec: ScanSpec) -> list[int] | None:
-    """What :func:`kernel_step` must know of a specification; ``None`` if the kernel is not there or cannot run it.
-
-    Args:
-        spec: what kind of layer these are.
-    """
+    """What :func:`kernel_step` must know of a specification; ``None`` if the kernel is not there or cannot run it."""
     if _KERNEL is None or unsupported(spec, torch.float32, torch.device("cpu")) is not None:
         return None
     return encode(spec, SAVE_NOTHING)
@@ -74,11 +69,7 @@ def kernel_config(spec: ScanSpec) -> list[int] | None:
 def kernel_step(x: Tensor, weights: list[Tensor], state: State, config: list[int]) -> tuple[Tensor, State]:
     """What :func:`step` does in the kernel, where that can run and gradients are off.
 
-    Args:
-        x: ``(B, input_size)``, or ``(input_size,)`` unbatched.
-        weights: of all layers, as :func:`flatten` gives them.
-        state: fields ``(num_layers, B, ...)``, without ``B`` unbatched.
-        config: of :func:`kernel_config`.
+    Weights are as :func:`flatten` gives them, the configuration is that of :func:`kernel_config`.
     """
     s, c, h, chain, *held = state
     output, s, c, h, *held = _KERNEL(x, weights, s, c, h, *held, config)
@@ -115,22 +106,12 @@ def _fake(x: Tensor, weights: list[Tensor], *rest: Any) -> tuple[Tensor, ...]:
 
 
 def present(weights: list[Tensor]) -> list[Tensor]:
-    """The weights that a stack of layers has, of those that :func:`flatten` gives.
-
-    Args:
-        weights: with an empty tensor where there is none.
-    """
+    """The weights that a stack of layers has, of those that :func:`flatten` gives."""
     return [weight for weight in weights if weight is not NOTHING]
 
 
 def grown(recent: Tensor, steps: int, config: Config) -> Tensor:
-    """An empty tensor of the shape that a ring has after some steps: more slots where it has no limit.
-
-    Args:
-        recent: ``(..., slots, n)``.
-        steps: how many.
-        config: a specification as the kernel reads it.
-    """
+    """An empty tensor of the shape that a ring ``(..., slots, n)`` has after some steps: longer if it has no limit."""
     return recent.new_empty(*recent.shape[:-2], recent.shape[-2] + steps * config.grows, recent.shape[-1])
 
 
