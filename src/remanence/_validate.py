@@ -128,7 +128,7 @@ def optional_size(name: str, value: int | None, default: Default) -> int | Defau
     """Checks a size or a count that may be left out; then it is the default."""
     if value is None:
         return default
-    return positive_int(name, value)
+    return dimension(name, value)
 
 
 def real(

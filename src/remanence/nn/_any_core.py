@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from remanence._validate import message
-from remanence.nn._core_layouts import step_of
+from remanence.nn._core_layouts import CoreState, step_of
 from remanence.nn._registry import get_model
 
 
@@ -26,7 +26,9 @@ def make_core(core: nn.Module | str, width: int, options: dict[str, Any], dropou
         8
     """
     if isinstance(core, str):
-        return get_model(core)(width, **({"dropout": dropout} if dropout else {}), **options)
+        if dropout:  # cores that cannot drop anything do not take the argument
+            options = {"dropout": dropout, **options}
+        return get_model(core)(width, **options)
     if not isinstance(core, nn.Module):
         raise TypeError(message("core", "be a module or the name of one", type(core).__name__))
     if options:
@@ -40,18 +42,12 @@ def make_core(core: nn.Module | str, width: int, options: dict[str, Any], dropou
 def core_output_size(core: Any) -> int:
     """Features of a core's output; torch's layers do not name theirs."""
     if isinstance(core, nn.RNNBase):
-        return (core.proj_size or core.hidden_size) * (2 if core.bidirectional else 1)
+        return (core.proj_size or core.hidden_size) * (1 + core.bidirectional)
     return core.output_size
 
 
-def core_step(core: Any, input_t: Tensor, state: Any) -> tuple[Tensor, Any]:
-    """One step of a stream; torch's layers know whole sequences only.
-
-    Args:
-        core: the module.
-        input_t: ``(B, features)``, or ``(features,)`` unbatched.
-        state: the state so far.
-    """
+def core_step(core: Any, input_t: Tensor, state: CoreState) -> tuple[Tensor, CoreState]:
+    """One step of a stream; torch's layers know whole sequences only."""
     if not isinstance(core, nn.RNNBase):
         return core.step(input_t, state)
     if core.bidirectional:

@@ -82,48 +82,25 @@ register_state(CacheState, "remanence.nn.CacheState")
 register_state(RunningState, "remanence.nn.RunningState")
 
 
-def count_steps(sequence: Tensor, padded: Tensor | None) -> Tensor | int:
-    """The number of true steps per row.
-
-    Args:
-        sequence: ``(B, T, ...)``.
-        padded: ``(B, T)`` bool, or None if all rows are full.
-
-    Returns:
-        ``(B,)`` int64, or ``T``.
-    """
-    return sequence.shape[1] if padded is None else (~padded).sum(1)
-
-
 def step_numbers(step: Tensor, length: int, padded: Tensor | None) -> Tensor:
-    """The number of the last true step of the row at or before each position.
+    """The number of the last true step of the row at or before each position, ``(B, T)`` int64.
 
     Args:
         step: ``(B,)`` int64, steps already taken.
         length: number of positions, ``T``.
         padded: ``(B, T)`` bool, or None if all rows are full.
-
-    Returns:
-        ``(B, T)`` int64.
     """
-    counts = torch.arange(1, length + 1, device=step.device) if padded is None else (~padded).cumsum(1)
+    counts = torch.arange(1, length + 1, device=step.device)
+    if padded is not None:
+        counts = (~padded).cumsum(1)
     return step.unsqueeze(1) + counts - 1
 
 
 def extend_cache(past: CacheState, key: Tensor, value: Tensor, padded: Tensor | None) -> tuple[CacheState, Tensor]:
-    """Appends new steps to the cache of one layer.
-
-    Args:
-        past: the cache, ``depth`` being 1.
-        key: ``(B, T, heads, head_size)``.
-        value: ``(B, T, heads, head_size)``.
-        padded: ``(B, T)`` bool, or None if all rows are full.
-
-    Returns:
-        The longer cache, and the step numbers of the new positions, ``(B, T)`` int64.
-    """
-    clock = step_numbers(past.step[0], key.shape[1], padded)
-    position = clock if padded is None else clock.masked_fill(padded, EMPTY)
+    """The cache of one layer with new keys and values, ``(B, T, heads, head_size)``, and their :func:`step_numbers`."""
+    clock = position = step_numbers(past.step[0], key.shape[1], padded)
+    if padded is not None:
+        position = clock.masked_fill(padded, EMPTY)
     pairs = zip(past, (key, value, position), strict=False)
     key, value, position = (torch.cat([old, new.unsqueeze(0)], dim=2) for old, new in pairs)
     return CacheState(key, value, position, clock[:, -1].unsqueeze(0) + 1), clock
@@ -142,16 +119,13 @@ def visible(clock: Tensor, position: Tensor, context: int | None) -> Tensor:
     """
     age = clock.unsqueeze(2) - position.unsqueeze(1)
     seen = (position != EMPTY).unsqueeze(1) & (age >= 0)
-    return seen if context is None else seen & (age < context)
+    if context is not None:
+        seen = seen & (age < context)
+    return seen
 
 
 def newest(cache: CacheState, slots: int) -> CacheState:
-    """Keeps the newest steps of every row; rows may differ in which slots those are.
-
-    Args:
-        cache: the cache of one layer, at least ``slots`` long.
-        slots: number of slots to keep.
-    """
+    """Keeps the newest steps of every row; rows may differ in which slots those are."""
     index = cache.position.topk(slots, dim=2).indices
     key, value = (torch.take_along_dim(x, index[..., None, None], dim=2) for x in (cache.key, cache.value))
     return CacheState(key, value, cache.position.gather(2, index), cache.step)

@@ -10,10 +10,10 @@ from typing import Any, Literal, TypedDict, Unpack
 from remanence.ops import Strided
 
 from ._layer import RecurrentLayer
-from ._options import CellOptions
+from ._options import CellOptions, TorchArgument
 from ._recurrent import GRU, LSTM, RNN
 from ._signatures import add_options
-from .cuts import TruncatedBPTT
+from .cuts import Cuts, TruncatedBPTT
 
 
 class ReadOptions(TypedDict, total=False):
@@ -49,7 +49,7 @@ class StridedMemory(RecurrentLayer):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        *shape: Any,
+        *shape: TorchArgument,
         top_k: int = 5,
         every: int = 2,
         truncate: int | None = None,
@@ -63,7 +63,7 @@ class StridedMemory(RecurrentLayer):
         super().__init__(input_size, hidden_size, num_layers, *shape, memory=memory, **further)
 
 
-def _cut_every(truncate: int, cuts: Any) -> TruncatedBPTT:
+def _cut_every(truncate: int, cuts: Cuts) -> TruncatedBPTT:
     if cuts is not None:
         raise ValueError(f"`truncate` must be None when `cuts` is given; got {truncate} and {cuts}. Give one of them.")
     return TruncatedBPTT(truncate, offset=-1)

@@ -6,14 +6,14 @@ What is linear in the state runs over all steps at once, by a parallel scan; ``s
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from remanence._validate import dimension, message
+from remanence._validate import message, optional_size
 from remanence.nn._carrying import CarryingLayer
+from remanence.nn._options import Device, Factory
 
 
 def linear_scan(decay: Tensor, drive: Tensor, start: Tensor) -> Tensor:
@@ -78,7 +78,7 @@ class MinGRU(CarryingLayer):
         hidden_size: int,
         *,
         batch_first: bool = False,
-        device: torch.device | str | None = None,
+        device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, batch_first)
@@ -154,7 +154,7 @@ class LRU(CarryingLayer):
         batch_first: bool = False,
         least_radius: float = 0.9,
         greatest_radius: float = 0.999,
-        device: torch.device | str | None = None,
+        device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, batch_first)
@@ -162,7 +162,7 @@ class LRU(CarryingLayer):
             expected = "be at least 0 and below `greatest_radius`, which is below 1"
             raise ValueError(message("least_radius", expected, f"{least_radius} and {greatest_radius}"))
         n = hidden_size
-        factory: dict[str, Any] = {"device": device, "dtype": dtype}
+        factory = Factory(device=device, dtype=dtype)
         squares = torch.rand(n, **factory) * (greatest_radius**2 - least_radius**2) + least_radius**2
         self.weight_nu = nn.Parameter((-0.5 * squares.log()).log())
         self.weight_theta = nn.Parameter((2 * math.pi * (1 - torch.rand(n, **factory))).log())
@@ -216,12 +216,12 @@ class DeltaRule(CarryingLayer):
         key_size: int | None = None,
         *,
         batch_first: bool = False,
-        device: torch.device | str | None = None,
+        device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, batch_first)
-        self.key_size = hidden_size if key_size is None else dimension("key_size", key_size)
-        factory: dict[str, Any] = {"device": device, "dtype": dtype}
+        self.key_size = optional_size("key_size", key_size, hidden_size)
+        factory = Factory(device=device, dtype=dtype)
         self.weight_query = self._uniform(self.key_size, input_size, **factory)
         self.weight_key = self._uniform(self.key_size, input_size, **factory)
         self.weight_value = self._uniform(hidden_size, input_size, **factory)

@@ -12,17 +12,17 @@ from remanence import ops
 from remanence._validate import message
 from remanence.ops import State, Trace
 from remanence.ops.reference import scan as reference_scan
-from remanence.ops.states import drop_row
 
 from . import _sequence
+from ._state_entry import StateLike
 
 if TYPE_CHECKING:
     from ._layer import RecurrentLayer
 
 
 def call_layer(
-    layer: RecurrentLayer, input: _sequence.SequenceInput, state: Any, reset: Tensor | None
-) -> tuple[Any, State]:
+    layer: RecurrentLayer, input: _sequence.SequenceInput, state: StateLike, reset: Tensor | None
+) -> tuple[_sequence.SequenceInput, State]:
     """What :meth:`RecurrentLayer.forward` does, with its arguments."""
     if isinstance(input, PackedSequence) and reset is None and _stays_packed(layer, input):
         return _call_packed(layer, input, state)
@@ -31,7 +31,7 @@ def call_layer(
 
 
 def trace_layer(
-    layer: RecurrentLayer, input: _sequence.SequenceInput, state: Any, reset: Tensor | None
+    layer: RecurrentLayer, input: _sequence.SequenceInput, state: StateLike, reset: Tensor | None
 ) -> tuple[Trace, ...]:
     """What :meth:`RecurrentLayer.trace` does, with its arguments."""
     traces: list[Trace] = []
@@ -42,7 +42,7 @@ def trace_layer(
 def _run(
     layer: RecurrentLayer,
     input: _sequence.SequenceInput,
-    state: Any,
+    state: StateLike,
     reset: Tensor | None,
     traces: list[Trace] | None,
 ) -> tuple[Tensor, State, _sequence.Layout]:
@@ -50,11 +50,11 @@ def _run(
     x, lengths, layout = _sequence.enter(input, layer.input_size, layer.batch_first, layer._like())
     length, batch = x.shape[:2]
     reset = _sequence.enter_reset(reset, layout, length, batch, x.device)
-    given = layer._enter_state(state, batch if layout.batched else None)
+    given = layer._enter_state(state, batch, batched=layout.batched)
     _check_steps(layer, given, length)
-    resets = [reset]
-    if layer.bidirectional:
-        resets.append(None if reset is None else ops.reverse_reset(reset, lengths))
+    resets = [reset] * layer.directions
+    if layer.bidirectional and reset is not None:
+        resets[1] = ops.reverse_reset(reset, lengths)
 
     def scan_one(x: Tensor, start: State | None, index: int) -> tuple[Tensor, State]:
         weights = layer.weights(layer.suffix(index))
@@ -79,16 +79,18 @@ def _run(
         layers=layer.num_layers,
         directions=layer.directions,
         lengths=lengths,
-        drop=layer.dropout if layer.training else 0.0,
+        drop=layer.dropout * layer.training,
     )
-    return output, (final if layout.batched else drop_row(final)), layout
+    return output, layout.outer_state(final), layout
 
 
 def _check_steps(layer: RecurrentLayer, state: State | None, length: int) -> None:
     most = layer.spec.max_steps
     if most is None:
         return
-    end = length + (0 if state is None else int(state.step.max()))
+    end = length
+    if state is not None:
+        end += int(state.step.max())
     if end > most:
         raise ValueError(message("max_steps", f"be at least the {end} steps of this row", most))
 
@@ -101,8 +103,8 @@ def _stays_packed(layer: RecurrentLayer, packed: PackedSequence) -> bool:
     return ops.stays_packed(packed, layer.spec, layer.backend)
 
 
-def _call_packed(layer: RecurrentLayer, packed: PackedSequence, state: Any) -> tuple[PackedSequence, State]:
-    given = layer._enter_state(state, int(packed.batch_sizes[0]))
+def _call_packed(layer: RecurrentLayer, packed: PackedSequence, state: StateLike) -> tuple[PackedSequence, State]:
+    given = layer._enter_state(state, int(packed.batch_sizes[0]), batched=True)
     if given is not None and packed.sorted_indices is not None:
         given = given.select(packed.sorted_indices)
 
@@ -112,7 +114,7 @@ def _call_packed(layer: RecurrentLayer, packed: PackedSequence, state: Any) -> t
 
     # Rows are sorted here, once for all layers: to the scans they are in their own order.
     rows = PackedSequence(packed.data, packed.batch_sizes)
-    drop = layer.dropout if layer.training else 0.0
+    drop = layer.dropout * layer.training
     output, final = ops.walk_stack(rows, scan_one, given, layers=layer.num_layers, drop=drop)
     if packed.unsorted_indices is not None:
         final = final.select(packed.unsorted_indices)

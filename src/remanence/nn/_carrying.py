@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import NamedTuple, Unpack
 
 import torch
 from torch import Tensor, nn
 
 from remanence._validate import boolean, dimension
-from remanence.nn import _core_layouts, _sequence
+from remanence.nn import _sequence
+from remanence.nn._core_layouts import StreamingCore, unusual_options
+from remanence.nn._options import Factory
 from remanence.ops import row_positions, states
 
 
@@ -40,7 +42,7 @@ class CarriedState(NamedTuple):
 states.register_state(CarriedState, "remanence.nn.CarriedState")
 
 
-class CarryingLayer(nn.Module):
+class CarryingLayer(StreamingCore[CarriedState]):
     """One layer that carries one tensor; a subclass gives the arithmetic, ``_run``."""
 
     def __init__(self, input_size: int, hidden_size: int, batch_first: bool) -> None:
@@ -51,7 +53,7 @@ class CarryingLayer(nn.Module):
 
     def forward(
         self, input: _sequence.SequenceInput, state: CarriedState | None = None, *, reset: Tensor | None = None
-    ) -> tuple[Any, CarriedState]:
+    ) -> tuple[_sequence.SequenceInput, CarriedState]:
         """Runs over a sequence.
 
         Args:
@@ -66,53 +68,32 @@ class CarryingLayer(nn.Module):
         x, lengths, layout = _sequence.enter(input, self.input_size, self.batch_first, next(self.parameters()))
         length, batch = x.shape[:2]
         reset = _sequence.enter_reset(reset, layout, length, batch, x.device)
-        before = self._empty(batch)
-        if state is not None:
-            before = _core_layouts.enter_state(state, before, layout)
+        before = self._enter_state(state, batch, layout)
+        steps = row_positions(before.step[0], length, reset) + 1
         live = None
+        ends = steps[-1]
         if lengths is not None:
             live = torch.arange(length, device=x.device)[:, None] < lengths
+            ends = steps.gather(0, lengths[None] - 1)[0]
         value, starts = _begin(before.value[0], reset)
         output, value = self._run(x, value, starts, live)
-        last = row_positions(before.step[0], length, reset)
-        last = last[-1] if lengths is None else last.gather(0, lengths[None] - 1)[0]
-        after = CarriedState(value.unsqueeze(0), (last + 1).unsqueeze(0))
-        return _sequence.leave(output, layout), after if layout.batched else states.drop_row(after)
-
-    def step(self, input_t: Tensor, state: CarriedState | None = None) -> tuple[Tensor, CarriedState]:
-        """One step of a stream: the same numbers as the whole run.
-
-        Args:
-            input_t: ``(B, input_size)``, or ``(input_size,)`` unbatched.
-            state: the state so far; ``None`` at the start.
-
-        Returns:
-            The output ``(B, hidden_size)`` and the next state.
-        """
-        return _core_layouts.step_of(self, input_t, state)
-
-    def initial_state(self, batch_size: int | None = None) -> CarriedState:
-        """The state before the first step.
-
-        Args:
-            batch_size: rows; ``None`` for an unbatched sequence.
-        """
-        state = self._empty(1 if batch_size is None else dimension("batch_size", batch_size))
-        return states.drop_row(state) if batch_size is None else state
+        after = CarriedState(value.unsqueeze(0), ends.unsqueeze(0))
+        return _sequence.leave(output, layout), layout.outer_state(after)
 
     def extra_repr(self) -> str:
         """Sizes."""
-        return f"{self.input_size}, {self.hidden_size}" + (", batch_first=True" if self.batch_first else "")
+        sizes = [str(self.input_size), str(self.hidden_size)]
+        return ", ".join(sizes + unusual_options(self, {"batch_first": False}))
 
-    def _empty(self, batch: int) -> CarriedState:
+    def _empty(self, rows: int) -> CarriedState:
         like = next(self.parameters())
-        step = torch.zeros(1, batch, dtype=torch.int64, device=like.device)
-        return CarriedState(like.new_zeros(1, batch, *self._value_shape()), step)
+        step = torch.zeros(1, rows, dtype=torch.int64, device=like.device)
+        return CarriedState(like.new_zeros(1, rows, *self._value_shape()), step)
 
     def _value_shape(self) -> tuple[int, ...]:
         return (self.hidden_size,)
 
-    def _uniform(self, *shape: int, **factory: Any) -> nn.Parameter:
+    def _uniform(self, *shape: int, **factory: Unpack[Factory]) -> nn.Parameter:
         bound = 1 / math.sqrt(self.hidden_size)
         return nn.Parameter(torch.empty(shape, **factory).uniform_(-bound, bound))
 

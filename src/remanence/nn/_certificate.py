@@ -23,12 +23,7 @@ class NotCertifiedError(ValueError):
 
 @dataclass(frozen=True)
 class Bound:
-    """One number and the maximum that :meth:`project_` allows.
-
-    Args:
-        name: what it is.
-        value: what the weights give.
-        limit: what the projection allows.
+    """One number that the weights give, and the maximum that :meth:`project_` allows.
 
     Example:
         >>> Bound("spectral norm", 0.75, 1.0).margin
@@ -141,11 +136,6 @@ class StabilityCertificate:
 
 def certify(contraction: float, norm: str, layers: Sequence[LayerCertificate]) -> StabilityCertificate:
     """The certificate, or the refusal with every number that stands in its way.
-
-    Args:
-        contraction: the factor that was promised.
-        norm: in which norm of the state.
-        layers: what the weights give.
 
     Raises:
         NotCertifiedError: If a layer's factor is above ``contraction``, or not a number.

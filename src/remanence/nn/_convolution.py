@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from remanence._validate import MOST_PARTS, boolean, dimension, positive_int, probability
-from remanence.nn import _core_layouts
+from remanence.nn._core_layouts import StreamingCore, enter_rows, leave_rows
+from remanence.nn._options import Device, Factory
 from remanence.nn._sequence import SequenceInput
 from remanence.ops import states
 
@@ -41,7 +42,7 @@ class ConvolutionState(NamedTuple):
 states.register_state(ConvolutionState, "remanence.nn.ConvolutionState")
 
 
-class CausalConvolution(nn.Module):
+class CausalConvolution(StreamingCore[ConvolutionState]):
     """Residual blocks of two causal convolutions each, with dilation 1, 2, 4, ... (a temporal convolutional network).
 
     A block is ``relu(skip(x) + drop(relu(conv(drop(relu(conv(x)))))))``, after Bai, Kolter and Koltun, "An empirical
@@ -83,7 +84,7 @@ class CausalConvolution(nn.Module):
         *,
         dropout: float = 0.0,
         batch_first: bool = False,
-        device: Any = None,
+        device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
@@ -92,13 +93,15 @@ class CausalConvolution(nn.Module):
         self.depth = positive_int("depth", depth, maximum=MOST_PARTS)
         self.kernel_size = dimension("kernel_size", kernel_size)
         self.batch_first = boolean("batch_first", batch_first)
-        like: dict[str, Any] = {"device": device, "dtype": dtype}
+        like = Factory(device=device, dtype=dtype)
         sizes = [input_size] + [channels] * (2 * depth - 1)
         self.convolutions = nn.ModuleList(
             nn.Conv1d(size, channels, kernel_size, dilation=2 ** (number // 2), **like)
             for number, size in enumerate(sizes)
         )
-        self.skip = nn.Identity() if input_size == channels else nn.Linear(input_size, channels, **like)
+        self.skip: nn.Module = nn.Identity()
+        if input_size != channels:
+            self.skip = nn.Linear(input_size, channels, **like)
         self.dropout = nn.Dropout(probability("dropout", dropout))
 
     @property
@@ -106,43 +109,24 @@ class CausalConvolution(nn.Module):
         """Steps that one output can see, its own included: ``1 + 2 (kernel_size - 1) (2^depth - 1)``."""
         return 1 + sum(self._spans())
 
-    def initial_state(self, batch_size: int | None = None) -> ConvolutionState:
-        """The state before the first step.
-
-        Args:
-            batch_size: number of rows; None for an unbatched sequence.
-        """
-        state = self._empty(1 if batch_size is None else dimension("batch_size", batch_size))
-        return states.drop_row(state) if batch_size is None else state
-
     def forward(self, input: SequenceInput, state: ConvolutionState | None = None) -> tuple[Any, ConvolutionState]:
         """Runs over a sequence; shapes are in the class docstring."""
-        x, padded, layout = _core_layouts.enter_rows(input, self, next(self.parameters()))
-        past = self._empty(x.shape[0])
-        if state is not None:
-            past = _core_layouts.enter_state(state, past, layout)
-        steps = torch.full_like(past.step[0], x.shape[1]) if padded is None else (~padded).sum(1)
+        x, padded, layout = enter_rows(input, self, next(self.parameters()))
+        past = self._enter_state(state, x.shape[0], layout)
+        steps = torch.full_like(past.step[0], x.shape[1])
+        if padded is not None:
+            steps = (~padded).sum(1)
         seen = [past.input[0], *past.hidden[0].split(self._spans()[1:], dim=1)]
         for number in range(self.depth):
             first = 2 * number
             second = first + 1
             inner, seen[first] = self._convolve(first, x, seen[first], steps)
             inner, seen[second] = self._convolve(second, inner, seen[second], steps)
-            x = ((x if number else self.skip(x)) + inner).relu()
+            if number == 0:
+                x = self.skip(x)
+            x = (x + inner).relu()
         after = ConvolutionState(seen[0].unsqueeze(0), torch.cat(seen[1:], dim=1).unsqueeze(0), past.step + steps)
-        return _core_layouts.leave_rows(x, layout), after if layout.batched else states.drop_row(after)
-
-    def step(self, input_t: Tensor, state: ConvolutionState | None = None) -> tuple[Tensor, ConvolutionState]:
-        """One step of a stream: the same numbers as the whole run.
-
-        Args:
-            input_t: ``(B, input_size)``, or ``(input_size,)`` unbatched.
-            state: the state so far; None at the start.
-
-        Returns:
-            The output, ``(B, channels)`` or ``(channels,)``, and the next state.
-        """
-        return _core_layouts.step_of(self, input_t, state)
+        return leave_rows(x, layout), layout.outer_state(after)
 
     def _spans(self) -> list[int]:
         """How far back each convolution looks."""
@@ -155,9 +139,9 @@ class CausalConvolution(nn.Module):
         last = steps.unsqueeze(1) + torch.arange(seen.shape[1], device=x.device)
         return self.dropout(output.relu()), torch.take_along_dim(joined, last.unsqueeze(2), dim=1)
 
-    def _empty(self, batch_size: int) -> ConvolutionState:
+    def _empty(self, rows: int) -> ConvolutionState:
         weight = next(self.parameters())
         spans = self._spans()
-        step = torch.zeros(1, batch_size, dtype=torch.int64, device=weight.device)
-        first = weight.new_zeros(1, batch_size, spans[0], self.input_size)
-        return ConvolutionState(first, weight.new_zeros(1, batch_size, sum(spans[1:]), self.channels), step)
+        step = torch.zeros(1, rows, dtype=torch.int64, device=weight.device)
+        first = weight.new_zeros(1, rows, spans[0], self.input_size)
+        return ConvolutionState(first, weight.new_zeros(1, rows, sum(spans[1:]), self.channels), step)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from remanence._validate import dimension, message, one_of
+from remanence._validate import dimension, message, one_of, optional_size
 
 EncoderName = Literal["one-hot", "embedding", "dense"]
 
@@ -36,7 +36,7 @@ class Encoder(nn.Module):
         if (kind == "embedding" and embedding_size is None) or (kind == "one-hot" and embedding_size is not None):
             expected = "be given with encoder='embedding', and absent with 'one-hot'"
             raise ValueError(message("embedding_size", expected, f"{embedding_size} with {kind!r}"))
-        self.output_size = input_size if embedding_size is None else dimension("embedding_size", embedding_size)
+        self.output_size = optional_size("embedding_size", embedding_size, input_size)
         self.embedding: nn.Module = nn.Identity()
         if kind == "embedding":
             self.embedding = nn.Embedding(input_size, self.output_size)
@@ -54,9 +54,6 @@ class Encoder(nn.Module):
         """Makes the embedding and a head's weight one parameter.
 
         It takes the head's initial values: with an embedding's, which are larger, the first logits would be huge.
-
-        Args:
-            head: the layer that gives the logits.
         """
         if self.kind != "embedding":
             raise ValueError(message("tied", "be False without an embedding", f"True with encoder={self.kind!r}"))

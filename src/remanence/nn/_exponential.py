@@ -14,14 +14,11 @@ BLOCK = 4
 
 
 def matrix_exponential(matrix: Tensor) -> Tensor:
-    """``exp(matrix)`` in float64, by scaling and squaring a Taylor series.
+    """``exp(matrix)`` of a square matrix in float64, by scaling and squaring a Taylor series.
 
     :func:`torch.linalg.matrix_exp` takes its gradient from the exponential of a matrix of twice the size. Here it is
     that of nine or so products, a third of the time at 128 units. The number of squarings depends on the values, which
     a compiler and a transform cannot follow, so there torch's function is used.
-
-    Args:
-        matrix: square, float64.
 
     Example:
         >>> quarter = torch.tensor([[0.0, -math.pi / 2], [math.pi / 2, 0.0]], dtype=torch.float64)

@@ -48,14 +48,7 @@ def attend_all(query_logits: Tensor, key_logits: Tensor, value: Tensor, *, by_ma
 def attend_past(
     query_logits: Tensor, key_logits: Tensor, value: Tensor, sums: FeatureSums, *, by_mass: bool
 ) -> tuple[Tensor, FeatureSums]:
-    """Every query sees the keys up to its own position, and those already in the running sums.
-
-    Args:
-        query_logits: ``(..., T, m)``.
-        key_logits: ``(..., T, m)``.
-        value: ``(..., T, d)``.
-        sums: the past.
-        by_mass: whether the weight of a feature also carries the mass of its keys (random features do).
+    """As :func:`attend_all`, but every query sees the keys up to its own position and those in the running sums.
 
     Returns:
         ``(..., T, d)`` and the sums with the new keys.
@@ -94,16 +87,11 @@ def floor(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).min / 4
 
 
-def hide_padding(key_logits: Tensor, value: Tensor, padded: Tensor | None) -> tuple[Tensor, Tensor]:
+def hide_padding(key_logits: Tensor, value: Tensor, padded: Tensor) -> tuple[Tensor, Tensor]:
     """Gives padded keys the least logit and no value, so that they add nothing even where nothing else is seen.
 
-    Args:
-        key_logits: ``(..., S, m)``.
-        value: ``(..., S, d)``.
-        padded: ``(..., S)`` bool, or None.
+    Keys are ``(..., S, m)``, values ``(..., S, d)``, the padding ``(..., S)`` bool.
     """
-    if padded is None:
-        return key_logits, value
     padded = padded.unsqueeze(-1)
     return key_logits.masked_fill(padded, floor(key_logits.dtype)), value.masked_fill(padded, 0.0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -13,8 +14,9 @@ from remanence import ops
 from remanence._validate import dimension, message, positive_int, real
 from remanence.ops import State
 from remanence.ops.generation import draw_tokens
-from remanence.ops.states import drop_row
+from remanence.ops.states import drop_row, map_tensors
 
+from ._core_layouts import CoreState
 from ._encoder import Encoder
 from ._layer import RecurrentLayer
 
@@ -31,43 +33,34 @@ def draw_sequence(
     batch_size: int | None,
     temperature: float,
     generator: torch.Generator | None,
-    state: Any,
+    state: CoreState,
     own_step: bool,
-) -> tuple[Tensor, Any]:
-    """Does what :meth:`remanence.nn.SequenceModel.generate` says, with its arguments.
-
-    Args:
-        model: the model.
-        length: as there, like all that follow.
-        prompt: ``(P, B)``, ``(B, P)`` or ``(P,)``.
-        batch_size: rows without a prompt.
-        temperature: by which logits are divided.
-        generator: source of the randomness.
-        state: of the core before the prompt.
-        own_step: whether a subclass of the model steps in its own way.
-    """
+) -> tuple[Tensor, CoreState]:
+    """Does what :meth:`remanence.nn.SequenceModel.generate` says; ``own_step``: a subclass steps in its own way."""
     positive_int("length", length)
     real("temperature", temperature, least=0.0)
     _check_alphabet(model)
     _check_start(prompt, batch_size, state)
-    batched = batch_size is not None if prompt is None else prompt.dim() == 2
-    time = 1 if batched and model.core.batch_first else 0
     with evaluating(model):
         if prompt is None:
             tokens = _first_tokens(model, batch_size, generator)
         else:
             logits, state = model(prompt, state)
-            logits = logits.select(time, -1)
+            logits = logits.select(int(model.core.batch_first and prompt.dim() == 2), -1)
             tokens = draw_tokens(logits, _uniforms(logits.shape[:-1], temperature, generator, logits), temperature)
         parts = [tokens.unsqueeze(0)]
-        run = _by_steps if own_step or not _runs_by_scan(model) else _by_scan
+        run = _by_scan
+        if own_step or not _runs_by_scan(model):
+            run = _by_steps
         for steps in _blocks(length - 1, tokens.numel()):
             last = parts[-1][-1]
             uniforms = _uniforms((steps, *last.shape), temperature, generator, model.head.weight)
             drawn, state = run(model, last, state, steps, uniforms, temperature)
             parts.append(drawn)
     drawn = torch.cat(parts)
-    return (drawn.T.contiguous() if time else drawn), state
+    if drawn.dim() == 2 and model.core.batch_first:
+        drawn = drawn.T.contiguous()
+    return drawn, state
 
 
 def _blocks(steps: int, rows: int) -> Iterator[int]:
@@ -107,7 +100,7 @@ def _runs_by_scan(model: Any) -> bool:
 
 
 def _by_scan(
-    model: Any, tokens: Tensor, state: Any, steps: int, uniforms: Tensor | None, temperature: float
+    model: Any, tokens: Tensor, state: CoreState, steps: int, uniforms: Tensor | None, temperature: float
 ) -> tuple[Tensor, State]:
     """All steps in one call; as :func:`_by_steps`, for cores that run through the scan."""
     core = model.core
@@ -116,13 +109,13 @@ def _by_scan(
     drawn, final = ops.generate(
         rows,
         [core.weights(f"_l{layer}") for layer in range(core.num_layers)],
-        core._enter_state(state, len(rows) if tokens.dim() else None),
+        core._enter_state(state, len(rows), batched=tokens.dim() > 0),
         spec=core.spec,
         head=model.head.weight,
         head_bias=model.head.bias,
-        embedding=encoder.embedding.weight if encoder.learned else None,
+        embedding=getattr(encoder.embedding, "weight", None),
         steps=steps,
-        uniforms=None if uniforms is None else uniforms.reshape(steps, -1),
+        uniforms=map_tensors(lambda numbers: numbers.reshape(steps, -1), uniforms),
         temperature=temperature or 1.0,
         backend=core.backend,
     )
@@ -132,22 +125,13 @@ def _by_scan(
 
 
 def _by_steps(
-    model: Any, tokens: Tensor, state: Any, steps: int, uniforms: Tensor | None, temperature: float
-) -> tuple[Tensor, Any]:
-    """Any core, one step after the other.
-
-    Args:
-        model: the model.
-        tokens: ``(B,)`` or ``()``, what is read first.
-        state: the core's.
-        steps: tokens to draw per row.
-        uniforms: ``(steps, B)`` or ``(steps,)``; None takes the most likely.
-        temperature: by which logits are divided.
-    """
+    model: Any, tokens: Tensor, state: CoreState, steps: int, uniforms: Tensor | None, temperature: float
+) -> tuple[Tensor, CoreState]:
+    """Any core, one step after the other, from ``tokens`` ``(B,)`` or ``()``; without ``uniforms`` the likeliest."""
     drawn = []
     for t in range(steps):
         logits, state = model.step(tokens, state)
-        tokens = draw_tokens(logits, None if uniforms is None else uniforms[t], temperature)
+        tokens = draw_tokens(logits, map_tensors(itemgetter(t), uniforms), temperature)
         drawn.append(tokens)
     return torch.stack(drawn), state
 
@@ -174,7 +158,9 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def _first_tokens(model: Any, batch_size: int | None, generator: torch.Generator | None) -> Tensor:
-    rows = () if batch_size is None else (dimension("batch_size", batch_size),)
+    rows = ()
+    if batch_size is not None:
+        rows = (dimension("batch_size", batch_size),)
     return torch.randint(model.output_size, rows, generator=generator, device=model.head.weight.device)
 
 
@@ -187,7 +173,7 @@ def _check_alphabet(model: Any) -> None:
         raise ValueError(message("output_size", expected, model.output_size))
 
 
-def _check_start(prompt: Tensor | None, batch_size: int | None, state: Any) -> None:
+def _check_start(prompt: Tensor | None, batch_size: int | None, state: CoreState) -> None:
     if prompt is None:
         if state is not None:
             hint = "Give the last token as prompt, which the state has not seen"
@@ -195,5 +181,7 @@ def _check_start(prompt: Tensor | None, batch_size: int | None, state: Any) -> N
     elif batch_size is not None:
         raise ValueError(message("batch_size", "be absent with a prompt, whose rows count", batch_size))
     elif not isinstance(prompt, Tensor) or prompt.dim() not in (1, 2):
-        got = str(tuple(prompt.shape)) if isinstance(prompt, Tensor) else type(prompt).__name__
+        got = type(prompt).__name__
+        if isinstance(prompt, Tensor):
+            got = str(tuple(prompt.shape))
         raise ValueError(message("prompt", "be tokens of shape (P, B), (B, P) if batch-first, or (P,)", got))

@@ -12,10 +12,13 @@ from remanence import ops
 from remanence._validate import MOST_PARTS, boolean, dimension, fitting, message, one_of, positive_int, probability
 from remanence.ops import BACKENDS, Backend, Cell, Memory, State, Trace, find_cell
 from remanence.ops.reference import empty_state
+from remanence.ops.states import add_row
 
 from ._call import call_layer, trace_layer
+from ._core_layouts import refuse_script, unusual_options
 from ._options import (
     Bias,
+    Device,
     check_cuts,
     check_forget_bias,
     make_spec,
@@ -23,7 +26,6 @@ from ._options import (
     refuse_unknown,
 )
 from ._parameters import LayerParameters
-from ._scripting import refuse_script
 from ._sequence import SequenceInput
 from ._signatures import show_options
 from ._single_step import step_at_once
@@ -68,7 +70,7 @@ class RecurrentLayer(LayerParameters):
     fixed: ClassVar[tuple[str, ...]] = ()
     """Options that a preset decides itself."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         show_options(cls)
 
@@ -91,9 +93,9 @@ class RecurrentLayer(LayerParameters):
         cuts: Cuts = None,
         max_steps: int | None = None,
         backend: Backend = "auto",
-        device: torch.device | str | None = None,
+        device: Device = None,
         dtype: torch.dtype | None = None,
-        **unknown: Any,
+        **unknown: object,
     ) -> None:
         super().__init__()
         others = options_of_other_cells(find_cell(self.cell))
@@ -172,7 +174,7 @@ class RecurrentLayer(LayerParameters):
             raise ValueError(message("input_t", "have shape (B, input_size) or (input_size,)", str(shape)))
         if (at_once := step_at_once(self, input_t, state)) is not None:
             return at_once
-        time = 1 if self.batch_first and input_t.dim() == 2 else 0
+        time = int(self.batch_first and input_t.dim() == 2)
         output, after = self(input_t.unsqueeze(time), state)
         return output.squeeze(time), after
 
@@ -200,9 +202,13 @@ class RecurrentLayer(LayerParameters):
         """
         if self.cuts is None:
             return None, None
-        step = x.new_zeros(x.shape[1], dtype=torch.int64) if start is None else start.step
+        step = x.new_zeros(x.shape[1], dtype=torch.int64)
+        if start is not None:
+            step = start.step
         cut_h, cut_c = self.cuts.masks(ops.row_positions(step, x.shape[0], reset), self.training)
-        return cut_h, (cut_c if self.spec.cell.has_c else None)
+        if not self.spec.cell.has_c:
+            cut_c = None
+        return cut_h, cut_c
 
     # ---- state ------------------------------------------------------------------------------------------------------
 
@@ -212,20 +218,21 @@ class RecurrentLayer(LayerParameters):
         Args:
             batch_size: rows; ``None`` for unbatched input.
         """
-        if batch_size is not None:
-            dimension("batch_size", batch_size)
-        return self._empty_state(batch_size)
+        if batch_size is None:
+            return self._empty_state()
+        return self._empty_state(dimension("batch_size", batch_size))
 
-    def _empty_state(self, batch: int | None) -> State:
+    def _empty_state(self, *rows: int) -> State:
         """As :meth:`initial_state`, for a number of rows that comes from a shape: in an export it is a symbol."""
-        rows = () if batch is None else (batch,)
         return empty_state(self.spec, self.hidden_size, (self.num_layers * self.directions, *rows), self._like())
 
-    def _enter_state(self, state: StateLike, batch: int | None) -> State | None:
+    def _enter_state(self, state: StateLike, rows: int, *, batched: bool) -> State | None:
         """Check a given state, or make one of torch's ``hx``; fields come out with a batch dimension."""
         if state is None:
             return None
-        return enter_state(state, self._empty_state(batch), self.spec, batched=batch is not None)
+        if batched:
+            return enter_state(state, self._empty_state(rows), self.spec)
+        return add_row(enter_state(state, self._empty_state(), self.spec))
 
     # ---- torch's habits ---------------------------------------------------------------------------------------------
 
@@ -241,7 +248,7 @@ class RecurrentLayer(LayerParameters):
         """
         kind = find_cell(cls.cell).torch_layer
         if kind is None or not isinstance(module, kind):
-            wanted = "a matching layer (there is none)" if kind is None else kind.__name__
+            wanted = getattr(kind, "__name__", "a matching layer (there is none)")
             raise TypeError(message("module", f"be torch's {wanted}", type(module).__name__))
         if module.proj_size:
             raise ValueError(message("module", "have proj_size 0", module.proj_size, "Projections are not supported"))
@@ -266,10 +273,9 @@ class RecurrentLayer(LayerParameters):
 
     def extra_repr(self) -> str:
         """Sizes, and every option that differs from its default."""
-        parts = [f"{self.input_size}, {self.hidden_size}"]
         defaults = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0, "bidirectional": False}
         defaults |= {"recurrent_init": None, "forget_bias": 0.0, "cuts": None, "backend": "auto"}
-        parts += [f"{name}={getattr(self, name)!r}" for name, value in defaults.items() if getattr(self, name) != value]
+        parts = [str(self.input_size), str(self.hidden_size), *unusual_options(self, defaults)]
         if self.spec.has_memory:
             parts.append(f"memory={self.spec.memory}, combine={self.spec.combine!r}, output={self.spec.output!r}")
         return ", ".join(parts)

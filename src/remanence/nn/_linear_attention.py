@@ -93,8 +93,9 @@ def random_feature_attention(
     """
     _check(query, key, value, causal, key_padding_mask)
     shape("projection", projection, (*projection.shape[:-2], "m", query.shape[-1]))
-    factor = query.shape[-1] ** -0.5 if scale is None else real("scale", scale, above=0.0)
-    query, key = random_feature_logits(query, key, projection, factor)
+    if scale is None:
+        scale = query.shape[-1] ** -0.5
+    query, key = random_feature_logits(query, key, projection, real("scale", scale, above=0.0))
     return _attend(query, key, value, causal=causal, padded=key_padding_mask, by_mass=True)
 
 
@@ -157,7 +158,8 @@ def orthogonal_gaussian_projection(
 def _attend(
     query_logits: Tensor, key_logits: Tensor, value: Tensor, *, causal: bool, padded: Tensor | None, by_mass: bool
 ) -> Tensor:
-    key_logits, value = hide_padding(key_logits, value, padded)
+    if padded is not None:
+        key_logits, value = hide_padding(key_logits, value, padded)
     if not causal:
         return attend_all(query_logits, key_logits, value, by_mass=by_mass)
     *batch, _, features = torch.broadcast_shapes(query_logits.shape, key_logits.shape)

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 from remanence.ops import Full, Read, Screen, Screened
 
 from ._layer import RecurrentLayer
-from ._options import CellOptions
+from ._options import CellOptions, TorchArgument
 from ._recurrent import GRU, LSTM, RNN
 
 
@@ -30,7 +30,7 @@ class FullMemory(RecurrentLayer):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        *shape: Any,
+        *shape: TorchArgument,
         limit: int | None = None,
         score: Literal["additive", "dot"] | Read = "additive",
         **options: Unpack[CellOptions],
@@ -89,7 +89,7 @@ class ScreenedMemory(RecurrentLayer):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        *shape: Any,
+        *shape: TorchArgument,
         recent: int = 10,
         relevant: int = 10,
         screen: str | Screen = "attention",

@@ -12,10 +12,11 @@ from torch.nn.utils.rnn import PackedSequence
 
 from remanence._validate import dimension, probability
 from remanence.nn._any_core import core_output_size, core_step, make_core, reset_option
+from remanence.nn._core_layouts import CoreState, refuse_script
 from remanence.nn._encoder import Encoder, EncoderName
 from remanence.nn._generation import draw_sequence
 from remanence.nn._model_init import ModelInit, check_model_init, fill_model_
-from remanence.nn._scripting import refuse_script
+from remanence.nn._sequence import SequenceInput
 
 
 class SequenceModel(nn.Module):
@@ -83,10 +84,12 @@ class SequenceModel(nn.Module):
             core: as in the class.
             options: as in the class.
         """
-        encoder = "dense" if task.input_kind == "vectors" else "one-hot"
+        encoder = {"vectors": "dense"}.get(task.input_kind, "one-hot")
         return cls(task.input_size, core, task.output_size, **{"encoder": encoder, **options})
 
-    def forward(self, inputs: Any, state: Any = None, *, reset: Tensor | None = None) -> tuple[Any, Any]:
+    def forward(
+        self, inputs: SequenceInput, state: CoreState = None, *, reset: Tensor | None = None
+    ) -> tuple[Any, CoreState]:
         """Answers at every step of a sequence.
 
         Args:
@@ -101,7 +104,7 @@ class SequenceModel(nn.Module):
         output, state = self.core(_on_steps(self._encode, inputs), state, **reset_option(self.core, reset))
         return _on_steps(self._answer, output), state
 
-    def step(self, input_t: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+    def step(self, input_t: Tensor, state: CoreState = None) -> tuple[Tensor, CoreState]:
         """One step of a stream: the same numbers as the whole run.
 
         Args:
@@ -122,8 +125,8 @@ class SequenceModel(nn.Module):
         batch_size: int | None = None,
         temperature: float = 1.0,
         generator: torch.Generator | None = None,
-        state: Any = None,
-    ) -> tuple[Tensor, Any]:
+        state: CoreState = None,
+    ) -> tuple[Tensor, CoreState]:
         """Draws tokens, each given all before it, in evaluation mode and without gradient.
 
         A recurrent core of this package draws many tokens in one call of :func:`remanence.ops.generate`; any other one,
@@ -155,7 +158,8 @@ class SequenceModel(nn.Module):
         return self.head(functional.dropout(output, self.dropout, self.training))
 
 
-def _on_steps(function: Callable[[Tensor], Tensor], sequence: Any) -> Any:
+def _on_steps(function: Callable[[Tensor], Tensor], sequence: SequenceInput) -> SequenceInput:
     """Applies what works on single steps to a tensor, or to the steps of a packed sequence."""
-    packed = isinstance(sequence, PackedSequence)
-    return sequence._replace(data=function(sequence.data)) if packed else function(sequence)
+    if isinstance(sequence, PackedSequence):
+        return sequence._replace(data=function(sequence.data))
+    return function(sequence)

@@ -17,15 +17,7 @@ MODEL_INITS = ("torch", "xavier", "kaiming")
 
 
 def check_model_init(init: str, core: nn.Module) -> ModelInit:
-    """The name of an initialisation that a core can have.
-
-    Args:
-        init: as in :class:`SequenceModel`.
-        core: which layers of this package are to be filled.
-
-    Raises:
-        ValueError: there is no such name, or no layer of this package.
-    """
+    """The name of an initialisation that a core can have; refused if it has no layer of this package to fill."""
     one_of("init", init, MODEL_INITS)
     ours = any(isinstance(layer, RecurrentLayer) for layer in core.modules())
     if init != "torch" and not ours:
@@ -40,10 +32,7 @@ def check_model_init(init: str, core: nn.Module) -> ModelInit:
 def fill_model_(core: nn.Module, head: nn.Linear, init: ModelInit) -> None:
     """Draw a model's weights: ``"torch"`` leaves what its layers drew themselves.
 
-    Args:
-        core: its recurrent layers are filled in place.
-        head: filled in place, always Xavier.
-        init: ``"xavier"`` or ``"kaiming"``, both normal, for what reads the input.
+    What reads the input is Xavier or Kaiming normal, as ``init`` says; the head is always Xavier.
 
     Example:
         >>> from remanence.nn import LSTM

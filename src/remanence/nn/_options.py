@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias, TypedDict
 
@@ -15,6 +16,16 @@ from .cuts import Cuts, HDetach, TruncatedBPTT
 from .init import RecurrentInit
 
 Bias: TypeAlias = bool | Literal["single"]
+Device: TypeAlias = torch.device | str | None
+TorchArgument: TypeAlias = Any
+"""One of torch's arguments by position, in torch's order: which of them it is, no type can say."""
+
+
+class Factory(TypedDict):
+    """Where and in what precision parameters are made."""
+
+    device: Device
+    dtype: torch.dtype | None
 
 
 class ShapeOptions(TypedDict, total=False):
@@ -33,7 +44,7 @@ class CommonOptions(ShapeOptions, total=False):
     output: Literal["macro", "hidden", "summary", "weights"]
     max_steps: int | None
     backend: Backend
-    device: torch.device | str | None
+    device: Device
     dtype: torch.dtype | None
 
 
@@ -61,7 +72,7 @@ def options_of_other_cells(cell: Cell) -> set[str]:
     return others
 
 
-def refuse_unknown(unknown: dict[str, Any], layer: str) -> None:
+def refuse_unknown(unknown: Mapping[str, object], layer: str) -> None:
     """Refuse keyword arguments that do not exist, and say what to do instead of a projection."""
     if "proj_size" in unknown:
         hint = f"{layer} has no projection; add nn.Linear after it"
@@ -70,14 +81,14 @@ def refuse_unknown(unknown: dict[str, Any], layer: str) -> None:
         raise TypeError(f"{layer}() got an unexpected keyword argument {next(iter(unknown))!r}")
 
 
-def check_cuts(cuts: Any) -> Cuts:
+def check_cuts(cuts: object) -> Cuts:
     """Check the gradient cuts."""
     if cuts is not None and not isinstance(cuts, TruncatedBPTT | HDetach):
         raise TypeError(message("cuts", "be None, TruncatedBPTT(k) or HDetach(p)", repr(cuts)))
     return cuts
 
 
-def check_forget_bias(value: Any, bias: Any) -> float:
+def check_forget_bias(value: float, bias: Bias) -> float:
     """Check what is added to the forget bias, which must be there."""
     real("forget_bias", value)
     if value and not bias:
@@ -88,17 +99,16 @@ def check_forget_bias(value: Any, bias: Any) -> float:
 def make_spec(
     cell: Cell | str,
     memory: Memory,
-    nonlinearity: Any,
-    combine: Any,
-    output: Any,
+    nonlinearity: ops.Nonlinearity | None,
+    combine: ops.Combine | None,
+    output: Literal["macro", "hidden", "summary", "weights"],
     max_steps: int | None,
     cuts: Cuts,
 ) -> ScanSpec:
     """Put the options together and refuse those that contradict each other."""
     if memory is not None and not isinstance(memory, MemoryRule):
         raise TypeError(message("memory", "be None, Full(), Screened() or Strided()", repr(memory)))
-    rule = MemoryRule if memory is None else memory
-    one_of("output", output, rule.outputs)
+    one_of("output", output, (memory or MemoryRule).outputs)
     if (output == "weights") != (max_steps is not None):
         expected = "be given with output='weights', and only then"
         raise ValueError(message("max_steps", expected, f"{max_steps} with output={output!r}"))
@@ -106,7 +116,9 @@ def make_spec(
         dimension("max_steps", max_steps)
     cut_reads = isinstance(cuts, TruncatedBPTT) and cuts.reads == "cut"
     spec = ScanSpec(find_cell(cell), memory, nonlinearity, None, output, cut_reads, max_steps)
-    combines = Read.combines if memory is None else memory.read.combines
+    combines = Read.combines
+    if memory is not None:
+        combines = memory.read.combines
     if combine is not None:
         one_of("combine", combine, combines)
     elif not spec.cell.bounded and "half" in combines:

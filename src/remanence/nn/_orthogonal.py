@@ -12,12 +12,12 @@ from typing import Any, Literal, Unpack
 import torch
 from torch import Tensor, nn
 
-from remanence._validate import dimension, message, one_of, positive_int
+from remanence._validate import dimension, message, one_of, optional_size
 from remanence.ops import GORUCell, Memory, Nonlinearity, Weights
 
 from ._exponential import matrix_exponential
 from ._layer import RecurrentLayer
-from ._options import CommonOptions
+from ._options import CommonOptions, Factory, TorchArgument
 from ._recurrent import RNN
 from .cuts import Cuts
 from .init import initial_skew
@@ -45,7 +45,7 @@ class OrthRNN(RNN):
         hidden_size: int,
         num_layers: int = 1,
         nonlinearity: Nonlinearity = "modrelu",
-        *shape: Any,
+        *shape: TorchArgument,
         recurrent_init: Literal["henaff", "cayley", "random"] = "henaff",
         memory: Memory = None,
         cuts: Cuts = None,
@@ -82,7 +82,7 @@ class ExpRNN(RNN):
         hidden_size: int,
         num_layers: int = 1,
         nonlinearity: Nonlinearity = "modrelu",
-        *shape: Any,
+        *shape: TorchArgument,
         recurrent_init: Literal["henaff", "cayley", "random"] = "henaff",
         base_every: int | None = None,
         memory: Memory = None,
@@ -90,7 +90,7 @@ class ExpRNN(RNN):
         **options: Unpack[CommonOptions],
     ) -> None:
         one_of("recurrent_init", recurrent_init, ORTHOGONAL_INITS)
-        self.base_every = None if base_every is None else positive_int("base_every", base_every)
+        self.base_every = optional_size("base_every", base_every, None)
         self._kept: dict[str, tuple[tuple[int, int, int], Tensor]] = {}
         shape = (input_size, hidden_size, num_layers, nonlinearity, *shape)
         super().__init__(*shape, recurrent_init=recurrent_init, memory=memory, cuts=cuts, **options)
@@ -98,9 +98,9 @@ class ExpRNN(RNN):
     def parameter_shapes(self, layer: int) -> dict[str, tuple[int, ...]]:
         """As in :class:`RNN`, with ``weight_hh_skew`` in place of ``weight_hh``; its upper triangle counts."""
         shapes = super().parameter_shapes(layer)
-        return {("weight_hh_skew" if name == "weight_hh" else name): shape for name, shape in shapes.items()}
+        return {name.replace("weight_hh", "weight_hh_skew"): shape for name, shape in shapes.items()}
 
-    def _create_parameters(self, factory: dict[str, Any]) -> None:
+    def _create_parameters(self, factory: Factory) -> None:
         if self.spec.macro_size(self.hidden_size) != self.hidden_size:
             raise ValueError(message("combine", "be 'sum' or 'half': the recurrent matrix is square", "'concat'"))
         super()._create_parameters(factory)
@@ -180,8 +180,9 @@ def orthogonal_parameter_groups(
         if "weight_hh_skew" in name or "rotation" in name:
             special[id(parameter)] = parameter
     plain = [parameter for parameter in module.parameters() if id(parameter) not in special]
-    small = lr / 10 if orthogonal_lr is None else orthogonal_lr
-    return [{"params": plain, "lr": lr}, {"params": list(special.values()), "lr": small}]
+    if orthogonal_lr is None:
+        orthogonal_lr = lr / 10
+    return [{"params": plain, "lr": lr}, {"params": list(special.values()), "lr": orthogonal_lr}]
 
 
 class GORU(RecurrentLayer):
@@ -210,7 +211,7 @@ class GORU(RecurrentLayer):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        *shape: Any,
+        *shape: TorchArgument,
         rotations: Literal["fft", "tunable"] = "fft",
         capacity: int = 4,
         memory: Memory = None,
@@ -236,7 +237,7 @@ class GORU(RecurrentLayer):
         shapes.pop("bias_hh", None)
         if "bias_ih" in shapes:
             shapes["bias_ih"] = (2 * n,)
-        depth = n.bit_length() - 1 if self.rotations == "fft" else self.capacity
+        depth = {"fft": n.bit_length() - 1, "tunable": self.capacity}[self.rotations]
         return shapes | {"rotation": (depth, n // 2)}
 
     @torch.no_grad()
@@ -286,11 +287,7 @@ class GORU(RecurrentLayer):
 def rotate_pairs(matrix: Tensor, angles: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """Turn pairs of rows of ``matrix`` by ``angles``: row ``a`` becomes ``cos a - sin b``, row ``b`` ``sin a + cos b``.
 
-    Args:
-        matrix: ``(n, k)``.
-        angles: ``(n/2,)``.
-        first: ``(n/2,)`` indices of the rows ``a``.
-        second: ``(n/2,)`` indices of the rows ``b``.
+    The matrix is ``(n, k)``; ``first`` and ``second`` ``(n/2,)`` are the indices of the rows ``a`` and ``b``.
 
     Example:
         >>> quarter = torch.tensor([math.pi / 2])

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from remanence.ops import PARAMETER_NAMES, ScanSpec, Weights
 
-from ._options import Bias
+from ._options import Bias, Factory
 from .init import RecurrentInit, fill_recurrent_
 
 
@@ -30,7 +29,7 @@ class LayerParameters(nn.Module):
     @property
     def directions(self) -> int:
         """2 if bidirectional, else 1."""
-        return 2 if self.bidirectional else 1
+        return 1 + self.bidirectional
 
     @property
     def output_size(self) -> int:
@@ -45,13 +44,14 @@ class LayerParameters(nn.Module):
     def suffix(self, index: int) -> str:
         """Name suffix of a layer and direction, counted as the state does: ``"_l0"``, ``"_l0_reverse"``, ..."""
         layer, direction = divmod(index, self.directions)
-        return f"_l{layer}_reverse" if direction else f"_l{layer}"
+        return f"_l{layer}" + "_reverse" * direction
 
     def parameter_shapes(self, layer: int) -> dict[str, tuple[int, ...]]:
         """Names (without suffix) and shapes of one layer's parameters, in torch's order."""
         gates = len(self.spec.cell.gates) * self.hidden_size
+        sizes = [self.input_size] + [self.output_size] * layer
         shapes: dict[str, tuple[int, ...]] = {
-            "weight_ih": (gates, self.input_size if layer == 0 else self.output_size),
+            "weight_ih": (gates, sizes[layer]),
             "weight_hh": (gates, self.spec.macro_size(self.hidden_size)),
         }
         if self.bias:
@@ -60,7 +60,7 @@ class LayerParameters(nn.Module):
             shapes["bias_hh"] = (gates,)
         return shapes | {name: own.shape for name, own in self.spec.own_parameters(self.hidden_size).items()}
 
-    def _create_parameters(self, factory: dict[str, Any]) -> None:
+    def _create_parameters(self, factory: Factory) -> None:
         for layer, suffix in self._suffixes():
             for name, shape in self.parameter_shapes(layer).items():
                 self.register_parameter(name + suffix, nn.Parameter(torch.empty(shape, **factory)))

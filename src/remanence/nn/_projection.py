@@ -5,6 +5,8 @@ What lies inside its set is left bit for bit as it is; what lies outside is comp
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -12,27 +14,20 @@ _EPSILON = torch.finfo(torch.float64).eps
 
 
 def spectral_norm(matrix: Tensor) -> float:
-    """Greatest singular value, computed in float64; nan if an entry is not finite.
-
-    Args:
-        matrix: ``(m, n)``.
+    """Greatest singular value of ``(m, n)``, computed in float64; nan if an entry is not finite.
 
     Example:
         >>> spectral_norm(torch.tensor([[0.0, 3.0], [4.0, 0.0]]))
         4.0
     """
     exact = matrix.detach().double()
-    return float(torch.linalg.svdvals(exact)[0]) if exact.isfinite().all() else float("nan")
+    if not exact.isfinite().all():
+        return math.nan
+    return float(torch.linalg.svdvals(exact)[0])
 
 
 def row_sums(matrix: Tensor) -> Tensor:
-    """Sums of absolute values along the rows, in float64.
-
-    Args:
-        matrix: ``(m, n)``.
-
-    Returns:
-        ``(m,)``.
+    """Sums of absolute values along the rows of ``(m, n)``, in float64: ``(m,)``.
 
     Example:
         >>> row_sums(torch.tensor([[1.0, -2.0], [0.0, 0.5]])).tolist()
@@ -44,10 +39,6 @@ def row_sums(matrix: Tensor) -> Tensor:
 @torch.no_grad()
 def project_spectral_(matrix: Tensor, limit: float) -> None:
     """Onto the matrices of spectral norm at most ``limit``: the nearest one has its singular values clamped.
-
-    Args:
-        matrix: ``(m, n)``, changed in place.
-        limit: greatest singular value allowed, above 0.
 
     Example:
         >>> matrix = torch.diag(torch.tensor([2.0, 0.25]))
@@ -75,10 +66,6 @@ def project_rows_(matrix: Tensor, limit: float) -> None:
 
     The nearest point takes the same amount off every entry and stops at zero; sorting gives that amount (Duchi et al.,
     "Efficient projections onto the l1-ball", 2008).
-
-    Args:
-        matrix: ``(m, n)``, changed in place.
-        limit: greatest sum allowed, above 0.
 
     Example:
         >>> matrix = torch.tensor([[3.0, 1.0], [0.5, 0.25]])

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
 from remanence import ops
 from remanence.ops import GRUCell, LSTMCell, Memory, RNNCell
 
 from ._layer import RecurrentLayer
-from ._options import CommonOptions, MemoryOptions
+from ._options import CommonOptions, MemoryOptions, TorchArgument
 from .cuts import HDetach
 from .init import RecurrentInit
 
@@ -39,7 +39,7 @@ class RNN(RecurrentLayer):
         hidden_size: int,
         num_layers: int = 1,
         nonlinearity: ops.Nonlinearity = "tanh",
-        *shape: Any,
+        *shape: TorchArgument,
         memory: Memory = None,
         **options: Unpack[MemoryOptions],
     ) -> None:
@@ -109,7 +109,7 @@ class HDetachLSTM(LSTM):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        *shape: Any,
+        *shape: TorchArgument,
         p: float = 0.25,
         recurrent_init: RecurrentInit = None,
         forget_bias: float = 0.0,

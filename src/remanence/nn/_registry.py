@@ -103,4 +103,6 @@ def _info(cls: type, cell: str, memory: str, document: str) -> ModelInfo:
 def _memory_of(cls: type[RecurrentLayer]) -> str:
     """The memory that a layer has by default, read off a small one without storage."""
     memory = cls(2, 2, device="meta").spec.memory
-    return "none" if memory is None else type(memory).__name__.lower()
+    if memory is None:
+        return "none"
+    return type(memory).__name__.lower()

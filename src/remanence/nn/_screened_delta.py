@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from remanence._validate import dimension
 from remanence.nn._baselines import DeltaRule
+from remanence.nn._options import Device
 
 
 class _Held(NamedTuple):
@@ -55,7 +56,7 @@ class ScreenedDeltaRule(DeltaRule):
         *,
         relevant: int = 10,
         batch_first: bool = False,
-        device: torch.device | str | None = None,
+        device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, key_size, batch_first=batch_first, device=device, dtype=dtype)

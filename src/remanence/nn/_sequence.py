@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -10,8 +11,10 @@ from torch.nn.utils.rnn import PackedSequence
 
 from remanence._validate import message
 from remanence.ops.packed import pack_like, pad
+from remanence.ops.states import add_row, drop_row
 
 SequenceInput = Tensor | PackedSequence
+AnyState = TypeVar("AnyState")
 
 
 @dataclass(frozen=True)
@@ -22,29 +25,44 @@ class Layout:
     batch_first: bool
     packed: PackedSequence | None = None
 
+    @property
+    def time(self) -> int:
+        """Dimension of the steps in the caller's tensors."""
+        return int(self.batched and self.batch_first and self.packed is None)
+
     def inner(self, tensor: Tensor) -> Tensor:
         """The caller's ``tensor`` as ``(T, B, ...)``."""
         if not self.batched:
             return tensor.unsqueeze(1)
-        return tensor.transpose(0, 1) if self.batch_first and self.packed is None else tensor
+        if self.time:
+            return tensor.transpose(0, 1)
+        return tensor
 
     def outer(self, tensor: Tensor) -> Tensor:
         """``(T, B, ...)`` as the caller wants it."""
         if not self.batched:
             return tensor.squeeze(1)
-        return tensor.transpose(0, 1) if self.batch_first and self.packed is None else tensor
+        if self.time:
+            return tensor.transpose(0, 1)
+        return tensor
+
+    def inner_state(self, state: AnyState) -> AnyState:
+        """The caller's state, every field ``(depth, B, ...)``."""
+        if self.batched:
+            return state
+        return add_row(state)
+
+    def outer_state(self, state: AnyState) -> AnyState:
+        """A state of fields ``(depth, B, ...)`` as the caller wants it."""
+        if self.batched:
+            return state
+        return drop_row(state)
 
 
 def enter(
     input: SequenceInput, input_size: int, batch_first: bool, like: Tensor
 ) -> tuple[Tensor, Tensor | None, Layout]:
-    """Check a layer's input and bring it to the inner layout.
-
-    Args:
-        input: what the caller gave.
-        input_size: features that it must have.
-        batch_first: whether a batched tensor is ``(B, T, input_size)``.
-        like: a parameter of the layer, for dtype and device.
+    """Check a layer's input against its sizes and a parameter, and bring it to the inner layout.
 
     Returns:
         ``x`` ``(T, B, input_size)``, the rows' lengths ``(B,)`` for a packed input, and the layout.
@@ -96,8 +114,10 @@ def enter_reset(reset: Tensor | None, layout: Layout, length: int, batch: int, d
         return None
     if not isinstance(reset, Tensor):
         raise TypeError(message("reset", "be a bool tensor", type(reset).__name__))
-    shape = (length, batch) if layout.batched else (length,)
-    if layout.batched and layout.batch_first and layout.packed is None:
+    shape: tuple[int, ...] = (length, batch)
+    if not layout.batched:
+        shape = (length,)
+    elif layout.time:
         shape = (batch, length)
     if tuple(reset.shape) != shape:
         raise ValueError(message("reset", f"have the input's layout {shape}", str(tuple(reset.shape))))

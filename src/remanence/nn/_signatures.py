@@ -19,11 +19,7 @@ _ENTRY = re.compile(r"^    (\w+): ")
 
 
 def show_options(cls: Any) -> None:
-    """Give a layer a signature that names all its options, and a docstring that explains them.
-
-    Args:
-        cls: a subclass of ``RecurrentLayer``.
-    """
+    """Give a subclass of ``RecurrentLayer`` a signature with all its options, and a docstring that explains them."""
     # The layer of a cell is the last base: what a memory adds to its options comes after them.
     bases = [base for base in reversed(cls.__bases__) if hasattr(base, "fixed")]
     hidden = {"self", *cls.fixed}
@@ -40,13 +36,7 @@ def show_options(cls: Any) -> None:
 
 
 def add_options(cls: Any, source: Any, names: list[str]) -> None:
-    """Name and explain further options of a layer, those of one of its parts.
-
-    Args:
-        cls: the layer.
-        source: the class whose arguments they are.
-        names: which.
-    """
+    """Name and explain further options of a layer, which are arguments of one of its parts, ``source``."""
     wanted = inspect.signature(source).parameters
     added = [wanted[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in names]
     _show(cls, [*inspect.signature(cls).parameters.values(), *added])
@@ -72,8 +62,8 @@ def explain_options(cls: Any, source: Any) -> None:
 
 def _in_order(cls: Any, entries: dict[str, list[str]]) -> list[str]:
     """The layer's own entries first, as it explains them; then the others as in its signature."""
-    shown = list(inspect.signature(cls).parameters)
-    return sorted(entries, key=lambda name: shown.index(name) if name in shown else len(shown))
+    shown = {name: place for place, name in enumerate(inspect.signature(cls).parameters)}
+    return sorted(entries, key=lambda name: shown.get(name, len(shown)))
 
 
 def _split_arguments(doc: str) -> tuple[list[str], dict[str, list[str]], list[str]]:

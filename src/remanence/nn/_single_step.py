@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,6 +11,9 @@ from torch.nn.modules import module as torch_module
 from remanence.ops import ScanSpec, State
 from remanence.ops.fused import transform_active
 from remanence.ops.stream import flatten, kernel_config, kernel_step
+
+if TYPE_CHECKING:
+    from ._layer import RecurrentLayer
 
 
 class _Stream(NamedTuple):
@@ -21,14 +24,8 @@ class _Stream(NamedTuple):
     suffixes: list[str]
 
 
-def step_at_once(layer: Any, input_t: Tensor, state: Any) -> tuple[Tensor, State] | None:
-    """One step of a recurrent layer, or None where it needs the ordinary way: there, bad input is also named.
-
-    Args:
-        layer: the layer, running forward only.
-        input_t: ``(B, input_size)`` or ``(input_size,)``.
-        state: the state so far.
-    """
+def step_at_once(layer: RecurrentLayer, input_t: Tensor, state: object) -> tuple[Tensor, State] | None:
+    """One step of a layer that runs forward only, or None where it needs the ordinary way, which names bad input."""
     if torch.is_grad_enabled() or not isinstance(state, State) or layer.backend == "reference" or not input_t.is_cpu:
         return None
     if layer.training and (layer.dropout or layer.cuts is not None):
@@ -38,7 +35,7 @@ def step_at_once(layer: Any, input_t: Tensor, state: Any) -> tuple[Tensor, State
     stream = layer.__dict__.get("_stream")
     if stream is None or stream.spec is not layer.spec:
         suffixes = [f"_l{i}" for i in range(layer.num_layers)]
-        stream = layer._stream = _Stream(layer.spec, kernel_config(layer.spec), suffixes)
+        stream = layer.__dict__["_stream"] = _Stream(layer.spec, kernel_config(layer.spec), suffixes)
     if stream.config is None or transform_active():
         return None
     try:
@@ -47,7 +44,7 @@ def step_at_once(layer: Any, input_t: Tensor, state: Any) -> tuple[Tensor, State
         return None
 
 
-def _watched(layer: Any) -> bool:
+def _watched(layer: RecurrentLayer) -> bool:
     """Whether a hook must see the call."""
     own = layer._forward_hooks or layer._forward_pre_hooks
     return bool(own or torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks)

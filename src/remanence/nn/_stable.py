@@ -10,7 +10,8 @@ optimiser step; ``certificate()`` then proves, from the weights alone, how fast 
 from __future__ import annotations
 
 import math
-from typing import Any, Unpack
+from collections.abc import Mapping
+from typing import Unpack
 
 import torch
 from torch import Tensor
@@ -20,7 +21,7 @@ from remanence.ops import Backend, LSTMCell, Nonlinearity
 
 from ._certificate import Bound, LayerCertificate, NotCertifiedError, StabilityCertificate, certify
 from ._layer import RecurrentLayer
-from ._options import ShapeOptions, refuse_unknown
+from ._options import Device, ShapeOptions, TorchArgument, refuse_unknown
 from ._projection import project_rows_, project_spectral_, row_sums, spectral_norm
 from ._recurrent import LSTM, RNN
 from .cuts import Cuts
@@ -39,7 +40,7 @@ class StableOptions(ShapeOptions, total=False):
     recurrent_init: RecurrentInit
     cuts: Cuts
     backend: Backend
-    device: torch.device | str | None
+    device: Device
     dtype: torch.dtype | None
 
 
@@ -76,7 +77,7 @@ class StableRNN(RNN):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        *shape: Any,
+        *shape: TorchArgument,
         contraction: float = 0.99,
         **options: Unpack[StableRNNOptions],
     ) -> None:
@@ -119,7 +120,8 @@ class StableRNN(RNN):
         if self.nonlinearity == "modrelu":
             jump = float(self._parameter("bias_modrelu", suffix).detach().max())
             bounds.append(Bound("modReLU bias (a positive one makes a jump)", jump, 0.0))
-            norm = norm if jump <= 0 else math.inf
+            if jump > 0:
+                norm = math.inf
         return LayerCertificate(suffix, norm, tuple(bounds))
 
     def extra_repr(self) -> str:
@@ -164,7 +166,7 @@ class StableLSTM(LSTM):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        *shape: Any,
+        *shape: TorchArgument,
         contraction: float = 0.99,
         forget: float = 0.6,
         input_bound: float = 1.0,
@@ -244,7 +246,9 @@ class StableLSTM(LSTM):
         """Greatest entry of what a layer sees: an output below it is at most 1, and dropout enlarges it."""
         if layer == 0:
             return self.input_bound
-        return 1.0 if self.dropout == 1 else 1 / (1 - self.dropout)
+        if self.dropout == 1:  # everything is dropped: there is nothing to enlarge
+            return 1.0
+        return 1 / (1 - self.dropout)
 
     def _input_limit(self, layer: int) -> float:
         return self.limits["x"] / self._bound_of_input(layer)
@@ -267,7 +271,7 @@ def _row_limits(contraction: float, forget: float) -> dict[str, float]:
     return limits
 
 
-def _refuse_memory(layer: RecurrentLayer, options: Any) -> None:
+def _refuse_memory(layer: RecurrentLayer, options: Mapping[str, object]) -> None:
     """Options of a memory do not exist here: what is read from the past would enter the recurrence uncertified."""
     refuse_unknown({name: value for name, value in options.items() if name in _NO_MEMORY}, type(layer).__name__)
 

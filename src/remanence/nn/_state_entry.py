@@ -9,38 +9,33 @@ from torch import Tensor
 
 from remanence._validate import message
 from remanence.ops import ScanSpec, State
-from remanence.ops.states import add_row
 
 StateLike: TypeAlias = State | Tensor | tuple[Tensor, Tensor] | None
 """What a caller may hand in: a state, torch's ``hx``, or nothing."""
 
 
-def enter_state(state: Any, expected: State, spec: ScanSpec, *, batched: bool) -> State:
-    """A given state, checked, its fields ``(layers, B, ...)``.
-
-    Args:
-        state: a :class:`State`, or torch's ``hx``.
-        expected: the empty state of the layer for this batch, or unbatched.
-        spec: what kind of layer it is.
-        batched: whether there is a batch dimension; if not, it is added.
-    """
-    given = state if isinstance(state, State) else state_of_hx(state, expected)
-    growing = () if spec.memory is None else spec.memory.growing
-    for name, have, want in zip(State._fields, given, expected, strict=True):
-        check_field(name, have, want, name in growing)
-    return given if batched else add_row(given)
+def enter_state(state: object, expected: State, spec: ScanSpec) -> State:
+    """A :class:`State` or torch's ``hx``, checked against the layer's empty state for this batch, or unbatched."""
+    if not isinstance(state, State):
+        state = state_of_hx(state, expected)
+    for name, have, want in zip(State._fields, state, expected, strict=True):
+        check_field(name, have, want, name in spec.rule.growing)
+    return state
 
 
-def state_of_hx(hx: Any, empty: State) -> State:
+def state_of_hx(hx: object, empty: State) -> State:
     """An ``hx`` of torch as a state with an empty memory at step 0."""
-    lstm = empty.c.shape[-1] > 0
-    parts: tuple[Any, ...] = tuple(hx) if isinstance(hx, tuple | list) else (hx,)
-    expected = "be a State or torch's (h_0, c_0)" if lstm else "be a State or torch's h_0"
-    if len(parts) != 1 + lstm or not all(isinstance(part, Tensor) for part in parts):
-        raise TypeError(message("state", expected, f"{type(hx).__name__} of {len(parts)}"))
-    given = {"s": parts[0]}
-    if lstm:
-        given["c"] = parts[1]
+    names = ["s"]
+    torchs = "h_0"
+    if empty.c.shape[-1]:
+        names = ["s", "c"]
+        torchs = "(h_0, c_0)"
+    parts: list[Any] = [hx]
+    if isinstance(hx, tuple | list):
+        parts = list(hx)
+    if len(parts) != len(names) or not all(isinstance(part, Tensor) for part in parts):
+        raise TypeError(message("state", f"be a State or torch's {torchs}", f"{type(hx).__name__} of {len(parts)}"))
+    given = dict(zip(names, parts, strict=True))
     if empty.h.shape[-1]:
         given["h"] = parts[0]
     if empty.chain.shape[-1]:
@@ -52,11 +47,13 @@ def check_field(name: str, have: Tensor, want: Tensor, grows: bool) -> None:
     """Compare one field of a given state with what this layer carries."""
     if not isinstance(have, Tensor):
         raise TypeError(message(f"state.{name}", "be a tensor", type(have).__name__))
-    slots = want.dim() - (2 if name == "recent" or name == "relevant" else 1)
     have_shape = list(have.shape)
     want_shape = list(want.shape)
     if grows and len(have_shape) == len(want_shape):
-        have_shape[slots] = want_shape[slots] = -1
+        slots = -1
+        if name in ("recent", "relevant"):  # states, (..., slots, n)
+            slots = -2
+        have_shape[slots] = want_shape[slots]
     if have_shape != want_shape:
         hint = "Does the state come from another layer or another batch size?"
         raise ValueError(message(f"state.{name}", f"have shape {tuple(want.shape)}", str(tuple(have.shape)), hint))

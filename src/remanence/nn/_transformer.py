@@ -7,15 +7,15 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from remanence._validate import MOST_PARTS, boolean, dimension, one_of, positive_int, probability
-from remanence.nn import _core_layouts
+from remanence._validate import MOST_PARTS, boolean, dimension, one_of, optional_size, positive_int, probability
 from remanence.nn._attention_state import AttentionState, step_numbers
+from remanence.nn._core_layouts import StreamingCore, enter_rows, leave_rows, unusual_options
 from remanence.nn._multi_head_attention import AttentionKind, MultiHeadAttention
+from remanence.nn._options import Device, Factory
 from remanence.nn._sequence import SequenceInput
-from remanence.ops.states import drop_row
 
 
-class Transformer(nn.Module):
+class Transformer(StreamingCore[AttentionState]):
     """Causal self-attention blocks over an embedded sequence (Vaswani et al., "Attention is all you need", 2017).
 
     Positions are added to the input first. A block is ``x = norm(x + attention(x))`` and then
@@ -73,23 +73,25 @@ class Transformer(nn.Module):
         orthogonal: bool = True,
         feature_seed: int | None = None,
         batch_first: bool = False,
-        device: Any = None,
+        device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         dimension("width", width)
         positive_int("depth", depth, maximum=MOST_PARTS)
-        hidden = 4 * width if feedforward is None else dimension("feedforward", feedforward)
+        hidden = optional_size("feedforward", feedforward, 4 * width)
         self.positions: Literal["sinusoidal"] | None = one_of("positions", positions, ("sinusoidal", None))
         options: dict[str, Any] = {"kind": kind, "context": context, "features": features, "orthogonal": orthogonal}
-        options |= {"dropout": dropout if kind == "softmax" else 0.0, "device": device, "dtype": dtype}
-        seeds = [None if feature_seed is None else feature_seed + block for block in range(depth)]
-        attentions = [
-            MultiHeadAttention(width, heads, causal=True, batch_first=True, feature_seed=seed, **options)
-            for seed in seeds
-        ]
+        like = Factory(device=device, dtype=dtype)
+        options |= {"causal": True, "batch_first": True, **like}
+        if kind == "softmax":  # the linear kinds have no attention weights to drop
+            options["dropout"] = dropout
+        seeds: list[int | None] = [None] * depth
+        if feature_seed is not None:
+            seeds = [feature_seed + block for block in range(depth)]
+        attentions = [MultiHeadAttention(width, heads, feature_seed=seed, **options) for seed in seeds]
         self.blocks = nn.ModuleList(
-            _Block(attention, hidden, probability("dropout", dropout), device, dtype) for attention in attentions
+            _Block(attention, hidden, probability("dropout", dropout), like) for attention in attentions
         )
         self.input_size = self.hidden_size = self.output_size = self.width = width
         self.depth = depth
@@ -98,44 +100,22 @@ class Transformer(nn.Module):
         self.context = context
         self.batch_first = boolean("batch_first", batch_first)
 
-    def initial_state(self, batch_size: int | None = None) -> AttentionState:
-        """The state before the first step.
-
-        Args:
-            batch_size: number of rows; None for an unbatched sequence.
-        """
-        state = self._empty(1 if batch_size is None else dimension("batch_size", batch_size))
-        return drop_row(state) if batch_size is None else state
-
     def forward(self, input: SequenceInput, state: AttentionState | None = None) -> tuple[Any, AttentionState]:
         """Runs over a sequence; shapes are in the class docstring."""
-        x, padded, layout = _core_layouts.enter_rows(input, self, self._attention(0).in_proj_weight)
-        past = (
-            None
-            if state is None
-            else _core_layouts.enter_state(state, self._empty(x.shape[0]), layout, growing=self._growing)
-        )
+        x, padded, layout = enter_rows(input, self, self._attention(0).in_proj_weight)
+        pasts: list[AttentionState | None] = [None] * self.depth  # a block that is given none attends the faster
+        step = torch.zeros(1, dtype=torch.int64, device=x.device)
+        if state is not None:
+            past = self._enter_state(state, x.shape[0], layout)
+            pasts = [_layer(past, number) for number in range(self.depth)]
+            step = past.step[0]
         if self.positions is not None:
-            step = torch.zeros(1, dtype=torch.int64, device=x.device) if past is None else past.step[0]
             x = x + sinusoidal_positions(step_numbers(step, x.shape[1], padded), self.width, x.dtype)
         after = []
-        for number, block in enumerate(self.blocks):
-            x, state_after = block(x, None if past is None else _layer(past, number), padded)
+        for block, past in zip(self.blocks, pasts, strict=True):
+            x, state_after = block(x, past, padded)
             after.append(state_after)
-        stacked = _stack(after)
-        return _core_layouts.leave_rows(x, layout), stacked if layout.batched else drop_row(stacked)
-
-    def step(self, input_t: Tensor, state: AttentionState | None = None) -> tuple[Tensor, AttentionState]:
-        """One step of a stream: the same numbers as the whole run.
-
-        Args:
-            input_t: ``(B, width)``, or ``(width,)`` unbatched.
-            state: the state so far; None at the start.
-
-        Returns:
-            The output, ``(B, width)`` or ``(width,)``, and the next state.
-        """
-        return _core_layouts.step_of(self, input_t, state)
+        return leave_rows(x, layout), layout.outer_state(_stack(after))
 
     def redraw_features(self, generator: torch.Generator | None = None) -> None:
         """Draws new random features for every block.
@@ -146,22 +126,18 @@ class Transformer(nn.Module):
         for number in range(self.depth):
             self._attention(number).redraw_features(generator)
 
-    @property
     def _growing(self) -> int | None:
-        return 2 if self.kind == "softmax" and self.context is None else None
+        return self._attention(0)._growing()
 
     def _attention(self, number: int) -> MultiHeadAttention:
         return self.blocks[number].attention  # type: ignore[return-value]
 
-    def _empty(self, batch_size: int) -> AttentionState:
-        return _stack([self._attention(number).initial_state(batch_size) for number in range(self.depth)])
+    def _empty(self, rows: int) -> AttentionState:
+        return _stack([self._attention(number)._empty(rows) for number in range(self.depth)])
 
     def extra_repr(self) -> str:
         """Whether the layout and positions are not the usual ones."""
-        shown = {"positions": "sinusoidal", "batch_first": False}
-        return ", ".join(
-            f"{name}={getattr(self, name)!r}" for name, usual in shown.items() if getattr(self, name) != usual
-        )
+        return ", ".join(unusual_options(self, {"positions": "sinusoidal", "batch_first": False}))
 
 
 def sinusoidal_positions(position: Tensor, width: int, dtype: torch.dtype | None = None) -> Tensor:
@@ -190,11 +166,8 @@ def sinusoidal_positions(position: Tensor, width: int, dtype: torch.dtype | None
 class _Block(nn.Module):
     """Attention and a feed-forward layer, each added to its input and then normalised."""
 
-    def __init__(
-        self, attention: MultiHeadAttention, hidden: int, dropout: float, device: Any, dtype: torch.dtype | None
-    ) -> None:
+    def __init__(self, attention: MultiHeadAttention, hidden: int, dropout: float, like: Factory) -> None:
         super().__init__()
-        like: dict[str, Any] = {"device": device, "dtype": dtype}
         width = attention.width
         self.attention = attention
         self.attention_norm = nn.LayerNorm(width, **like)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree
 
 from remanence._validate import dimension, message, one_of
 from remanence.ops import State, states
 
-from . import _core_layouts, _sequence
+from . import _sequence
+from ._core_layouts import StreamingCore
 from ._layer import RecurrentLayer
+
+Carried: TypeAlias = State | Tensor | tuple[Tensor, Tensor]
+"""A state of the wrapped layer: ours, or torch's ``hx``."""
 
 
 class TruncatedState(NamedTuple):
@@ -41,7 +46,7 @@ class TruncatedState(NamedTuple):
 states.register_state(TruncatedState, "remanence.nn.TruncatedState")
 
 
-class TruncatedRNN(nn.Module):
+class TruncatedRNN(StreamingCore[Any]):
     """A recurrent layer that starts again for every output, ``window`` steps back, for all outputs at once.
 
     With ``start="zero"`` it is the feed-forward model of Miller and Hardt, "When recurrent models don't need to be
@@ -83,49 +88,24 @@ class TruncatedRNN(nn.Module):
         super().__init__()
         self.window = dimension("window", window)
         self.start = one_of("start", start, ("zero", "carried"))
-        self.layer = _check_layer(layer, start)
-        self.input_size = int(layer.input_size)  # type: ignore[arg-type]
-        self.hidden_size = int(layer.hidden_size)  # type: ignore[arg-type]
-        self.batch_first = bool(layer.batch_first)
-
-    @property
-    def output_size(self) -> int:
-        """Features of the output."""
-        layer = self.layer
-        return layer.output_size if isinstance(layer, RecurrentLayer) else layer.proj_size or layer.hidden_size
-
-    def initial_state(self, batch_size: int | None = None) -> Any:
-        """The state before the first step.
-
-        Args:
-            batch_size: rows; ``None`` for unbatched input.
-        """
-        rows = 1 if batch_size is None else dimension("batch_size", batch_size)
-        if self.start == "zero":
-            state = self._no_inputs(rows)
-            return states.drop_row(state) if batch_size is None else state
-        return _each(Tensor.squeeze, self._empty(rows), 1) if batch_size is None else self._empty(rows)
+        self.layer = wrapped = _check_layer(layer, start)
+        self.input_size = wrapped.input_size
+        self.hidden_size = wrapped.hidden_size
+        self.batch_first = wrapped.batch_first
+        if isinstance(wrapped, RecurrentLayer):
+            self.output_size = wrapped.output_size
+        else:
+            self.output_size = wrapped.proj_size or wrapped.hidden_size
 
     def forward(self, input: _sequence.SequenceInput, state: Any = None) -> tuple[Any, Any]:
         """Run over a sequence; shapes are in the class docstring."""
         x, lengths, layout = _sequence.enter(input, self.input_size, self.batch_first, self._like())
-        run = self._run_zero if self.start == "zero" else self._run_carried
-        output, after = run(x, lengths, state, layout)
-        if not layout.batched:
-            after = _each(Tensor.squeeze, after, 1)
-        return _sequence.leave(output, layout), after
-
-    def step(self, input_t: Tensor, state: Any = None) -> tuple[Tensor, Any]:
-        """One step of a stream: the same numbers as the whole run.
-
-        Args:
-            input_t: ``(B, input_size)``, or ``(input_size,)`` unbatched.
-            state: the state so far; ``None`` at the start.
-
-        Returns:
-            The output, ``(B, output_size)`` or ``(output_size,)``, and the next state.
-        """
-        return _core_layouts.step_of(self, input_t, state)
+        past = self._enter_state(state, x.shape[1], layout)
+        if self.start == "zero":
+            output, after = self._run_zero(x, lengths, past, fresh=state is None)
+        else:
+            output, after = self._run_carried(x, lengths, past)
+        return _sequence.leave(output, layout), layout.outer_state(after)
 
     def extra_repr(self) -> str:
         """Window and start."""
@@ -134,47 +114,44 @@ class TruncatedRNN(nn.Module):
     # ---- the two starts ---------------------------------------------------------------------------------------------
 
     def _run_zero(
-        self, x: Tensor, lengths: Tensor | None, state: Any, layout: _sequence.Layout
+        self, x: Tensor, lengths: Tensor | None, past: TruncatedState, fresh: bool
     ) -> tuple[Tensor, TruncatedState]:
-        length, batch = x.shape[:2]
-        past = self._no_inputs(batch)
-        span = min(self.window, length) if state is None else self.window  # no window is longer than the row
-        if state is not None:
-            past = _core_layouts.enter_state(state, past, layout)
+        span = self.window
+        if fresh:
+            span = min(span, len(x))  # no window is longer than the row
         joined = torch.cat([past.input[0].transpose(0, 1), x])
         output = self._run_windows(joined[self.window - span :], past.step[0], span, None)
-        steps = torch.full_like(past.step[0], length) if lengths is None else lengths
+        steps = lengths
+        if steps is None:
+            steps = torch.full_like(past.step[0], len(x))
         # Rows of a packed input end at different steps, so each takes its own last inputs.
         last = steps + torch.arange(self.window - 1, device=x.device).unsqueeze(1)
         kept = joined.gather(0, last.unsqueeze(2).expand(-1, -1, self.input_size))
         return output, TruncatedState(kept.transpose(0, 1).unsqueeze(0), past.step + steps)
 
-    def _run_carried(
-        self, x: Tensor, lengths: Tensor | None, state: Any, layout: _sequence.Layout
-    ) -> tuple[Tensor, Any]:
+    def _run_carried(self, x: Tensor, lengths: Tensor | None, given: Carried) -> tuple[Tensor, Carried]:
         length, batch = x.shape[:2]
-        given = self._empty(batch) if state is None else self._enter_state(state, batch, layout)
-        states = self._full_run(x, given)
+        after = self._full_run(x, given)
         span = min(self.window, length)
-        starts = _join_rows([given] * span + states[: length - span])
+        starts = _join_rows([given] * span + after[: length - span])
         padded = nn.functional.pad(x, (0, 0, 0, 0, span - 1, 0))
         output = self._run_windows(padded, torch.zeros(batch, dtype=torch.int64, device=x.device), span, starts)
         if lengths is None:
-            return output, states[-1]
-        ends = [_each(Tensor.narrow, states[end - 1], 1, row, 1) for row, end in enumerate(lengths.tolist())]
+            return output, after[-1]
+        ends = [states.select(after[end - 1], [row]) for row, end in enumerate(lengths.tolist())]
         return output, _join_rows(ends)
 
     @torch.no_grad()
-    def _full_run(self, x: Tensor, state: Any) -> list[Any]:
+    def _full_run(self, x: Tensor, state: Carried) -> list[Carried]:
         """The layer's state after every step, without gradient."""
-        states = []
-        state = _each(Tensor.detach, state)
+        after = []
+        state = states.detach(state)
         for x_t in x.unbind():
             _, state = self._run_layer(x_t.unsqueeze(0), state)
-            states.append(state)
-        return states
+            after.append(state)
+        return after
 
-    def _run_windows(self, joined: Tensor, before: Tensor, span: int, starts: Any) -> Tensor:
+    def _run_windows(self, joined: Tensor, before: Tensor, span: int, starts: Carried | None) -> Tensor:
         """Run every window and take the output at its end.
 
         Args:
@@ -199,7 +176,7 @@ class TruncatedRNN(nn.Module):
         ends = (size - 1).reshape(1, -1, 1).expand(-1, -1, output.shape[2])
         return output.gather(0, ends).reshape(length, batch, -1)
 
-    def _run_layer(self, x: Tensor, state: Any) -> tuple[Tensor, Any]:
+    def _run_layer(self, x: Tensor, state: Carried | None) -> tuple[Tensor, Carried]:
         """The layer on ``(T, B, input_size)``, whatever its ``batch_first``."""
         if not self.batch_first:
             return self.layer(x, state)
@@ -211,30 +188,33 @@ class TruncatedRNN(nn.Module):
     def _like(self) -> Tensor:
         return next(self.layer.parameters())
 
-    def _no_inputs(self, rows: int) -> TruncatedState:
+    def _empty(self, rows: int) -> TruncatedState | Carried:
+        """No inputs, or the wrapped layer's own state before the first step: torch's layers take zeros."""
         like = self._like()
-        step = torch.zeros(1, rows, dtype=torch.int64, device=like.device)
-        return TruncatedState(like.new_zeros(1, rows, self.window - 1, self.input_size), step)
-
-    def _empty(self, rows: int) -> Any:
-        """The wrapped layer's own state before the first step: torch's layers take zeros."""
+        if self.start == "zero":
+            step = torch.zeros(1, rows, dtype=torch.int64, device=like.device)
+            return TruncatedState(like.new_zeros(1, rows, self.window - 1, self.input_size), step)
         layer = self.layer
         if isinstance(layer, RecurrentLayer):
             return layer.initial_state(rows)
-        h = self._like().new_zeros(layer.num_layers, rows, self.output_size)
-        return (h, h.new_zeros(layer.num_layers, rows, self.hidden_size)) if isinstance(layer, nn.LSTM) else h
+        h = like.new_zeros(layer.num_layers, rows, self.output_size)
+        if isinstance(layer, nn.LSTM):
+            return h, h.new_zeros(layer.num_layers, rows, self.hidden_size)
+        return h
 
-    def _enter_state(self, state: Any, batch: int, layout: _sequence.Layout) -> Any:
-        """Checks a state of the wrapped layer and gives it a batch dimension; torch's layers check their own."""
+    def _enter_state(self, state: Any, rows: int, layout: _sequence.Layout) -> Any:
+        """As the base class does; a state of the wrapped layer is checked by that layer."""
+        if state is None or self.start == "zero":
+            return super()._enter_state(state, rows, layout)
         if isinstance(self.layer, RecurrentLayer):
-            return self.layer._enter_state(state, batch if layout.batched else None)
+            return self.layer._enter_state(state, rows, batched=layout.batched)
         if isinstance(state, TruncatedState | State):
             expected = f"be a state of the wrapped {type(self.layer).__name__}"
             raise TypeError(message("state", expected, type(state).__name__))
-        return state if layout.batched else _each(Tensor.unsqueeze, state, 1)
+        return layout.inner_state(state)
 
 
-def _check_layer(layer: Any, start: str) -> RecurrentLayer | nn.RNNBase:
+def _check_layer(layer: nn.Module, start: str) -> RecurrentLayer | nn.RNNBase:
     if not isinstance(layer, RecurrentLayer | nn.RNNBase):
         raise TypeError(message("layer", "be a recurrent layer of remanence.nn or torch.nn", type(layer).__name__))
     if layer.bidirectional:
@@ -246,15 +226,8 @@ def _check_layer(layer: Any, start: str) -> RecurrentLayer | nn.RNNBase:
     return layer
 
 
-def _each(change: Any, state: Any, *args: int) -> Any:
-    """Apply a method of tensors to every field of a state, be it ours or torch's."""
-    return states.map_tensors(lambda field: change(field, *args), state)
-
-
-def _join_rows(states: Sequence[Any]) -> Any:
+def _join_rows(parts: Sequence[Carried]) -> Carried:
     """The rows of several states in one batch, ours or torch's."""
-    if isinstance(states[0], State):
-        return State.cat(states)
-    if isinstance(states[0], tuple):
-        return tuple(torch.cat(parts, dim=1) for parts in zip(*states, strict=True))
-    return torch.cat(list(states), dim=1)
+    if isinstance(parts[0], State):
+        return State.cat(parts)  # type: ignore[arg-type]  # fills the slots of memories that have grown apart
+    return _pytree.tree_map(lambda *fields: torch.cat(fields, dim=1), *parts)

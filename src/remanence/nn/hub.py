@@ -52,7 +52,7 @@ class HubModel(SequenceModel, PyTorchModelHubMixin, library_name="remanence", li
         super().__init__(input_size, core, output_size, **options)
 
 
-def _check_json(name: str, value: Any) -> None:
+def _check_json(name: str, value: object) -> None:
     try:
         json.dumps(value)
     except TypeError:

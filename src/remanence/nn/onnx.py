@@ -47,8 +47,8 @@ def export_sequence(model: Exportable, path: str | PathLike[str] | None = None) 
         ValueError: if the layer cannot be stepped forward, or its state grows with the sequence.
     """
     looped = _Looped(_Step(model))
-    batch = 1 if looped.step.core.batch_first else 0
-    names = {batch: Dim("steps", min=1), 1 - batch: Dim("rows", min=1)}
+    time = int(looped.step.core.batch_first)
+    names = {time: Dim("steps", min=1), 1 - time: Dim("rows", min=1)}
     return _export(looped, (looped.step.example(3, 2),), (names,), path)
 
 
@@ -88,29 +88,18 @@ def state_fields(state: State) -> dict[str, Tensor]:
 
 
 class _Step(nn.Module):
-    """One step as a function of tensors alone.
-
-    Args:
-        model: a recurrent layer, or a model with such a core; it is copied, and the copy runs on the reference.
-    """
+    """One step as a function of tensors alone: a copy of a layer, or of a model, that runs on the reference."""
 
     def __init__(self, model: Exportable) -> None:
         super().__init__()
-        _check(model)
+        _check(_core_of(model))
         self.model = copy.deepcopy(model).eval()
-        core = self.model.core if isinstance(self.model, SequenceModel) else self.model
-        assert isinstance(core, RecurrentLayer)
-        core.backend = "reference"  # the kernel is no ONNX operator
-        self.core = core
-        self.names = tuple(state_fields(core.initial_state(1)))
+        self.core = _core_of(self.model)
+        self.core.backend = "reference"  # the kernel is no ONNX operator
+        self.names = tuple(state_fields(self.core.initial_state(1)))
 
     def forward(self, input: Tensor, *fields: Tensor) -> tuple[Tensor, ...]:
-        """One step.
-
-        Args:
-            input: ``(B, ...)``.
-            fields: of the state, in the order of `names`.
-        """
+        """One step from an input ``(B, ...)`` and the fields of a state, in the order of `names`."""
         empty = self.empty_fields(input.shape[0])
         output, after = self.model.step(input, State(**{**empty, **dict(zip(self.names, fields, strict=True))}))
         return output, *(getattr(after, name) for name in self.names)
@@ -122,7 +111,11 @@ class _Step(nn.Module):
 
     def example(self, steps: int | None, rows: int) -> Tensor:
         """An input to trace with: ``(T, B, ...)`` in the model's layout, or ``(B, ...)`` of one step."""
-        shape = (rows,) if steps is None else (rows, steps) if self.core.batch_first else (steps, rows)
+        shape = (rows,)
+        if steps is not None:
+            shape = (steps, rows)
+            if self.core.batch_first:
+                shape = (rows, steps)
         like = next(self.core.parameters())
         if isinstance(self.model, SequenceModel) and self.model.encoder.kind != "dense":
             return torch.zeros(shape, dtype=torch.int64, device=like.device)
@@ -138,7 +131,7 @@ class _Looped(nn.Module):
 
     def forward(self, input: Tensor) -> tuple[Tensor, ...]:
         """All steps from the empty state; `input` is ``(T, B, ...)`` in the model's layout."""
-        steps = input.transpose(0, 1) if self.step.core.batch_first else input
+        steps = self._turned(input)
         empty = self.step.empty_fields(steps.shape[1])
 
         def advance(fields: list[Tensor], input_t: Tensor) -> tuple[list[Tensor], Tensor]:
@@ -146,7 +139,13 @@ class _Looped(nn.Module):
             return [field.clone() for field in after], output  # the loop wants no field handed on as it is
 
         final, outputs = scan(advance, [empty[name] for name in self.step.names], steps)
-        return (outputs.transpose(0, 1) if self.step.core.batch_first else outputs), *final
+        return self._turned(outputs), *final
+
+    def _turned(self, sequence: Tensor) -> Tensor:
+        """From the model's layout to ``(T, B, ...)``, or back."""
+        if self.step.core.batch_first:
+            return sequence.transpose(0, 1)
+        return sequence
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -154,17 +153,23 @@ class _Looped(nn.Module):
         return self.step.names
 
 
-def _check(model: Any) -> None:
-    core = model.core if isinstance(model, SequenceModel) else model
+def _core_of(model: object) -> RecurrentLayer:
+    core = model
+    if isinstance(model, SequenceModel):
+        core = model.core
     if not isinstance(core, RecurrentLayer):
         hint = "torch.onnx.export takes torch's own layers as they are"
         raise TypeError(
             message("model", "be a recurrent layer of remanence.nn, or have one", type(core).__name__, hint)
         )
+    return core
+
+
+def _check(core: RecurrentLayer) -> None:
     if core.bidirectional:
         raise ValueError(message("model", "run forward only", "bidirectional=True"))
-    memory = core.spec.memory if core.spec.has_memory else None
-    if memory is not None and memory.growing:
+    memory = core.spec.rule
+    if memory.growing:
         hint = "MemLSTM(limit=N) and RelLSTM have a state of fixed size"
         raise ValueError(message("model", "have a state that does not grow", str(memory), hint))
     if importlib.util.find_spec("onnxscript") is None:
