@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, ClassVar
 
@@ -14,13 +14,17 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from remanence.figures import Axis, Curve, Figure, HeatMap, Look
-from remanence.ops import Screened, Trace
+from remanence.ops import Log, ScanSpec, Screened, State, Trace, Weights
 from remanence.ops.reference import scan as reference_scan
 
 from ._layout import is_language_model
 from ._observe import FAST_PATH, forward_replaced, modules, watched_scans
 from ._result import ProbeResult
-from ._subject import Subject
+from ._steps import number_of
+from ._subject import Model, Subject
+
+NOTHING = np.zeros(0)
+"""The occupancy of a memory without a relevant set."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,9 +58,10 @@ class AttentionMap(ProbeResult):
         if not self.maps:
             return "no attention found"
         steps = self.maps[0].shape[0]
-        moved = f", {sum(self.replacements)} replacements in relevant sets" if any(map(len, self.occupancy)) else ""
-        found = "1 attention" if len(self.maps) == 1 else f"{len(self.maps)} attentions"
-        return f"{found} over {steps} steps, at most {self.kappa} states read at once{moved}"
+        words = f"{number_of(len(self.maps), 'attention')} over {steps} steps, at most {self.kappa} states read at once"
+        if any(map(len, self.occupancy)):
+            words += f", {sum(self.replacements)} replacements in relevant sets"
+        return words
 
     def figures(self) -> list[Figure]:
         """Heat maps, as figures 1, 7 and 9 to 11 of Kerg et al. 2020 and figure 3 of Ke et al. 2017."""
@@ -64,17 +69,16 @@ class AttentionMap(ProbeResult):
 
     def _figure(self, name: str, weights: np.ndarray, occupancy: np.ndarray) -> Figure:
         words = f"Row: the step that reads; column: the step that is read. {self.verdict}."
-        parts: tuple[HeatMap | Curve, ...] = (HeatMap(weights),)
-        stays = None
+        parts: list[HeatMap | Curve] = [HeatMap(weights)]
         if self.recent is not None and len(occupancy):
             stays = _stays(weights, self.recent)
-        if stays is not None:
-            words += " Orange: how long each state stayed in the relevant set, once it was no longer recent."
-            parts = (*parts, stays)
-        return Figure(name, words, parts, Axis("step read"), Axis("reader", downwards=True))
+            if len(stays.x):
+                words += " Orange: how long each state stayed in the relevant set, once it was no longer recent."
+                parts.append(stays)
+        return Figure(name, words, tuple(parts), Axis("step read"), Axis("reader", downwards=True))
 
 
-def _stays(weights: np.ndarray, recent: int) -> Curve | None:
+def _stays(weights: np.ndarray, recent: int) -> Curve:
     """A line along the readers for each state that was attended to when it was older than the recent buffer."""
     x: list[int | None] = []
     y: list[float | None] = []
@@ -83,10 +87,10 @@ def _stays(weights: np.ndarray, recent: int) -> Curve | None:
         if len(readers):
             x += [state, state, None]
             y += [float(readers[0]) - 0.5, float(readers[-1]) + 0.5, None]
-    return Curve("in the relevant set", x, y, look=Look("#D55E00"), faint=True) if x else None
+    return Curve("in the relevant set", x, y, look=Look("#D55E00"), faint=True)
 
 
-def attention_map(model: Callable[..., Any], batch: object, *, training: bool = False) -> AttentionMap:
+def attention_map(model: Model, batch: object, *, training: bool = False) -> AttentionMap:
     """Runs a model once, without gradient, and collects what every attention in it read.
 
     Seen are the memories of this library's layers, torch's ``MultiheadAttention``, every call of torch's
@@ -103,7 +107,9 @@ def attention_map(model: Callable[..., Any], batch: object, *, training: bool = 
         >>> attention_map(layer, torch.randn(6, 2, 8)).maps[0].sum(axis=1).round(4).tolist()
         [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
     """
-    subject = batch if isinstance(batch, Subject) else Subject(model, batch, training=training)
+    subject = batch
+    if not isinstance(subject, Subject):
+        subject = Subject(model, batch, training=training)
     seen = _Seen()
     with subject.untouched(), torch.no_grad(), ExitStack() as stack:
         stack.enter_context(watched_scans(seen.scan))
@@ -145,26 +151,27 @@ class _Seen:
         self.recent: int | None = None
         self.kappa = 0
 
-    def add(self, name: str, weights: Tensor, occupancy: np.ndarray | None = None, replacements: int = 0) -> None:
+    def add(self, name: str, weights: Tensor, occupancy: np.ndarray = NOTHING, replacements: int = 0) -> None:
         """Takes ``(..., T, T')`` weights."""
         rows = weights.detach().double().reshape(-1, *weights.shape[-2:])
         self.names.append(f"{len(self.names)}: {name}")
         self.maps.append(rows.mean(dim=0).cpu().numpy())
-        self.occupancy.append(np.zeros(0) if occupancy is None else occupancy)
+        self.occupancy.append(occupancy)
         self.replacements.append(replacements)
         self.kappa = max(self.kappa, int((rows > 0).sum(dim=-1).max()))
 
-    def scan(self, x: Tensor, weights: Any, state: Any, log: Any, options: dict[str, Any]) -> None:
+    def scan(
+        self, x: Tensor, weights: Weights, state: State | None, log: Log, spec: ScanSpec, options: dict[str, Any]
+    ) -> None:
         """Reads a scan of ours again, with the same choices, for its attention."""
-        spec = options["spec"]
         if not spec.has_memory:
             return
         traces: list[Trace] = []
         kept = {name: value for name, value in options.items() if name not in ("backend", "h_offset")}
-        reference_scan(x, weights, state, **{**kept, "forced_log": log}, trace=traces)
+        reference_scan(x, weights, state, spec=spec, **{**kept, "forced_log": log}, trace=traces)
         trace = traces[0]
         memory = spec.memory
-        occupancy = None
+        occupancy = NOTHING
         if isinstance(memory, Screened) and memory.relevant:
             occupancy = (trace.steps[..., -memory.relevant :] >= 0).double().mean(dim=(1, 2)).numpy()
             self.recent = memory.recent
@@ -182,7 +189,7 @@ def dense_attention(trace: Trace) -> Tensor:
 
 
 @contextmanager
-def without_fast_path() -> Any:
+def without_fast_path() -> Iterator[None]:
     """Inside, torch's encoder does not run as one operation that hides its attention."""
     with FAST_PATH.kept():
         torch.backends.mha.set_fastpath_enabled(False)
@@ -190,19 +197,20 @@ def without_fast_path() -> Any:
 
 
 @contextmanager
-def _weights_asked(part: nn.MultiheadAttention, seen: _Seen) -> Any:
+def _weights_asked(part: nn.MultiheadAttention, seen: _Seen) -> Iterator[None]:
     """Inside, the module computes its weights for us and gives its caller what was asked for."""
     original = part.forward
 
-    def forward(*args: Any, **options: Any) -> Any:
-        wanted = options.get("need_weights", True)
-        averaged = options.get("average_attn_weights", True)
+    def forward(*args: Any, **options: Any) -> tuple[Tensor, Tensor | None]:
         with torch._C.DisableTorchFunction():
             output, weights = original(*args, **{**options, "need_weights": True, "average_attn_weights": False})
         assert weights is not None  # asked for just above
         seen.add("MultiheadAttention", weights)
-        given = weights.mean(dim=-3) if averaged else weights
-        return output, (given if wanted else None)
+        if not options.get("need_weights", True):
+            return output, None
+        if options.get("average_attn_weights", True):
+            weights = weights.mean(dim=-3)
+        return output, weights
 
     with forward_replaced(part, forward):
         yield
@@ -235,7 +243,9 @@ def _softmax_weights(
     """The weights behind torch's attention: ``(..., T, T')``; with `enable_gqa` a key serves a group of queries."""
     if enable_gqa and key.shape[-3] != query.shape[-3]:
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
-    scores = query @ key.mT * (scale if scale is not None else 1 / math.sqrt(query.shape[-1]))
+    if scale is None:
+        scale = 1 / math.sqrt(query.shape[-1])
+    scores = query @ key.mT * scale
     if is_causal:
         scores = scores.masked_fill(~torch.ones_like(scores, dtype=torch.bool).tril(), -math.inf)
     if attn_mask is not None and attn_mask.dtype == torch.bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from remanence.figures import Band, Curve, Figure, length_axis, log_axis
 
 from ._result import ProbeResult
 from ._steps import number_of
-from ._subject import Subject, subject_of
+from ._subject import Model, Subject, subject_of
 from ._truncation import require_any_length
 
 TARGETS = 16
@@ -103,7 +103,7 @@ class ContextUse(ProbeResult):
 
 
 def context_use(
-    model: Callable[..., Any],
+    model: Model,
     batch: object,
     *,
     contexts: Sequence[int] | None = None,
@@ -162,7 +162,9 @@ def _between(found: ContextUse) -> int:
     """A context half-way to the least that is known to be enough; 0 if that is exact, or long."""
     enough = found.enough()
     shorter = max((size for size in found.contexts if size < enough), default=0)
-    return (shorter + enough) // 2 if enough - shorter > 1 and enough <= FINE else 0
+    if enough - shorter <= 1 or enough > FINE:
+        return 0
+    return (shorter + enough) // 2
 
 
 def _contexts(given: Sequence[int] | None, longest: int) -> list[int]:

@@ -21,9 +21,9 @@ from ._attention import without_fast_path
 from ._declared import declared_operations
 from ._fit import Growth, fit_growth, fit_noisy_growth
 from ._meter import peak_bytes
-from ._observe import modules, products_visible
+from ._observe import modules, products_visible, trained_parameters
 from ._result import ProbeResult
-from ._subject import Subject, state_of, subject_of
+from ._subject import Model, Subject, state_of, subject_of
 
 MEASURES = ("seconds", "peak_bytes", "state_bytes", "operations")
 UNITS = {
@@ -39,12 +39,12 @@ PATIENCE = 1.0
 WORDS = {"seconds": "time", "peak_bytes": "memory", "state_bytes": "state", "operations": "operations"}
 
 
-def _attention_operations(query: Sequence[int], key: Sequence[int], *others: Any, **options: Any) -> int:
+def _attention_operations(query: Sequence[int], key: Sequence[int], *others: object, **options: object) -> int:
     """Of the two products of an attention, by the shapes ``(..., T, d)`` of queries and keys."""
     return 4 * math.prod(query) * key[-2]
 
 
-HIDDEN: dict[Any, Any] = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_operations}
+HIDDEN = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_operations}
 """Operations with matrix products inside that torch's counter does not know."""
 FACTOR = 2.0
 """How far counted and declared operations may be apart: products with vectors are not counted, empty slots are."""
@@ -123,10 +123,13 @@ class Cost(ProbeResult):
             return "constant"
         fitted = self._fitted(measure)
         close = all(abs(a - b) <= NEAR * abs(b) for a, b in zip(fitted, getattr(self, measure), strict=True))
-        yardstick = "operations" if any(self.operations) else "peak_bytes"
-        disturbed = measure == "seconds" and growth.order != self.growth[yardstick].order
-        unclear = disturbed or growth.order == "unclear"
-        return growth.order if close and not unclear else None
+        yardstick = self.growth["operations"]
+        if not any(self.operations):
+            yardstick = self.growth["peak_bytes"]
+        disturbed = measure == "seconds" and growth.order != yardstick.order
+        if not close or disturbed or growth.order == "unclear":
+            return None
+        return growth.order
 
     def _fitted(self, measure: str) -> list[float]:
         growth = self.growth[measure]
@@ -145,12 +148,12 @@ class Cost(ProbeResult):
         if measure == "operations" and self.declared_operations is not None:
             parts.append(Curve("declared", self.lengths, self.declared_operations, look=Look(dash="dot"), faint=True))
         y = log_axis(UNITS[measure], values, "SI")
-        words = "too noisy to say" if order is None else order
+        words = order or "too noisy to say"
         return Figure(WORDS[measure].capitalize(), words, tuple(parts), length_axis("T, steps", self.lengths), y)
 
 
 def cost(
-    model: Callable[..., Any],
+    model: Model,
     lengths: Sequence[int],
     batch: object = None,
     *,
@@ -183,27 +186,29 @@ def cost(
     sizes = [positive_int("lengths", length) for length in lengths]
     if len(sizes) < 2 or sizes != sorted(set(sizes)):
         raise ValueError(message("lengths", "be two lengths or more, rising", repr(list(lengths))))
-    sample = _sample(model) if batch is None else batch
-    subject = subject_of(model, sample, batch_first=batch_first, training=training)
+    if batch is None:
+        batch = _sample(model)
+    subject = subject_of(model, batch, batch_first=batch_first, training=training)
     inputs = [subject.at_length(length).inputs for length in sizes]
     with subject.untouched(), torch.enable_grad():
         runs = _times(subject, inputs, max(1, repeats))
         while _spent(runs) < PATIENCE and fit_noisy_growth(sizes, runs).order == "unclear":
             more = _times(subject, inputs, max(1, repeats))
             runs = [old + new for old, new in zip(runs, more, strict=True)]
-        columns: dict[str, tuple[Any, ...]] = {
-            "seconds": tuple(min(times) for times in runs),
+        columns: dict[str, tuple[int, ...]] = {
             "peak_bytes": tuple(peak_bytes(training_step(subject, x)) for x in inputs),
         }
         declared = _declared_operations(model, sizes, subject.layout.rows)
         forward = [_forward_cost(subject, x, count or declared is None) for x in inputs]
     columns["state_bytes"] = tuple(state for state, _ in forward)
-    counted = tuple(operations for _, operations in forward)
-    columns["operations"] = counted if count or declared is None else declared
-    growth = {name: fit_growth(sizes, [float(value) for value in columns[name]]) for name in MEASURES}
-    growth["seconds"] = fit_noisy_growth(sizes, runs)
+    columns["operations"] = tuple(operations for _, operations in forward)
+    if declared is not None and not count:
+        columns["operations"] = declared
+    growth = {"seconds": fit_noisy_growth(sizes, runs)}
+    growth |= {name: fit_growth(sizes, [float(value) for value in column]) for name, column in columns.items()}
     return Cost(
         tuple(sizes),
+        tuple(min(times) for times in runs),
         **columns,
         growth=growth,
         declared_state_bytes=_declared_state(model, subject),
@@ -224,7 +229,7 @@ def _sample(model: Any) -> Tensor:
 
 def training_step(subject: Subject, x: Tensor) -> Callable[[], None]:
     """A forward and a backward pass."""
-    leaves = [p for part in modules(subject.model) for p in part.parameters(recurse=False) if p.requires_grad]
+    leaves = trained_parameters(subject.model)
 
     def step() -> None:
         value = subject.output(x).square().sum()
@@ -268,7 +273,7 @@ def _forward_cost(subject: Subject, x: Tensor, count: bool) -> tuple[int, int]:
             stack.enter_context(counter)
         result = subject.run(x)
     held = {id(tensor): tensor.nbytes for tensor in tensors_in(state_of(result))}
-    return sum(held.values()), counter.get_total_flops() if count else 0
+    return sum(held.values()), counter.get_total_flops()  # 0 if nothing was counted
 
 
 def tensors_in(value: object, depth: int = 4) -> Iterator[Tensor]:
@@ -300,12 +305,16 @@ def log_slope(lengths: Sequence[int], costs: Sequence[float]) -> float:
 def _declared_operations(model: object, lengths: Sequence[int], rows: int) -> tuple[int, ...] | None:
     counts = [declared_operations(model, length, rows) for length in lengths]
     known = tuple(count for count in counts if count)  # layers without products declare nothing
-    return known if len(known) == len(counts) else None
+    if len(known) < len(counts):
+        return None
+    return known
 
 
 def _declared_state(model: object, subject: Subject) -> int | None:
     declare = getattr(model, "initial_state", None)
     if not callable(declare):
         return None
-    rows = None if subject.layout.row_dim is None else subject.layout.rows
+    rows = None
+    if subject.layout.row_dim is not None:
+        rows = subject.layout.rows
     return sum(tensor.nbytes for tensor in tensors_in(declare(rows)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -13,7 +12,7 @@ from remanence.figures import Axis, Bars, Figure, share_axis
 
 from ._observe import untouched
 from ._result import ProbeResult
-from ._subject import output_of
+from ._subject import Model, output_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,14 +44,18 @@ class MemoryDemand(ProbeResult):
     @property
     def uses_memory(self) -> bool | None:
         """Whether the model beats every predictor without a memory; ``None`` without a model."""
-        return None if self.model is None else self.model > self.memory_free
+        if self.model is None:
+            return None
+        return self.model > self.memory_free
 
     @property
     def verdict(self) -> str:
         """Needed or not, and whether the model shows any."""
-        needs = "needs memory" if self.needs_memory else "needs no memory"
-        model = "" if self.model is None else f"; the model reaches {self.model:.3f}"
-        return f"the task {needs}: without it at most {self.memory_free:.3f} (chance {self.chance:.3f}){model}"
+        needs = {True: "needs memory", False: "needs no memory"}[self.needs_memory]
+        words = f"the task {needs}: without it at most {self.memory_free:.3f} (chance {self.chance:.3f})"
+        if self.model is not None:
+            words += f"; the model reaches {self.model:.3f}"
+        return words
 
     def figures(self) -> list[Figure]:
         """The accuracies in one figure."""
@@ -63,9 +66,7 @@ class MemoryDemand(ProbeResult):
         return [Figure("Memory demand", self.verdict, (bars,), Axis(scale="category"), share_axis("accuracy"))]
 
 
-def memory_demand(
-    task: Any, model: Callable[..., Any] | None = None, *, batches: int = 4, batch_size: int = 64
-) -> MemoryDemand:
+def memory_demand(task: Any, model: Model | None = None, *, batches: int = 4, batch_size: int = 64) -> MemoryDemand:
     """Compares the best predictor without a memory with a model.
 
     Where inputs and targets are classes, the best such predictor is counted on the task's own data: for every input
@@ -88,14 +89,15 @@ def memory_demand(
         hint = "For an environment take remanence.rl.memory_demand"
         raise TypeError(message("task", "have `batch(position, batch_size)`", type(task).__name__, hint))
     drawn = [task.batch(position, batch_size) for position in range(batches)]
-    counted = _counted(drawn)
+    memory_free = counted = _counted(drawn)
+    if memory_free is None:
+        memory_free = float(task.memory_free.accuracy)
     score = None
     if model is not None:
         with untouched(model), torch.no_grad():
             scores = [float(task.accuracy(output_of(model(batch.inputs)), batch)) for batch in drawn]
         score = sum(scores) / len(scores)
-    stated = float(task.memory_free.accuracy)
-    return MemoryDemand(float(task.chance.accuracy), stated if counted is None else counted, score, counted is not None)
+    return MemoryDemand(float(task.chance.accuracy), memory_free, score, counted is not None)
 
 
 def _counted(batches: list[Any]) -> float | None:

@@ -12,6 +12,7 @@ import numpy as np
 from remanence._validate import message, positive_int, real
 from remanence.figures import Axis, Curve, Figure, to_plotly
 
+from ._attention import AttentionMap
 from ._reach import GradientReach
 from ._result import ProbeResult
 
@@ -43,7 +44,9 @@ class DependencyDepth(ProbeResult):
         """Greatest and typical depth, and kappa."""
         reached = self.depth[self.depth >= 0]
         greatest = int(reached.max(initial=0))
-        middle = float(np.median(reached)) if len(reached) else math.nan
+        middle = math.nan
+        if len(reached):
+            middle = float(np.median(reached))
         share = f"{len(reached)} of {len(self.depth)} steps"
         return f"depth at most {greatest}, median {middle:g}, over {share}; kappa {self.kappa}"
 
@@ -61,12 +64,7 @@ class DependencyDepth(ProbeResult):
         return [Figure("Dependency depth", self.verdict, (curve,), *axes)]
 
     def plot_beside(self, reach: GradientReach, eigenvalue: float) -> Any:
-        """The bound and a measured gradient, both in natural logarithms.
-
-        Args:
-            reach: of a run as long as the attention.
-            eigenvalue: positive, of the recurrent matrix.
-        """
+        """The bound for a recurrent matrix's eigenvalue, and a measured gradient, both in natural logarithms."""
         if len(reach.distance) != len(self.depth):
             raise ValueError(message("reach", f"have {len(self.depth)} steps", str(len(reach.distance))))
         with np.errstate(divide="ignore"):
@@ -95,18 +93,24 @@ def dependency_depth(attention: object, threshold: float = 1e-3, *, last: int | 
         [3, 2, 1, 0]
     """
     real("threshold", threshold, above=0, most=1)
-    reads = _listed(*attention) if isinstance(attention, tuple) else _dense(attention)
-    end = len(reads) - 1 if last is None else positive_int("last", last, minimum=0)
-    depth, best = _search(reads, end, threshold)
+    if isinstance(attention, tuple):
+        reads = _listed(*attention)
+    else:
+        reads = _dense(attention)
+    if last is None:
+        last = len(reads) - 1
+    depth, best = _search(reads, positive_int("last", last, minimum=0), threshold)
     return DependencyDepth(depth, best, threshold, max((len(row) for row in reads), default=0))
 
 
-def _dense(attention: Any) -> list[list[tuple[int, float]]]:
+def _dense(attention: object) -> list[list[tuple[int, float]]]:
     """What each step reads, from a matrix."""
-    if hasattr(attention, "maps") and not attention.maps:
-        hint = "A model without attention has one way of t' - t Jacobians between two steps"
-        raise ValueError(message("attention", "hold a map", "a result without any", hint))
-    weights = np.asarray(attention.maps[0] if hasattr(attention, "maps") else attention, dtype=float)
+    if isinstance(attention, AttentionMap):
+        if not attention.maps:
+            hint = "A model without attention has one way of t' - t Jacobians between two steps"
+            raise ValueError(message("attention", "hold a map", "a result without any", hint))
+        attention = attention.maps[0]
+    weights = np.asarray(attention, dtype=float)
     if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
         raise ValueError(message("attention", "have shape (T, T)", str(weights.shape)))
     return [[(int(j), float(row[j])) for j in np.flatnonzero(row) if j <= t] for t, row in enumerate(weights)]

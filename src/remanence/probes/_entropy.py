@@ -22,17 +22,16 @@ def entropy(counts: np.ndarray, estimator: Estimator = "grassberger") -> np.ndar
         counts: ``(..., V)``, non-negative, a total of at least 1 in every row.
         estimator: one of the four.
 
-    Returns:
-        ``(...)``.
-
     Example:
         >>> entropy(np.array([5, 5]), "plug-in").round(4)
         np.float64(0.6931)
     """
     total = counts.sum(-1).astype(float)
     mean = weighted_logs(counts, estimator).sum(-1) / total
-    extra = ((counts > 0).sum(-1) - 1) / (2 * total) if estimator == "miller-madow" else 0.0
-    return np.log(total) - mean + extra
+    found = np.log(total) - mean
+    if estimator == "miller-madow":
+        found = found + ((counts > 0).sum(-1) - 1) / (2 * total)
+    return found
 
 
 def weighted_logs(counts: np.ndarray, estimator: Estimator) -> np.ndarray:

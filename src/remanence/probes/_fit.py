@@ -41,10 +41,6 @@ class Decay:
 def fit_decay(distance: np.ndarray, log_norm: np.ndarray) -> Decay | None:
     """Fits both laws and takes the better by Akaike's criterion; ``None`` with fewer than three finite points.
 
-    Args:
-        distance: ``(P,)``, at least 1.
-        log_norm: ``(P,)``; points that are not finite are left out.
-
     Example:
         >>> round(fit_decay(np.arange(1, 50), -2 * np.log(np.arange(1, 50))).rate, 6)
         -2.0
@@ -57,7 +53,9 @@ def fit_decay(distance: np.ndarray, log_norm: np.ndarray) -> Decay | None:
     laws: dict[Law, np.ndarray] = {"exponential": d, "power": np.log(d)}
     lines = {law: _line(x, y) for law, x in laws.items()}
     criteria = {law: _criterion(y - fitted) for law, (_, fitted) in lines.items()}
-    law: Law = "exponential" if criteria["exponential"] <= criteria["power"] else "power"
+    law: Law = "exponential"
+    if criteria["power"] < criteria["exponential"]:
+        law = "power"
     slope, fitted = lines[law]
     interval = _bootstrap(laws[law], slope, y - fitted)
     return Decay(law, slope, interval, float(fitted[-1] - fitted[0]), float(max(criteria.values()) - criteria[law]))
@@ -109,11 +107,7 @@ class Growth:
 
 
 def fit_growth(lengths: list[int], costs: list[float]) -> Growth:
-    """Fits the three terms, none negative, by least squares of relative errors.
-
-    Args:
-        lengths: two at least.
-        costs: one each, positive.
+    """Fits the three terms, none negative, to positive costs at two lengths or more: least squares, relative errors.
 
     Example:
         >>> round(fit_growth([10, 20, 40], [100, 400, 1600]).quadratic, 6)
@@ -133,18 +127,16 @@ def _order(linear_share: float, quadratic_share: float) -> Literal["constant", "
     """The highest term that makes up a fifth of the cost at the longest length."""
     if quadratic_share >= SHARE:
         return "quadratic"
-    return "linear" if linear_share >= SHARE else "constant"
+    if linear_share >= SHARE:
+        return "linear"
+    return "constant"
 
 
 def fit_noisy_growth(lengths: list[int], runs: list[list[float]]) -> Growth:
     """Fits the best of repeated times, and says "unclear" where their scatter allows another order.
 
     A time is never too short, only too long. So the fit is repeated with each best time made shorter at random, by the
-    scatter at its length; one order must come out nearly always.
-
-    Args:
-        lengths: two at least.
-        runs: for each length, the times of its repetitions.
+    scatter at its length; one order must come out nearly always. For each length there are the times of its ``runs``.
 
     Example:
         >>> fit_noisy_growth([10, 20, 40], [[1.0, 1.01], [2.0, 2.02], [4.0, 4.01]]).order

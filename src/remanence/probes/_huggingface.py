@@ -68,7 +68,8 @@ def load_language_model(place: str | Path, *, download: bool = False) -> tuple[A
     except (OSError, ValueError, ImportError) as error:
         expected = "be a folder, a .gguf file or a known name of a causal language model"
         hint = str(error).splitlines()[0]
-        hint += "" if download else ". Pass download=True to fetch it"
+        if not download:
+            hint += ". Pass download=True to fetch it"
         raise ValueError(message("place", expected, repr(str(place)), hint)) from error
     return model.eval(), tokenizer
 
@@ -104,12 +105,13 @@ def sample_texts(
     positive_int("count", count)
     context = getattr(model.config, "max_position_embeddings", None)
     positive_int("tokens", tokens, 2)
+    if context is not None:
+        tokens = min(tokens, int(context))
     real("temperature", temperature, above=0.0)
     start = _start(tokenizer)
     generator = torch.Generator().manual_seed(positive_int("seed", seed, 0))
-    length = tokens if context is None else min(tokens, int(context))
     sizes = [min(PART, count - at) for at in range(0, count, PART)]
-    rows = [row for size in sizes for row in _draw(model, start, size, length, temperature, generator)]
+    rows = [row for size in sizes for row in _draw(model, start, size, tokens, temperature, generator)]
     end = getattr(tokenizer, "eos_token_id", None)
     return [tokenizer.decode(_until(row[1:], end), skip_special_tokens=True) for row in rows]
 
@@ -159,4 +161,6 @@ def _draw(
 
 
 def _until(tokens: list[int], end: int | None) -> list[int]:
-    return tokens[: tokens.index(end)] if end in tokens else tokens
+    if end not in tokens:
+        return tokens
+    return tokens[: tokens.index(end)]

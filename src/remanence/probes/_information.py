@@ -134,8 +134,12 @@ class MutualInformation(ProbeResult):
         self, shortest: int | None, longest: int | None, threshold: float | None, unbiased: bool = False
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Lags, ln I and its standard error, where they count."""
-        bar = self.floor if threshold is None else threshold
-        shown = self.excess if unbiased else self.values
+        bar = self.floor
+        if threshold is not None:
+            bar = threshold
+        shown = self.values
+        if unbiased:
+            shown = self.excess
         kept = (self.values > bar) & (shown > 0) & (self.lags >= (shortest or 1))
         kept &= self.lags <= (longest or self.lags.max())
         values = shown[kept]
@@ -147,16 +151,14 @@ class MutualInformation(ProbeResult):
         if not self.above.any():
             return f"no mutual information above the noise floor of {self.floor.max():.2g} nats"
         reach = int(self.lags[self.above].max())
+        words = f"mutual information above the noise up to lag {reach} of {self.lags.max()}"
         law = self.fit()
-        fitted = f"; {law.verdict}" if law else ""
-        return f"mutual information above the noise up to lag {reach} of {self.lags.max()}{fitted}"
+        if law is not None:
+            words += f"; {law.verdict}"
+        return words
 
     def figures(self, law: InformationLaw | None = None) -> list[Figure]:
-        """Information against lag, both logarithmic, with interval, noise floor and fitted law.
-
-        Args:
-            law: to draw; None for the one that :meth:`fit` finds.
-        """
+        """Information against lag, both logarithmic, with interval, noise floor and a law, or the fitted one."""
         colour = looks(["estimate"])["estimate"]
         estimate = Curve("estimate", self.lags, self.values, "both", colour)
         floor = Curve("noise floor", self.lags, self.floor, look=dataclasses.replace(colour, dash="dot"), faint=True)
@@ -228,7 +230,9 @@ def mutual_information(
     symbols = as_symbols(sequence, unit)
     distances = checked_lags(lags, symbols)
     how = _How(estimator, groups, intervals, draws, seed)
-    count = _by_tables if symbols.alphabet <= LARGEST_TABLE else _by_sorting
+    count = _by_tables
+    if symbols.alphabet > LARGEST_TABLE:
+        count = _by_sorting
     rows = list(count(symbols, distances, how))
     value, low, high, error, bias, floor = (np.array([getattr(row, name) for row in rows]) for name in _Row._fields[:6])
     pairs = np.array([row.pairs for row in rows], np.int64)
@@ -269,7 +273,9 @@ def _by_tables(symbols: Symbols, lags: np.ndarray, how: _How) -> Iterator[_Row]:
     for lag, counts in zip(lags, pairs_by_lag(symbols, lags, how.groups), strict=True):
         generator = np.random.default_rng([how.seed, lag])
         value = counts.value(how.estimator)
-        error = counts.error(how.estimator) if how.intervals else math.nan
+        error = math.nan
+        if how.intervals:
+            error = counts.error(how.estimator)
         noise = counts.independent(how.estimator, how.draws, generator)
         seen = len(np.union1d(counts.first, counts.second))
         yield _Row(*_interval(value, error, counts.groups), *_floor(noise), counts.total, len(counts.first), seen)
@@ -277,7 +283,10 @@ def _by_tables(symbols: Symbols, lags: np.ndarray, how: _How) -> Iterator[_Row]:
 
 def _by_sorting(symbols: Symbols, lags: np.ndarray, how: _How) -> Iterator[_Row]:
     """Large alphabets, threads over lags: lags share a floor while they have about as many pairs."""
-    edges = group_edges(symbols, min(how.groups, len(symbols.values)) if how.intervals else 1)
+    groups = 1
+    if how.intervals:
+        groups = min(how.groups, len(symbols.values))
+    edges = group_edges(symbols, groups)
     places = Places.of(symbols, edges)
     floor = (0.0, 0.0)
     pairs = 0

@@ -37,7 +37,9 @@ def checked_lags(lags: Iterable[int] | torch.Tensor | None, symbols: Symbols) ->
         raise ValueError(message("sequence", "hold at least two symbols", symbols.longest))
     if lags is None:
         return logarithmic_lags(max(symbols.longest // 10, 1))
-    checked = np.array(lags.tolist() if isinstance(lags, torch.Tensor | np.ndarray) else list(lags))
+    if not isinstance(lags, torch.Tensor | np.ndarray):
+        lags = np.array(list(lags))
+    checked = np.array(lags.tolist())
     if checked.ndim != 1 or len(checked) == 0 or checked.dtype.kind not in "iu" or (checked < 1).any():
         raise ValueError(message("lags", "be a list of whole numbers >= 1", checked.tolist()))
     if (longest := int(checked.max())) >= symbols.longest:

@@ -54,11 +54,7 @@ class InformationLaw:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> InformationLaw:
-        """The law whose fields a dictionary holds, as read from JSON.
-
-        Args:
-            values: as ``remanence mi --json`` writes them.
-        """
+        """The law whose fields a dictionary holds, as ``remanence mi --json`` writes them."""
         return dataclass_from(cls, values, "law")
 
     @property
@@ -66,7 +62,7 @@ class InformationLaw:
         """The xi of an exponential; infinite if it does not fall."""
         if self.law != "exponential":
             return None
-        return -1 / self.slope if self.slope < 0 else math.inf
+        return _length(self.slope)
 
     @property
     def correlation_length_interval(self) -> tuple[float, float] | None:
@@ -74,17 +70,21 @@ class InformationLaw:
         if self.law != "exponential":
             return None
         low, high = self.interval
-        return (-1 / low if low < 0 else math.inf, -1 / high if high < 0 else math.inf)
+        return _length(low), _length(high)
 
     @property
     def exponent(self) -> float | None:
         """The gamma of a power law."""
-        return -self.slope if self.law == "power" else None
+        if self.law != "power":
+            return None
+        return -self.slope
 
     @property
     def exponent_interval(self) -> tuple[float, float] | None:
         """95 % of gamma."""
-        return (-self.interval[1], -self.interval[0]) if self.law == "power" else None
+        if self.law != "power":
+            return None
+        return -self.interval[1], -self.interval[0]
 
     @property
     def verdict(self) -> str:
@@ -101,6 +101,13 @@ class InformationLaw:
     def at(self, lags: np.ndarray) -> np.ndarray:
         """The law's values at lags: ``(K,)``."""
         return self.amplitude * np.exp(self.slope * _abscissa(self.law, np.asarray(lags, dtype=float)))
+
+
+def _length(slope: float) -> float:
+    """Steps in which an exponential of some slope falls by a factor e; infinite if it does not fall."""
+    if slope < 0:
+        return -1 / slope
+    return math.inf
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +131,9 @@ def _abscissa(law: Law, lags: np.ndarray) -> np.ndarray:
 
 def _design(law: Law, lags: np.ndarray) -> np.ndarray:
     ones = np.ones((len(lags), 1))
-    return ones if law == "constant" else np.column_stack([ones, _abscissa(law, lags)])
+    if law == "constant":
+        return ones
+    return np.column_stack([ones, _abscissa(law, lags)])
 
 
 def fit_one(law: Law, lags: np.ndarray, logs: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
@@ -159,7 +168,10 @@ def _scatter(design: np.ndarray, logs: np.ndarray, errors: np.ndarray) -> float:
         return low
     for _ in range(60):
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+        if excess(middle) > 0:
+            low = middle
+        else:
+            high = middle
     return high
 
 
@@ -195,7 +207,7 @@ def best_law(
     lags = lags.astype(float)
     fits = {law: fit_one(law, lags, logs, errors) for law in LAWS}
     deviance = {law: _deviance(law, fits[law][0], fits[law][2], (lags, logs, errors)) for law in LAWS}
-    size = {law: 2 if law == "constant" else 3 for law in LAWS}  # the scatter is one
+    size = {"exponential": 3, "power": 3, "constant": 2}  # the scatter is one
     aic = {law: deviance[law] + 2 * size[law] for law in LAWS}
     bic = {law: deviance[law] + math.log(len(lags)) * size[law] for law in LAWS}
     law = wanted or min(LAWS, key=lambda name: aic[name])
@@ -213,13 +225,9 @@ def best_law(
 
 
 def find_regimes(lags: np.ndarray, logs: np.ndarray, errors: np.ndarray, most: int) -> tuple[Regime, ...]:
-    """The cuts and laws with the least Schwarz criterion; residuals within errors or 5 % call for no cut.
+    """The cuts and laws, of ``most`` pieces, with the least Schwarz criterion; arguments as in :func:`best_law`.
 
-    Args:
-        lags: ``(K,)``, rising.
-        logs: ``(K,)``, ln I.
-        errors: ``(K,)``, standard errors of ln I; zero where unknown.
-        most: greatest number of pieces.
+    Residuals within errors or 5 % call for no cut.
     """
     count = len(lags)
     if count < _FEWEST:

@@ -55,8 +55,10 @@ class Layout(ProbeResult):
     @property
     def verdict(self) -> str:
         """Steps and rows, why they are read so, and what was read if that is not obvious."""
-        ending = f"; {self.names}" if self.names else ""
-        return f"read as {self.sizes} ({REASONS[self.source]}){ending}"
+        words = f"read as {self.sizes} ({REASONS[self.source]})"
+        if self.names:
+            words += f"; {self.names}"
+        return words
 
     def figures(self) -> list[Figure]:
         """None: there is nothing to draw."""
@@ -89,10 +91,11 @@ def read_layout(model: object, run: Run, inputs: Tensor, batch_first: bool | Non
         raise ValueError(message("batch", "hold at least one step of one row", f"shape {tuple(inputs.shape)}"))
     if inputs.dim() == 1 or _is_unbatched(model, inputs):
         return _with_output(run, inputs, time=0, row_dim=None, source="unbatched")
-    said = own_batch_first(model) if batch_first is None else batch_first
-    if said is not None:
-        source: Source = "declared" if batch_first is None else "given"
-        return _batched(run, inputs, said, source)
+    if batch_first is not None:
+        return _batched(run, inputs, batch_first, "given")
+    declared = own_batch_first(model)
+    if declared is not None:
+        return _batched(run, inputs, declared, "declared")
     return _measured(model, run, inputs)
 
 
@@ -108,7 +111,9 @@ def own_batch_first(model: object) -> bool | None:
     if is_language_model(model):
         return True
     declared = getattr(model, "batch_first", None)
-    return declared if isinstance(declared, bool) else None
+    if isinstance(declared, bool):
+        return declared
+    return None
 
 
 def is_language_model(model: object) -> bool:
@@ -202,7 +207,9 @@ def changed_at(inputs: Tensor, dim: int, index: int) -> Tensor | None:
 
 def _spreads(output: Tensor, base: Tensor, index: int, size: int) -> bool:
     """Whether outputs differ anywhere but at that index along a dimension of that size."""
-    scale = base[base.isfinite()].abs().max() if bool(base.isfinite().any()) else torch.ones(())
+    scale = torch.ones(())
+    if bool(base.isfinite().any()):
+        scale = base[base.isfinite()].abs().max()
     limit = 10 * torch.finfo(base.dtype).eps * scale
     changed = ((output - base).abs() > limit) | (output.isfinite() != base.isfinite())
     if not bool(changed.any()):
@@ -211,13 +218,15 @@ def _spreads(output: Tensor, base: Tensor, index: int, size: int) -> bool:
 
 
 def _only_at(changed: Tensor, dim: int, index: int) -> bool:
-    places = changed.movedim(dim, 0).flatten(1).any(dim=1) if changed.dim() > 1 else changed
+    places = changed.movedim(dim, 0).unsqueeze(-1).flatten(1).any(dim=1)
     return places.nonzero().flatten().tolist() == [index]
 
 
 def _with_output(run: Run, inputs: Tensor, *, time: int, row_dim: int | None, source: Source) -> Layout:
     steps = inputs.shape[time]
-    rows = 1 if row_dim is None else inputs.shape[row_dim]
+    rows = 1
+    if row_dim is not None:
+        rows = inputs.shape[row_dim]
     whole = run(inputs).shape
     others = [_length_changed(run, inputs, time, length) for length in _other_lengths(steps)]
     found = next((dim for shape in others if shape for dim in _different(whole, shape, time)), None)
@@ -231,7 +240,9 @@ def _other_lengths(steps: int) -> list[int]:
     """One step less; and half of them, for outputs with fewer steps than the input."""
     if steps > 2:
         return [steps - 1, steps // 2]
-    return [1] if steps == 2 else [2]
+    if steps == 2:
+        return [1]
+    return [2]
 
 
 def _length_changed(run: Run, inputs: Tensor, time: int, length: int) -> torch.Size | None:
@@ -242,7 +253,9 @@ def _length_changed(run: Run, inputs: Tensor, time: int, length: int) -> torch.S
 
 def _shorter(run: Run, inputs: Tensor, dim: int) -> torch.Size | None:
     size = inputs.shape[dim]
-    return _shape(run, inputs.narrow(dim, 0, size - 1)) if size > 1 else None
+    if size == 1:
+        return None
+    return _shape(run, inputs.narrow(dim, 0, size - 1))
 
 
 def _shape(run: Run, inputs: Tensor) -> torch.Size | None:

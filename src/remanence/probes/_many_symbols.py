@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 import tempfile
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class _Logs:
 
     def __init__(self, estimator: Estimator) -> None:
         self.estimator: Estimator = estimator
-        self.correction = 0.5 if estimator == "miller-madow" else 0.0
+        self.correction = 0.5 * (estimator == "miller-madow")
         self.small = self._of(np.arange(_SMALL))
 
     def _of(self, counts: np.ndarray) -> np.ndarray:
@@ -62,7 +62,9 @@ class _Logs:
         found[large] = self._of(counts[large])
         return found
 
-    def information(self, pairs: Any, marginals: Any, totals: Any) -> Any:
+    def information(
+        self, pairs: float | np.ndarray, marginals: float | np.ndarray, totals: float | np.ndarray
+    ) -> np.ndarray:
         """H(X) + H(Y) - H(X, Y) from sums over pairs, sums over both marginals, and numbers of pairs."""
         return np.log(totals) - (marginals - pairs + self.correction) / totals
 
@@ -116,11 +118,6 @@ class Places:
 def sorted_pairs(places: Places, lag: int, estimator: Estimator) -> SortedPairs:
     """Counts the pairs at one lag by sorting them.
 
-    Args:
-        places: of the symbols.
-        lag: distance.
-        estimator: of entropy.
-
     Example:
         >>> from remanence.probes._symbols import as_symbols
         >>> found = sorted_pairs(Places.of(as_symbols(b"0101"), np.array([0, 4])), 1, "plug-in")
@@ -147,25 +144,22 @@ def sorted_pairs(places: Places, lag: int, estimator: Estimator) -> SortedPairs:
     left = np.array(rest).sum(0)
     kept = (totals > 0) & (totals < total)
     values = logs.information(pairs + without[kept], left[kept], total - totals[kept])
-    error = np.sqrt((len(values) - 1) * values.var()) if len(values) else np.nan
+    error = np.nan
+    if len(values):
+        error = np.sqrt((len(values) - 1) * values.var())
     return SortedPairs(float(value), float(error), different, first, second)
 
 
 def shuffled_value(pairs: SortedPairs, estimator: Estimator, generator: np.random.Generator) -> float:
-    """The estimate after the second symbols have been shuffled, so that pairs have nothing in common.
-
-    Args:
-        pairs: whose symbols.
-        estimator: of entropy.
-        generator: of the shuffle.
-    """
+    """The estimate after the second symbols have been shuffled, so that pairs have nothing in common."""
     logs = _Logs(estimator)
     left = pairs.second
     found = 0.0
     for low, high in _ranges(pairs.first):
         share = pairs.first[low:high]
-        last = int(share.sum()) == int(left.sum())
-        dealt = left if last else generator.multivariate_hypergeometric(left, int(share.sum()), method="marginals")
+        dealt = left
+        if int(share.sum()) < int(left.sum()):  # the last range takes what is left
+            dealt = generator.multivariate_hypergeometric(left, int(share.sum()), method="marginals")
         left = left - dealt
         if high - low == 1:
             counts = dealt
@@ -205,11 +199,12 @@ def _ranges(first: np.ndarray) -> Iterator[tuple[int, int]]:
     """Ranges of first symbols that come at most ``HELD`` times, or are a single symbol."""
     ends = np.cumsum(first)
     low = 0
+    before = 0
     while low < len(first):
-        before = ends[low - 1] if low else 0
         high = max(int(np.searchsorted(ends, before + HELD, side="right")), low + 1)
         yield low, high
         low = high
+        before = ends[high - 1]
 
 
 def _blocks(symbols: Symbols, lag: int, edges: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
@@ -249,7 +244,9 @@ def _counted(places: Places, lag: int, low: int, high: int) -> _Counts:
     del first, second, group
     seen, counts = _runs(keys)
     begins = _begins(seen >> bits)
-    together = np.add.reduceat(counts, begins) if len(begins) else counts
+    together = counts
+    if len(begins):
+        together = np.add.reduceat(counts, begins)
     whole = np.repeat(together, np.diff(np.append(begins, len(seen))))
     return _Counts(together, counts, whole, seen & ((1 << bits) - 1))
 

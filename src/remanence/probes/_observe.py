@@ -6,33 +6,63 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
 
 from remanence import ops
-from remanence._validate import message
-from remanence.ops import ScanSpec, State, Weights
+from remanence.ops import Log, ScanSpec, State, Weights
 from remanence.ops.reference import empty_state
-from remanence.ops.states import drop_row
+from remanence.ops.states import add_row, drop_row
 
 CELLS = {kind.torch_layer: kind for kind in (ops.RNNCell, ops.LSTMCell, ops.GRUCell)}
 """What torch's layers compute, by their class."""
+HX: TypeAlias = Tensor | tuple[Tensor, Tensor]
+"""Torch's state."""
+ScanResult: TypeAlias = tuple[Tensor, State, Log]
+Scan: TypeAlias = Callable[..., ScanResult]
 
 
 def modules(model: object) -> list[nn.Module]:
     """All modules of a model; none if it is a plain function."""
-    return list(model.modules()) if isinstance(model, nn.Module) else []
+    if not isinstance(model, nn.Module):
+        return []
+    return list(model.modules())
+
+
+def trained_parameters(model: object) -> list[nn.Parameter]:
+    """All parameters of a model that have a gradient, one of several owners as often as it is owned."""
+    owned = [parameter for part in modules(model) for parameter in part.parameters(recurse=False)]
+    return [parameter for parameter in owned if parameter.requires_grad]
+
+
+def recurrent_spec(layer: object) -> ScanSpec | None:
+    """What a recurrent layer, torch's or ours, is among our scans; ``None`` for anything else."""
+    if isinstance(layer, nn.RNNBase) and type(layer) in CELLS:
+        return ScanSpec(CELLS[type(layer)](), nonlinearity=getattr(layer, "nonlinearity", None))
+    spec = getattr(layer, "spec", None)
+    if isinstance(spec, ScanSpec):
+        return spec
+    return None
+
+
+def recurrent_weights(layer: Any) -> Weights:
+    """The parameters of a recurrent layer, torch's or ours, that is not stacked."""
+    if isinstance(layer, nn.RNNBase):
+        return torch_weights(layer, "_l0")
+    return layer.weights()
+
+
+def torch_weights(layer: nn.RNNBase, suffix: str) -> Weights:
+    """The parameters of one layer and direction of torch's recurrent layers."""
+    weights = (getattr(layer, name + suffix) for name in ("weight_ih", "weight_hh"))
+    biases = (getattr(layer, name + suffix, None) for name in ("bias_ih", "bias_hh"))  # there may be none
+    return Weights(*weights, *biases)
 
 
 class Shared:
     """Something of torch that all threads share: put back as it was by the last probe that leaves, not by each.
-
-    Args:
-        read: gives its value.
-        write: sets it.
 
     Example:
         >>> value = [1]
@@ -43,7 +73,7 @@ class Shared:
         [1]
     """
 
-    def __init__(self, read: Callable[[], Any], write: Callable[[Any], Any]) -> None:
+    def __init__(self, read: Callable[[], object], write: Callable[[Any], object]) -> None:
         self._read = read
         self._write = write
         self._lock = threading.Lock()
@@ -74,9 +104,7 @@ FAST_PATH = Shared(torch.backends.mha.get_fastpath_enabled, torch.backends.mha.s
 def untouched(model: object, *, training: bool = False) -> Iterator[None]:
     """Puts back modes, buffers, gradients and random numbers, however the block ends.
 
-    Args:
-        model: any callable.
-        training: whether modules keep their modes inside; otherwise all of them are in evaluation mode.
+    Inside, all modules are in evaluation mode, unless they are to keep their modes (``training``).
     """
     parts = modules(model)
     modes = [(part, part.training) for part in parts]
@@ -97,26 +125,13 @@ def untouched(model: object, *, training: bool = False) -> Iterator[None]:
                 parameter.grad = gradient
 
 
-def inputs_of(batch: Any) -> Any:
-    """The model's input: a tensor itself, ``batch.inputs``, or the first of a tuple."""
-    if isinstance(batch, Tensor | PackedSequence):
-        return batch
-    if hasattr(batch, "inputs"):
-        return batch.inputs
-    if isinstance(batch, tuple | list) and batch:
-        return batch[0]
-    raise TypeError(
-        message("batch", "be a tensor, a tuple that starts with one, or have `inputs`", type(batch).__name__)
-    )
-
-
 class Offsets:
     """Zeros that were added to something at every step, in the order of the run, by owner."""
 
     def __init__(self) -> None:
-        self.by_owner: dict[Any, list[Tensor]] = {}
+        self.by_owner: dict[int, list[Tensor]] = {}
 
-    def add(self, owner: object, shape: torch.Size, like: Tensor) -> Tensor:
+    def add(self, owner: int, shape: torch.Size, like: Tensor) -> Tensor:
         """New zeros of a shape ``(T, B, n)`` that will collect a gradient."""
         offset = torch.zeros(shape, dtype=like.dtype, device=like.device, requires_grad=True)
         self.by_owner.setdefault(owner, []).append(offset)
@@ -157,19 +172,27 @@ def torch_layers_on_scan(model: object) -> Iterator[None]:
 
 
 def _scan_with_offset(
-    offsets: Offsets, scan: Callable[..., Any], x: Tensor, weights: Weights, *args: Any, **options: Any
-) -> Any:
-    hidden = options["spec"].cell.hidden_size(weights)
-    given = options.pop("h_offset", None)
+    offsets: Offsets,
+    scan: Scan,
+    x: Tensor,
+    weights: Weights,
+    *args: object,
+    spec: ScanSpec,
+    h_offset: Tensor | None = None,
+    **options: object,
+) -> ScanResult:
+    hidden = spec.cell.hidden_size(weights)
     offset = offsets.add(id(weights.ih), torch.Size((*x.shape[:2], hidden)), weights.hh)
-    return scan(x, weights, *args, h_offset=offset if given is None else offset + given, **options)
+    if h_offset is not None:
+        offset = offset + h_offset
+    return scan(x, weights, *args, spec=spec, h_offset=offset, **options)
 
 
 @contextmanager
 def products_visible(model: object) -> Iterator[None]:
     """Inside, no fused kernel hides matrix products: torch's recurrent layers and ours run on the plain scan."""
 
-    def plain(scan: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    def plain(scan: Scan, *args: object, **options: object) -> ScanResult:
         return scan(*args, **{**options, "backend": "reference"})
 
     with ops.around_scans(plain), torch_layers_on_scan(model):
@@ -178,11 +201,13 @@ def products_visible(model: object) -> Iterator[None]:
 
 @contextmanager
 def watched_scans(look: Callable[..., None]) -> Iterator[None]:
-    """Inside, ``look(x, weights, state, log, options)`` sees every scan after it ran."""
+    """Inside, ``look(x, weights, state, log, spec, options)`` sees every scan after it ran."""
 
-    def observed(scan: Callable[..., Any], x: Tensor, weights: Weights, state: object = None, **options: Any) -> Any:
-        result = scan(x, weights, state, **options)
-        look(x, weights, state, result[2], options)
+    def observed(
+        scan: Scan, x: Tensor, weights: Weights, state: State | None = None, *, spec: ScanSpec, **options: object
+    ) -> ScanResult:
+        result = scan(x, weights, state, spec=spec, **options)
+        look(x, weights, state, result[2], spec, options)
         return result
 
     with ops.around_scans(observed):
@@ -190,7 +215,7 @@ def watched_scans(look: Callable[..., None]) -> Iterator[None]:
 
 
 @contextmanager
-def forward_replaced(part: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+def forward_replaced(part: nn.Module, forward: Callable[..., object]) -> Iterator[None]:
     """Inside, a module runs another function."""
     part.forward = forward
     try:
@@ -199,61 +224,56 @@ def forward_replaced(part: nn.Module, forward: Callable[..., Any]) -> Iterator[N
         del part.forward
 
 
-def _shift_cell(offsets: Offsets, cell: nn.Module, inputs: Any, output: Any) -> Any:
-    h, *rest = output if isinstance(output, tuple) else (output,)
+def _shift_cell(offsets: Offsets, cell: nn.Module, inputs: object, output: HX) -> HX:
+    if isinstance(output, tuple):  # an LSTM cell's h and c
+        h, c = output
+        return _shifted(offsets, cell, h), c
+    return _shifted(offsets, cell, output)
+
+
+def _shifted(offsets: Offsets, cell: nn.Module, h: Tensor) -> Tensor:
     rows = h.reshape(-1, h.shape[-1])  # a cell takes one sequence without a batch dimension too
-    offset = offsets.add(id(cell), torch.Size((1, *rows.shape)), h)
-    h = h + offset.reshape(h.shape)
-    return (h, *rest) if rest else h
+    return h + offsets.add(id(cell), torch.Size((1, *rows.shape)), h).reshape(h.shape)
 
 
-def torch_weights(layer: nn.RNNBase, number: int = 0, reverse: bool = False) -> Weights:
-    """The parameters of one layer and direction of torch's recurrent layers."""
-    suffix = f"_l{number}" + ("_reverse" if reverse else "")
-    weights = (getattr(layer, name + suffix) for name in ("weight_ih", "weight_hh"))
-    biases = (getattr(layer, name + suffix, None) for name in ("bias_ih", "bias_hh"))  # there may be none
-    return Weights(*weights, *biases)
-
-
-def torch_spec(layer: nn.RNNBase) -> ScanSpec:
-    """What torch's recurrent layer is among our scans."""
-    return ScanSpec(CELLS[type(layer)](), nonlinearity=getattr(layer, "nonlinearity", None))
-
-
-def _torch_layer_as_scan(layer: nn.RNNBase, original: Callable[..., Any], input: object, hx: object = None) -> Any:
+def _torch_layer_as_scan(
+    layer: nn.RNNBase, original: Callable[..., object], input: object, hx: HX | None = None
+) -> object:
     """What the layer computes, step by step on our scan; packed input and projections stay with torch."""
-    if not isinstance(input, Tensor) or layer.proj_size:
+    spec = recurrent_spec(layer)
+    if not isinstance(input, Tensor) or layer.proj_size or spec is None:
         return original(input, hx)
-    batched = input.dim() == 3
-    swaps = batched and layer.batch_first
-    x = input if batched else input.unsqueeze(1)
-    directions = 2 if layer.bidirectional else 1
-    spec = torch_spec(layer)
+    if input.dim() == 3:
+        return _run_on_scan(layer, spec, input, hx)
+    row = int(not layer.batch_first)
+    output, state = _run_on_scan(layer, spec, input.unsqueeze(row), add_row(hx))
+    return output.squeeze(row), drop_row(state)
+
+
+def _run_on_scan(layer: nn.RNNBase, spec: ScanSpec, input: Tensor, hx: HX | None) -> tuple[Tensor, HX]:
+    """A layer of torch on a batch, in its own layout."""
+    time = int(layer.batch_first)
+    directions = 1 + layer.bidirectional
+    start = None
+    if hx is not None:
+        parts = hx if isinstance(hx, tuple) else (hx,)
+        empty = empty_state(spec, layer.hidden_size, tuple(parts[0].shape[:2]), parts[0])
+        start = empty._replace(**dict(zip(("s", "c"), parts, strict=False)))
 
     def scan_one(x: Tensor, start: State | None, index: int) -> tuple[Tensor, State]:
-        weights = torch_weights(layer, index // directions, reverse=index % directions == 1)
-        output, final, _ = ops.scan(x, weights, start, spec=spec)
+        suffix = f"_l{index // directions}" + "_reverse" * (index % directions)
+        output, final, _ = ops.scan(x, torch_weights(layer, suffix), start, spec=spec)
         return output, final
 
     output, final = ops.walk_stack(
-        x.transpose(0, 1) if swaps else x,
+        input.transpose(0, time),
         scan_one,
-        None if hx is None else _start(layer, spec, hx, batched),
+        start,
         layers=layer.num_layers,
         directions=directions,
-        drop=layer.dropout if layer.training else 0.0,
+        drop=layer.dropout * layer.training,
     )
-    if not batched:
-        return output.squeeze(1), drop_row(final).hx
-    return (output.transpose(0, 1) if swaps else output), final.hx
-
-
-def _start(layer: nn.RNNBase, spec: ScanSpec, hx: Any, batched: bool) -> State:
-    """Torch's ``hx`` as a state, fields ``(layers * directions, B, ...)``."""
-    parts = hx if isinstance(hx, tuple) else (hx,)
-    rows = [part if batched else part.unsqueeze(1) for part in parts]
-    empty = empty_state(spec, layer.hidden_size, tuple(rows[0].shape[:2]), rows[0])
-    return empty._replace(s=rows[0], c=rows[1] if spec.cell.has_c else empty.c)
+    return output.transpose(0, time), final.hx
 
 
 @contextmanager
@@ -264,10 +284,10 @@ def watched_embeddings(model: object, tokens: Tensor) -> Iterator[Offsets]:
     """
     offsets = Offsets()
 
-    def shift(part: nn.Module, inputs: Any, output: Tensor) -> Tensor:
-        ids = inputs[0] if inputs else None
-        if not isinstance(ids, Tensor):
+    def shift(part: nn.Module, inputs: tuple[object, ...], output: Tensor) -> Tensor:
+        if not inputs or not isinstance(inputs[0], Tensor):
             return output
+        ids = inputs[0]
         if torch.equal(ids, tokens):
             return output + offsets.add(id(part), output.shape, output)
         if tokens.dim() == 2 and torch.equal(ids, tokens.T):

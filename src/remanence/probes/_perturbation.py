@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -14,13 +15,14 @@ from torch import Tensor
 from remanence._validate import message, one_of, positive_int
 from remanence.figures import Axis, Curve, Figure, log_axis
 
-from ._gaps import fill_gaps
 from ._result import ProbeResult
-from ._steps import farthest, seen_words
-from ._subject import Subject, subject_of
+from ._steps import HALF, HARDLY, farthest, seen_words
+from ._subject import Model, Subject, subject_of
 
 Measure = Literal["total variation", "norm"]
 Change = Callable[[Tensor], Tensor]
+Effect = Callable[[Sequence[int]], float]
+"""Size of the effect if the steps at some distances are changed together."""
 DRAWS = 4
 ROUNDING = 8.0
 """Multiples of the resolution of floats that rounding alone may reach."""
@@ -50,15 +52,10 @@ class PerturbationReach(ProbeResult):
     @property
     def horizon(self) -> int:
         """The greatest distance at which a change moves the output by more than rounding; -1 if none does."""
-        felt = np.flatnonzero(self.change > self.floor)
-        return int(self.distance[felt[-1]]) if len(felt) else -1
+        return int(self.distance[self.change > self.floor].max(initial=-1))
 
     def steps_left(self, share: float) -> int:
-        """The farthest distance whose change has a share of the last step's effect; -1 if none has any.
-
-        Args:
-            share: above 0, such as 0.5.
-        """
+        """The farthest distance whose change has a share, above 0, of the last step's effect; -1 if none has any."""
         return farthest(self._log_change(), share, self.distance)
 
     def _log_change(self) -> np.ndarray:
@@ -73,21 +70,23 @@ class PerturbationReach(ProbeResult):
         if self.horizon < 0:
             return "Reacts to nothing: no change of a step moves the output"
         if self.horizon == 0:
-            return f"Reacts to the present step only; it moves the output by {self._moved(0)}"
-        what = "the effect of the last step" if self.change[0] > self.floor else "the strongest effect"
+            return f"Reacts to the present step only; it moves the output by {self._moved()}"
+        what = "the strongest effect"
+        if self.change[0] > self.floor:
+            what = "the effect of the last step"
         words = seen_words(self._log_change(), what, "is left", self.distance)
-        ending = "" if self.horizon == int(self.distance[-1]) else f". Beyond {self.horizon} it is rounding"
-        return f"Reacts to {words}{ending}. The last step moves the output by {self._moved(0)}"
+        if self.horizon < int(self.distance[-1]):
+            words += f". Beyond {self.horizon} it is rounding"
+        return f"Reacts to {words}. The last step moves the output by {self._moved()}"
 
-    def _moved(self, place: int) -> str:
-        unit = " in total variation" if self.measure == "total variation" else " in norm"
-        return f"{self.change[place]:.3g}{unit}"
+    def _moved(self) -> str:
+        return f"{self.change[0]:.3g} in {self.measure}"
 
     def figures(self) -> list[Figure]:
         """Change against distance, with what rounding reaches; none if the output is not finite."""
         if not np.isfinite(self.change).all():
             return []
-        shown = [value if value > 0 else None for value in self.change.tolist()]
+        shown = [value or None for value in self.change.tolist()]  # a logarithmic axis has no 0
         curves = [Curve("change of the output", self.distance, shown, "both")]
         if self.floor > 0:
             ends = [int(self.distance[0]), int(self.distance[-1])]
@@ -98,7 +97,7 @@ class PerturbationReach(ProbeResult):
 
 
 def perturbation_reach(
-    model: Callable[..., Any],
+    model: Model,
     batch: object,
     *,
     distances: Sequence[int] | None = None,
@@ -155,9 +154,9 @@ def perturbation_reach(
 
 def _distances(steps: int, given: Sequence[int] | None) -> list[int]:
     if given is None:
-        near = range(min(9, steps))
-        far = np.geomspace(8, steps - 1, 20).round().astype(int).tolist() if steps > 9 else []
-        return sorted({*near, *far})
+        if steps <= 9:
+            return list(range(steps))
+        return sorted({*range(9), *np.geomspace(8, steps - 1, 20).round().astype(int).tolist()})
     found = [positive_int("distances", distance, 0) for distance in given]
     if not found or found != sorted(set(found)) or found[-1] >= steps:
         raise ValueError(message("distances", f"rise and stay below {steps}", repr(list(given))))
@@ -173,7 +172,9 @@ def _last(subject: Subject, inputs: Tensor) -> Tensor:
 def _measure(subject: Subject, output: Tensor, asked: Literal["auto", "total variation", "norm"]) -> Measure:
     if asked != "auto":
         return asked
-    return "total variation" if subject.is_tokens and output.shape[1] > int(subject.inputs.max()) else "norm"
+    if subject.is_tokens and output.shape[1] > int(subject.inputs.max()):
+        return "total variation"
+    return "norm"
 
 
 def _moved(output: Tensor, base: Tensor, measure: Measure) -> float:
@@ -185,8 +186,12 @@ def _moved(output: Tensor, base: Tensor, measure: Measure) -> float:
 
 def _rounding(base: Tensor, measure: Measure, resolution: float) -> float:
     """What rounding alone may change."""
-    size = 1.0 if measure == "total variation" else float(base.norm(dim=1).mean())
-    return ROUNDING * resolution * size if math.isfinite(size) else 0.0
+    size = 1.0
+    if measure == "norm":
+        size = float(base.norm(dim=1).mean())
+    if not math.isfinite(size):
+        return 0.0
+    return ROUNDING * resolution * size
 
 
 def _changes(subject: Subject, draws: int, generator: torch.Generator) -> list[Change]:
@@ -224,3 +229,55 @@ def _changed(subject: Subject, distances: Sequence[int], change: Change) -> Tens
         step = _step(inputs, subject, subject.layout.steps - 1 - distance)
         step.copy_(change(step))
     return inputs
+
+
+def fill_gaps(found: dict[int, float], floor: float, effect: Effect) -> None:
+    """Adds the distances to a table of effects at which something happens between those that it holds.
+
+    An effect up to ``floor`` is none; ``effect`` measures one.
+
+    Example:
+        >>> found = {0: 0.0, 4: 0.0, 16: 0.0}
+        >>> fill_gaps(found, 0.0, lambda steps: float(7 in steps))
+        >>> found[7]
+        1.0
+    """
+    tried = sorted(found)
+    for near, far in itertools.pairwise(tried):
+        if not found[far] > floor:
+            _find_hidden(found, range(near + 1, far), floor, effect)
+    reference = found[0]
+    if not reference > floor:
+        reference = max(found.values())
+    for share in (HALF, HARDLY):
+        _find_edge(found, max(share * reference, floor), effect)
+
+
+def _find_hidden(found: dict[int, float], steps: range, floor: float, effect: Effect) -> None:
+    """Adds the farthest of some steps that has an effect, if all of them together have one."""
+    if not steps or not effect(steps) > floor:
+        return
+    while len(steps) > 1:
+        middle = len(steps) // 2
+        farther = steps[middle:]
+        if effect(farther) > floor:
+            steps = farther
+        else:
+            steps = steps[:middle]
+    found[steps[0]] = effect(steps)
+
+
+def _find_edge(found: dict[int, float], limit: float, effect: Effect) -> None:
+    """Halves the gap behind the farthest distance with so much effect, until there is none."""
+    enough = [distance for distance, size in found.items() if size >= limit]
+    if not enough:
+        return
+    near = max(enough)
+    far = min((distance for distance in found if distance > near), default=near)
+    while far - near > 1:
+        middle = (near + far) // 2
+        found[middle] = effect([middle])
+        if found[middle] >= limit:
+            near = middle
+        else:
+            far = middle

@@ -19,7 +19,7 @@ from ._layout import Layout
 from ._observe import Offsets, modules, watched_embeddings, watched_states
 from ._result import ProbeResult
 from ._steps import farthest, number_of, seen_words
-from ._subject import Subject, output_of, subject_of
+from ._subject import Model, Subject, output_of, subject_of
 
 Loss = Callable[[Any, Any], Tensor]
 STABLE = math.log(1000.0)
@@ -86,7 +86,9 @@ class GradientReach(ProbeResult):
             return "stable"
         if low <= 0 <= high:
             return "unclear"
-        return "vanishing" if self.decay.change < 0 else "exploding"
+        if self.decay.change < 0:
+            return "vanishing"
+        return "exploding"
 
     def steps_left(self, share: float) -> int:
         """The farthest distance at which a share of the gradient at the last step is left; -1 if none arrives at all.
@@ -117,20 +119,23 @@ class GradientReach(ProbeResult):
             return "Sees the present step only"
         words = seen_words(self.log_norm, "the gradient at the last step", "is left")
         noise = self.steps_left(self.resolution)
-        ending = f". Beyond {noise} it is noise" if noise < self.horizon else ""
-        return f"Sees {words}{ending}"
+        if noise < self.horizon:
+            words += f". Beyond {noise} it is noise"
+        return f"Sees {words}"
 
     def _law(self) -> str:
-        what = "dL/dh" if self.source == "states" else "dL/dx"
+        what = {"states": "dL/dh", "inputs": "dL/dx"}[self.source]
         if self.trend == "cut off":
             return f"{what} is exactly zero beyond {number_of(self.horizon, 'step')}"
         if self.decay is None:
             return f"{what}: too few steps to fit a law"
         low, high = self.decay.interval
-        unit = "per step" if self.decay.law == "exponential" else "as a power of the distance"
+        unit = {"exponential": "per step", "power": "as a power of the distance"}[self.decay.law]
         rate = f"{self.decay.rate:+.4g} {unit} (95 %: {low:+.4g} to {high:+.4g})"
-        ending = f"; too small for floats beyond {self.horizon} steps" if self.horizon < len(self.distance) - 1 else ""
-        return f"{what} is {self.trend}, {self.decay.law} law, log norm {rate}{ending}"
+        words = f"{what} is {self.trend}, {self.decay.law} law, log norm {rate}"
+        if self.horizon < len(self.distance) - 1:
+            words += f"; too small for floats beyond {self.horizon} steps"
+        return words
 
     def figures(self) -> list[Figure]:
         """Log norm against distance, as figure 2 (left) of Kerg et al. 2020."""
@@ -140,7 +145,7 @@ class GradientReach(ProbeResult):
 
 
 def gradient_reach(
-    model: Callable[..., Any],
+    model: Model,
     batch: object,
     loss: Loss | None = None,
     *,
@@ -170,14 +175,14 @@ def gradient_reach(
     one_of("through", through, ("auto", "states", "inputs"))
     subject = subject_of(model, batch, batch_first=batch_first, training=training)
     with subject.untouched(), torch.enable_grad():
-        norms = None if through == "inputs" else _state_norms(subject, loss)
-        source: Literal["states", "inputs"] = "inputs" if norms is None else "states"
-        if norms is None:
-            if through == "states":
-                hint = "Use through='inputs'"
-                raise ValueError(message("model", "have states that can be seen", type(model).__name__, hint))
-            norms = _input_norms(subject, loss)
-    return summarise(norms, source, subject.resolution)
+        if through != "inputs":
+            norms = _state_norms(subject, loss)
+            if norms is not None:
+                return summarise(norms, "states", subject.resolution)
+        if through == "states":
+            hint = "Use through='inputs'"
+            raise ValueError(message("model", "have states that can be seen", type(model).__name__, hint))
+        return summarise(_input_norms(subject, loss), "inputs", subject.resolution)
 
 
 def summarise(norms: np.ndarray, source: Literal["states", "inputs"], resolution: float = RESOLUTION) -> GradientReach:
@@ -186,8 +191,7 @@ def summarise(norms: np.ndarray, source: Literal["states", "inputs"], resolution
     distance = np.arange(len(norms))
     with np.errstate(divide="ignore"):
         log_norm = np.log(backwards)
-    arrived = np.flatnonzero(backwards)
-    horizon = int(arrived[-1]) if len(arrived) else -1
+    horizon = int(np.flatnonzero(backwards).max(initial=-1))
     return GradientReach(distance, log_norm, source, horizon, fit_decay(distance[1:], log_norm[1:]), resolution)
 
 
@@ -225,17 +229,23 @@ def _felt(candidates: list[np.ndarray]) -> np.ndarray:
     """The first, unless its gradient is negligible compared with the last."""
     first = candidates[0]
     last = candidates[-1]
-    return last if np.max(first) < NOTHING * np.max(last) else first
+    if np.max(first) < NOTHING * np.max(last):
+        return last
+    return first
 
 
 def _norms(value: Tensor, runs: Sequence[Sequence[Tensor]]) -> np.ndarray:
     offsets = [offset for run in runs for offset in run]
-    gradients = iter(torch.autograd.grad(value.sum(), offsets, allow_unused=True, retain_graph=True))
+    norms = iter([_step_norms(gradient) for gradient in _gradients(value, offsets)])
     total: np.ndarray = np.zeros(1)
     for run in runs:
-        parts = [torch.zeros(len(o)) if (g := next(gradients)) is None else _step_norms(g) for o in run]
-        total = np.hypot(total, torch.cat([part.double() for part in parts]).numpy())
+        total = np.hypot(total, torch.cat([next(norms) for _ in run]).numpy())
     return total
+
+
+def _gradients(value: Tensor, offsets: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Of a value by offsets; zeros where one has no part in it."""
+    return torch.autograd.grad(value.sum(), offsets, allow_unused=True, retain_graph=True, materialize_grads=True)
 
 
 def _step_norms(gradient: Tensor) -> Tensor:
@@ -260,9 +270,7 @@ def _input_norms(subject: Subject, loss: Loss | None) -> np.ndarray:
 
 
 def _offset_norms(value: Tensor, offsets: Sequence[Tensor], layout: Layout) -> np.ndarray:
-    gradients = torch.autograd.grad(value.sum(), offsets, allow_unused=True, retain_graph=True)
     total = np.zeros(layout.steps)
-    for gradient in gradients:
-        if gradient is not None:
-            total = np.hypot(total, _step_norms(gradient.movedim(layout.time, 0).unsqueeze(-1)).numpy())
+    for gradient in _gradients(value, offsets):
+        total = np.hypot(total, _step_norms(gradient.movedim(layout.time, 0).unsqueeze(-1)).numpy())
     return total

@@ -34,13 +34,7 @@ def spool_bytes(source: BinaryIO) -> np.ndarray:
 def spool_text(source: BinaryIO, words: bool, name: str) -> np.ndarray:
     """Characters or words of UTF-8 text, numbered from 0 as they appear: uint8 or int32 ``(N,)``, mapped.
 
-    Args:
-        source: of bytes.
-        words: whether words are the symbols.
-        name: of the source, for messages.
-
-    Raises:
-        ValueError: it is no UTF-8.
+    What is no UTF-8 is a ``ValueError`` that names the source.
 
     Example:
         >>> import io

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -15,11 +14,11 @@ from remanence.figures import Axis, Curve, Figure, log_axis
 from remanence.ops import RNNCell, ScanSpec, Weights
 from remanence.ops.states import map_tensors
 
-from ._observe import CELLS, modules, torch_spec, torch_weights
+from ._observe import modules, recurrent_spec, recurrent_weights
 from ._reach import NoGradientError, gradient_reach
 from ._result import ProbeResult
 from ._steps import last_steps, number_of
-from ._subject import Subject, subject_of
+from ._subject import Model, Subject, subject_of
 from ._truncation import last_output, output_gap
 
 
@@ -57,7 +56,9 @@ class Stability(ProbeResult):
     @property
     def memory_length(self) -> float:
         """Steps after which a small difference has fallen by a factor e; infinite if it does not fall."""
-        return -1 / self.lyapunov if self.lyapunov < 0 else math.inf
+        if self.lyapunov < 0:
+            return -1 / self.lyapunov
+        return math.inf
 
     @property
     def verdict(self) -> str:
@@ -101,7 +102,7 @@ class Stability(ProbeResult):
 
 
 def stability(
-    model: Callable[..., Any],
+    model: Model,
     batch: object,
     *,
     epsilon: float = 1e-3,
@@ -127,8 +128,10 @@ def stability(
     with subject.untouched():
         contraction, bound = _certified(model, _recurrence(model))
         found = _exponent(subject)
-        measured = _measured_window(subject, epsilon) if subject.layout.any_length else None
-    by_lemma = None if contraction is None else _window(contraction, bound, epsilon)
+        measured = _measured_window(subject, epsilon)
+    by_lemma = None
+    if contraction is not None:
+        by_lemma = _window(contraction, bound, epsilon)
     windows = {"window_by_lemma": by_lemma, "window_measured": measured}
     return Stability(contraction=contraction, epsilon=epsilon, **windows, **found)
 
@@ -136,10 +139,11 @@ def stability(
 def _exponent(subject: Subject) -> dict[str, Any]:
     """The largest exponent, what it comes from, and how sure it is: fields of the result."""
     recurrence = _recurrence(subject.model)
-    inputs = None if recurrence is None else _layer_inputs(subject, recurrence.layer)
-    if recurrence is not None and inputs is not None:
-        exponent = lyapunov_exponent(recurrence.spec, recurrence.weights, inputs)
-        return {"lyapunov": exponent, "method": "jacobians"}
+    if recurrence is not None:
+        inputs = _layer_inputs(subject, recurrence.layer)
+        if inputs is not None:
+            exponent = lyapunov_exponent(recurrence.spec, recurrence.weights, inputs)
+            return {"lyapunov": exponent, "method": "jacobians"}
     try:
         reach = gradient_reach(subject.model, subject)
     except NoGradientError:
@@ -148,31 +152,37 @@ def _exponent(subject: Subject) -> dict[str, Any]:
     if reach.trend == "cut off" or decay is None:
         return {"lyapunov": -math.inf, "method": "gradients", "horizon": reach.horizon}
     per_step = decay.change / max(subject.layout.steps - 2, 1)
-    scale = per_step / decay.rate if decay.rate else 0.0
+    scale = 0.0
+    if decay.rate:
+        scale = per_step / decay.rate
     low, high = decay.interval
     return {"lyapunov": per_step, "method": "gradients", "interval": (scale * low, scale * high)}
 
 
-def _layer_inputs(subject: Subject, layer: Any) -> Tensor | None:
+def _layer_inputs(subject: Subject, layer: nn.Module) -> Tensor | None:
     """What a layer inside the model is given, ``(T, B, input_size)``; ``None`` unless it is one tensor in one call."""
-    seen: list[Any] = []
-    hook = layer.register_forward_pre_hook(lambda part, args: seen.append(args[0] if args else None))
+    calls: list[tuple[object, ...]] = []
+    hook = layer.register_forward_pre_hook(lambda part, args: calls.append(args))
     try:
         with torch.no_grad():
             subject.run(subject.inputs)
     finally:
         hook.remove()
-    if len(seen) != 1 or not isinstance(seen[0], Tensor):
+    if len(calls) != 1 or not calls[0] or not isinstance(calls[0][0], Tensor):
         return None
-    inputs = seen[0]
+    inputs = calls[0][0]
     if inputs.dim() == 2:
         return inputs.unsqueeze(1)
-    return inputs.transpose(0, 1) if layer.batch_first else inputs
+    if layer.batch_first:
+        return inputs.transpose(0, 1)
+    return inputs
 
 
 def _measured_window(subject: Subject, epsilon: float) -> int | None:
     """The least of some windows from which on all last outputs stay within epsilon; ``None`` if only the whole does."""
     length = subject.layout.steps
+    if not subject.layout.any_length:
+        return None
     windows = sorted({round(1.3**power) for power in range(60) if round(1.3**power) < length})
     enough = None
     with torch.no_grad():
@@ -193,30 +203,29 @@ def _window(contraction: float, bound: float, epsilon: float) -> int:
     """Least k with ``contraction^k bound <= epsilon``."""
     if bound <= epsilon:
         return 0
-    return 1 if contraction == 0 else math.ceil(math.log(bound / epsilon) / -math.log(contraction) - 1e-12)
+    if contraction == 0:
+        return 1
+    return math.ceil(math.log(bound / epsilon) / -math.log(contraction) - 1e-12)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Recurrence:
     """A recurrent layer, as a kind of scan and its weights."""
 
-    layer: Any
+    layer: nn.Module
     spec: ScanSpec
     weights: Weights
 
 
 def _recurrence(model: object) -> _Recurrence | None:
     """The model's only recurrent layer, if it has no memory and runs forward."""
-    layers = [p for p in modules(model) if type(p) in CELLS or isinstance(getattr(p, "spec", None), ScanSpec)]
-    if len(layers) != 1:
+    specs = {part: spec for part in modules(model) if (spec := recurrent_spec(part)) is not None}
+    if len(specs) != 1:
         return None
-    layer: Any = layers[0]
-    if layer.num_layers != 1 or layer.bidirectional or getattr(layer, "proj_size", 0):
+    (layer, spec), *_ = specs.items()
+    if layer.num_layers != 1 or layer.bidirectional or getattr(layer, "proj_size", 0) or spec.has_memory:
         return None
-    foreign = isinstance(layer, nn.RNNBase)
-    spec = torch_spec(layer) if foreign else layer.spec
-    weights = torch_weights(layer) if foreign else layer.weights()
-    return None if spec.has_memory else _Recurrence(layer, spec, weights)
+    return _Recurrence(layer, spec, recurrent_weights(layer))
 
 
 def _certified(model: object, recurrence: _Recurrence | None) -> tuple[float | None, float]:
@@ -233,22 +242,20 @@ def _certified(model: object, recurrence: _Recurrence | None) -> tuple[float | N
         return None, math.inf
     recurrent = recurrence.weights.hh.detach().double()
     norm = float(torch.linalg.matrix_norm(recurrent, 2))
-    return (norm, math.sqrt(len(recurrent))) if norm < 1 else (None, math.inf)
+    if norm < 1:
+        return norm, math.sqrt(len(recurrent))
+    return None, math.inf
 
 
 def lyapunov_exponent(spec: ScanSpec, weights: Weights, x: Tensor) -> float:
     """Largest exponent along a run: power iteration with the transposed Jacobians, from the end to the start.
 
-    Args:
-        spec: what kind of layer.
-        weights: its parameters.
-        x: ``(T, B, input_size)``; rows are averaged.
+    The input ``x`` is ``(T, B, input_size)``; the mean over its rows is taken.
     """
     weights = map_tensors(lambda weight: weight.detach().double(), weights)
     projected = spec.cell.project(x.detach().double(), weights)
     n = spec.cell.hidden_size(weights)
-    size = 2 * n if spec.cell.has_c else n
-    state = torch.zeros(x.shape[1], size, dtype=torch.float64)
+    state = torch.zeros(x.shape[1], n * (1 + spec.cell.has_c), dtype=torch.float64)
     states = []
 
     def step(joint: Tensor, inputs: Tensor) -> Tensor:

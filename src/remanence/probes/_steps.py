@@ -25,7 +25,9 @@ def farthest(log_size: np.ndarray, share: float, distance: np.ndarray | None = N
     left = np.flatnonzero(np.isfinite(log_size) & (log_size >= _reference(log_size) + math.log(share) - 1e-12))
     if not len(left):
         return -1
-    return int(left[-1] if distance is None else distance[left[-1]])
+    if distance is None:
+        return int(left[-1])
+    return int(distance[left[-1]])
 
 
 def _reference(log_size: np.ndarray) -> float:
@@ -33,7 +35,9 @@ def _reference(log_size: np.ndarray) -> float:
     finite = log_size[np.isfinite(log_size)]
     if not len(finite):
         return math.inf
-    return float(log_size[0] if np.isfinite(log_size[0]) else finite.max())
+    if np.isfinite(log_size[0]):
+        return float(log_size[0])
+    return float(finite.max())
 
 
 def number_of(count: int, noun: str) -> str:
@@ -43,7 +47,9 @@ def number_of(count: int, noun: str) -> str:
         >>> number_of(1, "token"), number_of(2000, "token")
         ('1 token', '2,000 tokens')
     """
-    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun}s"
 
 
 def last_steps(count: int) -> str:
@@ -53,7 +59,9 @@ def last_steps(count: int) -> str:
         >>> last_steps(1), last_steps(14)
         ('the last step', 'the last 14 steps')
     """
-    return "the last step" if count == 1 else f"the last {number_of(count, 'step')}"
+    if count == 1:
+        return "the last step"
+    return f"the last {number_of(count, 'step')}"
 
 
 def seen_words(log_size: np.ndarray, what: str, left: str, distance: np.ndarray | None = None) -> str:
@@ -69,7 +77,9 @@ def seen_words(log_size: np.ndarray, what: str, left: str, distance: np.ndarray 
         >>> seen_words(np.log(0.5) * np.arange(20), "the gradient at the last step", "is left")
         'about 6 steps: of the gradient at the last step, 50 % is left 1 step back, 1 % 6 back'
     """
-    places = np.arange(len(log_size)) if distance is None else distance
+    places = np.arange(len(log_size))
+    if distance is not None:
+        places = distance
     last = int(places[-1])
     hardly = farthest(log_size, HARDLY, places)
     if not np.isfinite(log_size[0]):
@@ -86,18 +96,24 @@ def seen_words(log_size: np.ndarray, what: str, left: str, distance: np.ndarray 
     if hardly == last:
         return f"all {number_of(last + 1, 'step')}: of {what}, {halves}, {_amount(share)} {last} back"
     # What stays on without falling is said, lest a hundredth seem the end.
-    rest = f", {_amount(share)} {last} back" if share > HARDLY / 10 else ""
+    rest = ""
+    if share > HARDLY / 10:
+        rest = f", {_amount(share)} {last} back"
     if hardly == 0:
         return f"hardly more than the present step: of {what}, less than 1 % {left} 1 step back{rest}"
     return f"about {number_of(hardly, 'step')}: of {what}, {halves}, 1 % {hardly} back{rest}"
 
 
 def _halves(half: int, left: str) -> str:
-    return f"50 % {left} {number_of(half, 'step')} back" if half else f"less than 50 % {left} 1 step back"
+    if half == 0:
+        return f"less than 50 % {left} 1 step back"
+    return f"50 % {left} {number_of(half, 'step')} back"
 
 
 def _amount(share: float) -> str:
     """A share in percent, with two digits where it is small."""
     if share >= 10:
         return f"{share:.3g} times as much"
-    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
+    if share >= 0.1:
+        return f"{100 * share:.0f} %"
+    return f"{100 * share:.2g} %"

@@ -6,9 +6,9 @@ import copy
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -19,6 +19,8 @@ from remanence._validate import message
 from ._layout import Layout, read_layout
 from ._observe import modules, untouched
 
+Model: TypeAlias = Callable[..., object]
+"""Any callable on sequences."""
 INPUT_NAMES = ("input_ids", "inputs_embeds", "tokens", "inputs", "input", "x", "src", "observations")
 """Keys under which a dictionary holds its sequence, the likeliest first."""
 OUTPUT_NAMES = ("logits", "last_hidden_state", "outputs", "output", "prediction")
@@ -28,13 +30,7 @@ STATE_NAMES = ("past_key_values", "state", "states", "hidden", "cache_params", "
 
 
 class Subject:
-    """A model, the sequences it is measured on, and the layout in which both are read.
-
-    Args:
-        model: any callable on sequences.
-        batch: a tensor, a dictionary, a tuple that starts with either, or anything with ``inputs``.
-        batch_first: whether time is the second dimension; ``None`` asks the model, or measures it.
-        training: whether to keep the modes of the model's modules; by default all are put into evaluation mode.
+    """A model, the sequences it is measured on, and the layout in which both are read; arguments as of every probe.
 
     Example:
         >>> subject = Subject(torch.nn.LSTM(3, 4), torch.randn(9, 2, 3))
@@ -44,15 +40,16 @@ class Subject:
         torch.Size([2, 4])
     """
 
-    def __init__(
-        self, model: Callable[..., Any], batch: object, *, batch_first: bool | None = None, training: bool = False
-    ) -> None:
+    def __init__(self, model: Model, batch: object, *, batch_first: bool | None = None, training: bool = False) -> None:
         self.model = model
         self.batch = batch
         self.training = training
-        self._given = _given(batch)
+        self._given = given_inputs(batch)
         self._name = _name(self._given)
-        self._whole = _sequence(self._given, self._name).detach()
+        self._whole: Tensor = self._given
+        if self._name is not None:
+            self._whole = self._given[self._name]
+        self._whole = self._whole.detach()
         self.inputs: Tensor = self._whole
         self._by_keyword = self._name is not None and _takes_keywords(model, self._given)
         self._attributes = [(part, _plain_attributes(part)) for part in modules(model)]
@@ -81,7 +78,7 @@ class Subject:
             finally:
                 self._put_back()
 
-    def run(self, inputs: Tensor, **options: Any) -> Any:
+    def run(self, inputs: Tensor, **options: object) -> object:
         """What the model returns for other inputs, from the state in which it was found."""
         self._put_back()
         if self._name is None:
@@ -104,8 +101,10 @@ class Subject:
 
     def by_row(self, output: Tensor) -> Tensor:
         """A last output as ``(B, C)``; ``(1, C)`` if it is one for all rows, as a loss is."""
-        shared = output.numel() % self.layout.rows != 0
-        return output.reshape(1 if shared else self.layout.rows, -1)
+        rows = self.layout.rows
+        if output.numel() % rows != 0:
+            rows = 1
+        return output.reshape(rows, -1)
 
     def window(self, start: int, stop: int) -> Tensor:
         """The inputs of some steps."""
@@ -130,7 +129,10 @@ class Subject:
     def resolution(self) -> float:
         """Relative rounding of the numbers that the model computes with."""
         like = next((p for part in modules(self.model) for p in part.parameters(recurse=False)), self.inputs)
-        return float(torch.finfo(like.dtype if like.is_floating_point() else torch.float32).eps)
+        dtype = torch.float32
+        if like.is_floating_point():
+            dtype = like.dtype
+        return float(torch.finfo(dtype).eps)
 
     def _repeatable(self, inputs: Tensor) -> Tensor:
         torch.manual_seed(0)
@@ -155,9 +157,7 @@ class Subject:
         return given
 
 
-def subject_of(
-    model: Callable[..., Any], batch: object, *, batch_first: bool | None = None, training: bool = False
-) -> Subject:
+def subject_of(model: Model, batch: object, *, batch_first: bool | None = None, training: bool = False) -> Subject:
     """The subject that was made before, or a new one, its layout read before anything is measured."""
     if isinstance(batch, Subject):
         return batch
@@ -200,10 +200,12 @@ def named_output(result: object) -> tuple[str, Tensor]:
 
 
 def _as_real(output: Tensor) -> Tensor:
-    return torch.view_as_real(output) if output.is_complex() else output
+    if output.is_complex():
+        return torch.view_as_real(output)
+    return output
 
 
-def _fields(result: object) -> Mapping[str, Any]:
+def _fields(result: object) -> Mapping[str, object]:
     """What a dictionary or a dataclass holds."""
     if isinstance(result, Mapping):
         return result
@@ -212,7 +214,7 @@ def _fields(result: object) -> Mapping[str, Any]:
     return {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
 
 
-def state_of(result: object) -> Any:
+def state_of(result: object) -> Sequence[object]:
     """What a result hands over to the next call: the rest of a tuple, or the state of a language model."""
     if isinstance(result, Tensor):
         return ()
@@ -222,13 +224,13 @@ def state_of(result: object) -> Any:
     return result[1:]
 
 
-def _named(result: object, name: str) -> Any:
+def _named(result: object, name: str) -> object:
     if isinstance(result, Mapping):
         return result.get(name)
     return getattr(result, name, None)
 
 
-def _given(batch: Any) -> Any:
+def given_inputs(batch: Any) -> Any:
     """What the model is given of a batch: a tensor or a dictionary."""
     if isinstance(batch, Tensor | Mapping):
         return batch
@@ -236,9 +238,9 @@ def _given(batch: Any) -> Any:
         hint = "Pass a padded tensor, or one sequence"
         raise TypeError(message("batch", "hold a tensor of inputs", type(batch).__name__, hint))
     if hasattr(batch, "inputs"):
-        return _given(batch.inputs)
+        return given_inputs(batch.inputs)
     if isinstance(batch, tuple | list) and batch:
-        return _given(batch[0])
+        return given_inputs(batch[0])
     expected = "be a tensor, a dictionary of tensors, a tuple that starts with one, or have `inputs`"
     raise TypeError(message("batch", expected, type(batch).__name__))
 
@@ -263,11 +265,7 @@ def _name(given: Any) -> str | None:
     return sequences[0]
 
 
-def _sequence(given: Any, name: str | None) -> Tensor:
-    return given if name is None else given[name]
-
-
-def _takes_keywords(model: Callable[..., Any], given: Mapping[str, Any]) -> bool:
+def _takes_keywords(model: Model, given: Mapping[str, object]) -> bool:
     """Whether a dictionary's keys are names of the model's arguments."""
     try:
         names = inspect.signature(getattr(model, "forward", model)).parameters
@@ -287,7 +285,7 @@ def _resized(value: Tensor, whole: Tensor, part: Tensor) -> Tensor:
     return value
 
 
-def _plain_attributes(part: torch.nn.Module) -> dict[str, Any]:
+def _plain_attributes(part: torch.nn.Module) -> dict[str, object]:
     """What a module keeps on itself apart from parameters, buffers, modules and its mode."""
     hidden = ("training", "forward")
     return {name: value for name, value in vars(part).items() if not name.startswith("_") and name not in hidden}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 
@@ -20,7 +20,7 @@ from ._perturbation import perturbation_reach
 from ._reach import Loss, NoGradientError, gradient_reach
 from ._result import ProbeResult
 from ._stability import stability
-from ._subject import Subject, subject_of
+from ._subject import Model, Subject, subject_of
 from ._truncation import truncation_gap
 
 LENGTHS = (256, 512, 1024)
@@ -66,7 +66,7 @@ class NotMeasured(ProbeResult):
 
 
 def probe_model(
-    model: Callable[..., Any],
+    model: Model,
     batch: object,
     loss: Loss | None = None,
     *,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from remanence.figures import Axis, Curve, Figure, log_axis
 from ._cost import cost
 from ._reach import GradientReach, Loss, gradient_reach
 from ._result import ProbeResult
-from ._subject import Subject
+from ._subject import Model, Subject
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Tradeoff(ProbeResult):
 
 
 def tradeoff(
-    models: Mapping[str, Callable[..., Any]],
+    models: Mapping[str, Model],
     lengths: Sequence[int],
     batch: object,
     loss: Loss | None = None,
@@ -80,7 +80,7 @@ def tradeoff(
 
 
 def _points(
-    model: Callable[..., Any], lengths: Sequence[int], batch: object, loss: Loss | None, batch_first: bool | None
+    model: Model, lengths: Sequence[int], batch: object, loss: Loss | None, batch_first: bool | None
 ) -> tuple[tuple[float, float], ...]:
     """Peak bytes and mean log norm at each length."""
     longest = batch(max(lengths)) if callable(batch) else batch

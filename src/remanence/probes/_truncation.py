@@ -14,10 +14,10 @@ from torch import Tensor
 from remanence._validate import message, positive_int
 from remanence.figures import Curve, Figure, length_axis, log_axis
 
-from ._observe import modules
+from ._observe import trained_parameters
 from ._result import ProbeResult
 from ._steps import last_steps
-from ._subject import Subject, subject_of
+from ._subject import Model, Subject, subject_of
 
 MOST = 700.0
 """Greatest exponent that a float bears."""
@@ -78,7 +78,9 @@ class TruncationGap(ProbeResult):
     def _gap(self, at: int, outputs: str, gradients: str) -> str:
         """What is lost with one window, in words."""
         gap = f"{outputs} {self.output[at]:.3g}"
-        return f"{gap} and {gradients} {100 * self.gradient[at]:.2g} % of their size" if self.gradient else gap
+        if self.gradient:
+            gap += f" and {gradients} {100 * self.gradient[at]:.2g} % of their size"
+        return gap
 
     def figures(self) -> list[Figure]:
         """Gaps against k, and the loss against context length."""
@@ -89,7 +91,7 @@ class TruncationGap(ProbeResult):
 
 
 def truncation_gap(
-    model: Callable[..., Any],
+    model: Model,
     batch: object,
     ks: Sequence[int],
     loss: StepLoss | None = None,
@@ -183,7 +185,10 @@ def _run_windows(subject: Subject, targets: Tensor | None, loss: StepLoss | None
     for end in places:
         output = last_output(subject, end, k)
         target = _target_at(subject, targets, end - 1)
-        losses.append(output.square().mean() if loss is None else loss(output, target))
+        if loss is None:
+            losses.append(output.square().mean())
+        else:
+            losses.append(loss(output, target))
         outputs.append(subject.by_row(output.detach()))
     value = torch.stack(losses).mean()
     return _Windows(torch.stack(outputs), float(value.detach()), _parameter_gradients(subject.model, value))
@@ -196,11 +201,10 @@ def last_output(subject: Subject, end: int, k: int) -> Tensor:
 
 
 def _parameter_gradients(model: object, value: Tensor) -> list[Tensor]:
-    leaves = [p for part in modules(model) for p in part.parameters(recurse=False) if p.requires_grad]
+    leaves = trained_parameters(model)
     if not leaves or not value.requires_grad:
         return []
-    found = torch.autograd.grad(value, leaves, allow_unused=True)
-    return [torch.zeros(1) if gradient is None else gradient for gradient in found]
+    return list(torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True))
 
 
 def output_gap(whole: Tensor, part: Tensor) -> float:
@@ -211,7 +215,7 @@ def output_gap(whole: Tensor, part: Tensor) -> float:
 def _gradient_gap(whole: list[Tensor], part: list[Tensor]) -> float:
     size = _norm(whole)
     apart = _norm([a - b for a, b in zip(whole, part, strict=True)])
-    return apart / size if size else apart
+    return apart / (size or 1.0)
 
 
 def _norm(tensors: list[Tensor]) -> float:

@@ -7,17 +7,19 @@ units, and m numbers in a macro-state: n, or 2n where the recurrence carries h a
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, cast
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from remanence._validate import message
 from remanence.ops import GRUCell, RNNCell, ScanSpec, SoftmaxRead, Trace, Weights
 from remanence.ops.reference import scan as reference_scan
 from remanence.ops.states import map_tensors
 
-from ._observe import CELLS, inputs_of, torch_spec, torch_weights
+from ._attention import dense_attention
+from ._observe import recurrent_spec, recurrent_weights
+from ._subject import given_inputs
 
 __all__ = [
     "Recording",
@@ -76,18 +78,15 @@ class Recording:
 
     def previous(self, t: int) -> Tensor:
         """Macro-state before step t: ``(n,)``."""
-        return self.s[t - 1] if t else torch.zeros_like(self.s[0])
+        if t == 0:
+            return torch.zeros_like(self.s[0])
+        return self.s[t - 1]
 
 
 def _recurrence(layer: Any) -> tuple[ScanSpec, Weights]:
     """Kind and parameters of a layer, or a complaint."""
-    if isinstance(layer, nn.RNNBase) and type(layer) in CELLS:
-        spec = torch_spec(layer)
-        weights = torch_weights(layer)
-    elif isinstance(found := getattr(layer, "spec", None), ScanSpec):
-        spec = found
-        weights = cast(Any, layer).weights()
-    else:
+    spec = recurrent_spec(layer)
+    if spec is None:
         raise TypeError(message("layer", "be a recurrent layer of torch or of this library", type(layer).__name__))
     if layer.num_layers != 1 or layer.bidirectional:
         raise ValueError(message("layer", "have one layer and run forward", repr(layer)))
@@ -95,7 +94,7 @@ def _recurrence(layer: Any) -> tuple[ScanSpec, Weights]:
     if not isinstance(spec.cell, RNNCell | GRUCell) or not (additive or spec.read is None):
         hint = "RNN and GRU cells with no memory or an additive read have these closed forms"
         raise ValueError(message("layer", "be of a kind that splits", str(spec), hint))
-    return spec, weights
+    return spec, recurrent_weights(layer)
 
 
 def leaking_macro_state(spec: ScanSpec) -> ScanSpec:
@@ -131,8 +130,8 @@ def record(layer: Any, batch: Any, row: int, t: int, k: int, leak: str = "h") ->
     spec, weights = _recurrence(layer)
     if leak == "s":
         spec = leaking_macro_state(spec)
-    inputs = inputs_of(batch).detach()
-    x = inputs[row][:, None] if layer.batch_first else inputs[:, row : row + 1]
+    inputs = given_inputs(batch).detach()
+    x = inputs.select(int(not layer.batch_first), row)[:, None]
     if t + k >= len(x):
         raise ValueError(message("k", f"end within the {len(x)} steps of the input", f"t + k = {t + k}"))
     x = x[: t + k + 1].double()
@@ -143,17 +142,10 @@ def record(layer: Any, batch: Any, row: int, t: int, k: int, leak: str = "h") ->
     macro, *_ = reference_scan(x, weights, None, spec=dataclasses.replace(spec, output="macro"), h_offset=offset)
     hidden, *_ = reference_scan(x, weights, None, spec=dataclasses.replace(spec, output="hidden"), trace=traces)
     rows = [torch.autograd.grad(value, offset, retain_graph=True)[0][t, 0] for value in macro[-1, 0]]
-    attention = _dense(traces[0], len(x)) if spec.has_memory else torch.zeros(len(x), len(x), dtype=torch.float64)
+    attention = dense_attention(traces[0])[0].double()
     projected = spec.cell.project(x, weights)[:, 0]
     recording = Recording(spec, weights, projected, hidden[:, 0].detach(), macro[:, 0].detach(), attention)
     return recording, torch.stack(rows)
-
-
-def _dense(trace: Trace, length: int) -> Tensor:
-    """Attention of the only row as a matrix over (reader, read)."""
-    dense = torch.zeros(length, length + 1, dtype=torch.float64)
-    dense.scatter_add_(1, trace.steps[:, 0] + 1, trace.weights[:, 0].double())
-    return dense[:, 1:]
 
 
 def split_paths(recording: Recording, t: int, k: int) -> Tensor:
@@ -170,7 +162,9 @@ def split_paths(recording: Recording, t: int, k: int) -> Tensor:
 def factor(recording: Recording, j: int, k: int) -> Tensor:
     """F of Corollary 1: what the macro-state of step ``k`` owes that of step ``j < k`` over h_{j+1} or directly."""
     through = partial_by_state(recording, j + 1, k) @ state_jacobian(recording, j)
-    return through + partial_by_macro(recording, k) if j == k - 1 else through
+    if j == k - 1:
+        through = through + partial_by_macro(recording, k)
+    return through
 
 
 def partial_by_state(recording: Recording, j: int, k: int) -> Tensor:
@@ -183,7 +177,9 @@ def partial_by_state(recording: Recording, j: int, k: int) -> Tensor:
         h = recording.h
         away = h[j] - recording.attention[k, : k + 1] @ h[: k + 1]
         result = result + second * weight * (eye + torch.outer(away, score_by_state(recording, j, k)))
-    return torch.cat([result, eye * (j == k)]) if recording.doubled else result
+    if recording.doubled:
+        result = torch.cat([result, eye * (j == k)])
+    return result
 
 
 def partial_by_macro(recording: Recording, k: int) -> Tensor:
@@ -206,7 +202,9 @@ def _shares(recording: Recording) -> tuple[float, float]:
     """Derivatives of s = f(h, c) by h and by c."""
     if not recording.spec.has_memory:
         return 1.0, 0.0
-    return (0.5, 0.5) if recording.spec.combine == "half" else (1.0, 1.0)
+    if recording.spec.combine == "half":
+        return 0.5, 0.5
+    return 1.0, 1.0
 
 
 def _score_slope(recording: Recording, j: int, k: int) -> Tensor:
@@ -239,7 +237,8 @@ def state_jacobian(recording: Recording, j: int) -> Tensor:
         projected = recording.inputs[j + 1][None]
         return recording.spec.cell.step(recording.weights, projected, s[None], empty, leak[None])[0][0]
 
-    s = recording.s[j]
-    h = recording.h[j]
-    by_s, by_leak = torch.func.jacrev(step, argnums=(0, 1))(s, h if recording.doubled else s)
-    return torch.cat([by_s, by_leak], dim=1) if recording.doubled else by_s + by_leak
+    jacobians = torch.func.jacrev(step, argnums=(0, 1))
+    if recording.doubled:
+        return torch.cat(jacobians(recording.s[j], recording.h[j]), dim=1)
+    by_s, by_leak = jacobians(recording.s[j], recording.s[j])
+    return by_s + by_leak
