@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,9 @@ FEW_TICKS = 8
 """Ticks of several figures that one axis can bear."""
 Scale: TypeAlias = Literal["linear", "log", "category"]
 Unit: TypeAlias = Literal["", "percent", "SI"]
-Values: TypeAlias = "Sequence[Any] | np.ndarray"
+Value: TypeAlias = "float | str | None"
+"""A number, a name on an axis of names, or a gap."""
+Values: TypeAlias = "Sequence[Value] | np.ndarray"
 
 
 @dataclass(frozen=True)
@@ -175,27 +177,34 @@ class Figure:
         """The same, with a look for each curve and band that has none."""
         names = [_key(part) for part in self.parts if isinstance(part, Curve | Band) and part.look is None]
         chosen = looks(names)
-        parts = [
-            replace(part, look=chosen[_key(part)]) if isinstance(part, Curve | Band) and part.look is None else part
-            for part in self.parts
-        ]
+        parts: list[Part] = []
+        for part in self.parts:
+            if isinstance(part, Curve | Band) and part.look is None:
+                part = replace(part, look=chosen[_key(part)])
+            parts.append(part)
         return replace(self, parts=tuple(parts))
 
 
 def _key(part: Curve | Band) -> str:
     """What parts of one colour have in common."""
-    return part.group or (part.name if isinstance(part, Curve) else part.names[0])
+    if part.group:
+        return part.group
+    if isinstance(part, Curve):
+        return part.name
+    return part.names[0]
 
 
-def _heights(part: Part) -> list[Any]:
+def _heights(part: Part) -> list[Value]:
     if isinstance(part, HeatMap):
         return np.asarray(part.values).ravel().tolist()
     if isinstance(part, Bars):
         return list(part.values)
-    return plain(part.y if isinstance(part, Curve) else part.high)
+    if isinstance(part, Curve):
+        return plain(part.y)
+    return plain(part.high)
 
 
-def plain(values: Values) -> list[Any]:
+def plain(values: Values) -> list[Value]:
     """An array or a sequence as a list of Python's own numbers.
 
     Example:
@@ -221,12 +230,15 @@ def overlay(title: str, figures: Mapping[str, Figure], styles: Mapping[str, Look
         >>> [curve.name for curve in both.parts], both.caption.splitlines()
         (['LSTM', 'GRU'], ['LSTM: vanishing', 'GRU: vanishing'])
     """
-    chosen = looks(list(figures)) if styles is None else styles
-    parts = [part for name, figure in figures.items() for part in _belonging(name, figure, chosen[name])]
+    if styles is None:
+        styles = looks(list(figures))
+    parts = [part for name, figure in figures.items() for part in _belonging(name, figure, styles[name])]
     caption = "\n".join(f"{name}: {figure.caption}" for name, figure in figures.items() if figure.caption)
     first = next(iter(figures.values()))
     named = tuple(sorted({tick for figure in figures.values() for tick in figure.x.ticks}))
-    x = replace(first.x, ticks=named) if len(named) <= FEW_TICKS else _shared_axis(first.x, named)
+    x = replace(first.x, ticks=named)
+    if len(named) > FEW_TICKS:
+        x = _shared_axis(first.x, named)
     y = _shared_axis(first.y, [value for part in parts for value in _heights(part)])
     return Figure(title, caption, tuple(parts), x, y, wide=first.wide)
 
@@ -239,16 +251,18 @@ def _belonging(name: str, figure: Figure, look: Look) -> Iterator[Curve | Band]:
             names = (f"{name}, {part.names[0]}", f"{name}, {part.names[1]}")
             yield replace(part, names=names, group=part.group or name, look=look)
         elif isinstance(part, Curve):
-            called = name if part is curves[0] else f"{name}, {part.name}"
-            dash = part.look.dash if part.look is not None else look.dash
+            called = name
+            if part is not curves[0]:
+                called = f"{name}, {part.name}"
+            dash = (part.look or look).dash
             yield replace(part, name=called, group=part.group or name, look=replace(look, dash=dash))
 
 
-def _shared_axis(axis: Axis, values: Sequence[Any]) -> Axis:
+def _shared_axis(axis: Axis, values: Values) -> Axis:
     """An axis with ticks for all that is on it."""
     if axis.scale != "log" or not axis.ticks:
         return axis
-    return replace(axis, ticks=tuple(log_ticks(values)))
+    return replace(axis, ticks=tuple(log_ticks(plain(values))))
 
 
 def log_axis(title: str, values: Values, unit: Unit = "") -> Axis:

@@ -61,7 +61,7 @@ def _title(figure: Figure) -> str:
     return inert(figure.caption or figure.title, longest=200)
 
 
-def plotly_dict(figure: Figure) -> dict[str, Any]:
+def plotly_dict(figure: Figure) -> Trace:
     """The same as plain values for plotly.js: ``data`` and ``layout``, without colours of a theme.
 
     Args:
@@ -93,23 +93,27 @@ def _is_in_legend(part: Part, figure: Figure) -> bool:
 def _curve(part: Curve, figure: Figure) -> list[Trace]:
     look = part.look or Look()
     hover = f"{_place(figure.x)}: %{{y:{HOVER[figure.y.unit]}}}"
+    width, opacity = {True: (1.5, 0.6), False: (2, 1)}[part.faint]
+    mode = MODES[part.draws]
+    if len(part.x) == 1:  # a line of one point would not be seen
+        mode = MODES["both"]
     return [
         {
             "type": "scatter",
-            "mode": MODES["both" if len(part.x) == 1 else part.draws],  # a line of one point would not be seen
+            "mode": mode,
             "x": [_drawn_place(value) for value in plain(part.x)],
             "y": _heights(part.y, figure.y),
             "name": inert(part.name),
             "meta": {"model": part.group},
-            "line": {"color": look.colour, "dash": look.dash, "width": 1.5 if part.faint else 2},
+            "line": {"color": look.colour, "dash": look.dash, "width": width},
             "marker": _marker(part, look),
-            "opacity": 0.6 if part.faint else 1,
+            "opacity": opacity,
             "hovertemplate": f"{hover}<extra>%{{fullData.name}}</extra>",
         }
     ]
 
 
-def _marker(part: Curve, look: Look) -> dict[str, Any]:
+def _marker(part: Curve, look: Look) -> Trace:
     if part.hollow:
         return {"color": look.colour, "symbol": f"{look.mark}-open", "size": 11}
     return {"color": look.colour, "symbol": look.mark, "size": 7}
@@ -118,7 +122,9 @@ def _marker(part: Curve, look: Look) -> dict[str, Any]:
 def _place(axis: Axis) -> str:
     """The hover's words for a place on the x axis."""
     name = axis.title.partition(",")[0]
-    return f"{name} %{{x:,.6~g}}" if axis.scale != "category" else "%{x}"
+    if axis.scale == "category":
+        return "%{x}"
+    return f"{name} %{{x:,.6~g}}"
 
 
 def _band(part: Band, figure: Figure) -> list[Trace]:
@@ -160,8 +166,8 @@ _TRACES: dict[type, Callable[[Any, Figure], list[Trace]]] = {
 }
 
 
-def _axis(axis: Axis) -> dict[str, Any]:
-    drawn: dict[str, Any] = {"title": {"text": axis.title}, "type": axis.scale}
+def _axis(axis: Axis) -> Trace:
+    drawn: Trace = {"title": {"text": axis.title}, "type": axis.scale}
     if axis.unit == "percent":
         drawn["tickformat"] = ".0%"
     if axis.unit == "SI":
@@ -170,7 +176,9 @@ def _axis(axis: Axis) -> dict[str, Any]:
         drawn["tickvals"] = list(axis.ticks)
         drawn["ticktext"] = [tick_label(tick, axis.unit) for tick in axis.ticks]
     if axis.bounds is not None:
-        drawn["range"] = [math.log10(bound) for bound in axis.bounds] if axis.scale == "log" else list(axis.bounds)
+        drawn["range"] = list(axis.bounds)
+        if axis.scale == "log":
+            drawn["range"] = [math.log10(bound) for bound in axis.bounds]
     if axis.downwards:
         drawn["autorange"] = "reversed"
     return drawn
@@ -181,20 +189,22 @@ def _heights(values: Values, axis: Axis) -> list[float | None]:
     numbers = [finite(value) for value in plain(values)]
     if axis.scale != "log":
         return numbers
-    return [number if number is not None and number > 0 else None for number in numbers]
+    shown: list[float | None] = []
+    for number in numbers:
+        if number is not None and number <= 0:  # a logarithmic axis has no place for it
+            number = None
+        shown.append(number)
+    return shown
 
 
-def _drawn_place(value: object) -> Any:
-    return inert(value) if isinstance(value, str) else finite(value, whole=True)
+def _drawn_place(value: object) -> float | str | None:
+    if isinstance(value, str):
+        return inert(value)
+    return finite(value, whole=True)
 
 
 def finite(value: object, digits: int = 6, whole: bool = False) -> float | None:
-    """A number that can be drawn, with a few digits; None leaves a gap.
-
-    Args:
-        value: anything.
-        digits: that are kept.
-        whole: whether whole numbers keep all of theirs.
+    """A number that can be drawn, with a few digits, or all of a whole one; None leaves a gap.
 
     Example:
         >>> finite(float("inf")), finite(1 / 3), finite("x"), finite(1234567, whole=True)
@@ -202,22 +212,21 @@ def finite(value: object, digits: int = 6, whole: bool = False) -> float | None:
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
-    return value if whole and isinstance(value, int) else float(f"{value:.{digits}g}")
+    if whole and isinstance(value, int):
+        return value
+    return float(f"{value:.{digits}g}")
 
 
 def inert(text: str, longest: int = LONGEST_NAME) -> str:
-    """A text that plotly, which reads some tags, shows as it is.
-
-    Args:
-        text: from anywhere.
-        longest: letters that are kept.
+    """The first letters of a text, so that plotly, which reads some tags, shows them as they are.
 
     Example:
         >>> inert("<b>x</b>")
         '&lt;b&gt;x&lt;/b&gt;'
     """
-    short = text if len(text) <= longest else f"{text[: longest - 1]}…"
-    return html.escape(short, quote=False)
+    if len(text) > longest:
+        text = f"{text[: longest - 1]}…"
+    return html.escape(text, quote=False)
 
 
 def compact(figure: Figure, points: int = 400, cells: int = 160) -> Figure:

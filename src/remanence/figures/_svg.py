@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeGuard
 from xml.sax.saxutils import escape
 
 import numpy as np
 
-from ._figure import Axis, Band, Bars, Curve, Figure, HeatMap, Part, plain
+from ._figure import Axis, Band, Bars, Curve, Figure, HeatMap, Part, Value, Values, plain
 from ._looks import COLOURS, Look
 from ._ticks import finite_numbers, linear_ticks, log_ticks, tick_label
 
@@ -44,7 +44,9 @@ def to_svg(*figures: Figure) -> str:
         >>> to_svg(Figure("a", "b", (Curve("c", [0, 1], [1.0, 2.0]),))).count("<polyline")
         1
     """
-    per_row = len(figures) if all(map(_is_map, figures)) else 2
+    per_row = 2
+    if all(map(_is_map, figures)):
+        per_row = len(figures)
     shared = len(figures) > 1 and len({_legend_of(figure) for figure in figures}) == 1
     panels = [
         _panel(figure, len(figures) > 1, legend=not shared or number == per_row - 1)
@@ -56,8 +58,11 @@ def to_svg(*figures: Figure) -> str:
     for row in rows:
         left = 0
         for panel in row:
-            box = f'x="{left}" y="{top}" width="{panel.width}" height="{panel.height}"'
-            pieces.append(f"<svg {box}>{panel.drawn}</svg>" if len(panels) > 1 else panel.drawn)
+            drawn = panel.drawn
+            if len(panels) > 1:
+                box = f'x="{left}" y="{top}" width="{panel.width}" height="{panel.height}"'
+                drawn = f"<svg {box}>{drawn}</svg>"
+            pieces.append(drawn)
             left += panel.width
         top += max(panel.height for panel in row)
     return _document(pieces, max(sum(panel.width for panel in row) for row in rows), top)
@@ -117,18 +122,21 @@ class _Ruler:
     labels: Sequence[str]
 
     def scaled(self, value: float) -> float:
-        return math.log10(value) if self.axis.scale == "log" else value
+        if self.axis.scale == "log":
+            return math.log10(value)
+        return value
 
     def at(self, value: float) -> float:
         share = (self.scaled(value) - self.scaled(self.low)) / (self.scaled(self.high) - self.scaled(self.low))
         return round(self.first + share * (self.last - self.first), 1)
 
-    def shows(self, value: Any) -> bool:
-        good = isinstance(value, int | float) and math.isfinite(value)
-        return good and (value > 0 or self.axis.scale != "log")
+    def shows(self, value: Value) -> TypeGuard[float]:
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            return False
+        return value > 0 or self.axis.scale != "log"
 
 
-def _ruler(axis: Axis, values: Sequence[Any], first: float, last: float) -> _Ruler:
+def _ruler(axis: Axis, values: Sequence[Value], first: float, last: float) -> _Ruler:
     if axis.scale == "category":
         names = [str(value) for value in values]
         return _Ruler(axis, -0.5, len(names) - 0.5, first, last, range(len(names)), names)
@@ -136,7 +144,11 @@ def _ruler(axis: Axis, values: Sequence[Any], first: float, last: float) -> _Rul
     if axis.scale == "log":
         numbers = [number for number in numbers if number > 0]
     low, high = axis.bounds or _padded(numbers or [1.0], axis.scale)
-    ticks = axis.ticks or (log_ticks([low, high]) if axis.scale == "log" else linear_ticks(low, high))
+    ticks: Sequence[float] = axis.ticks
+    if not ticks and axis.scale == "log":
+        ticks = log_ticks([low, high])
+    elif not ticks:
+        ticks = linear_ticks(low, high)
     return _Ruler(axis, low, high, first, last, ticks, [tick_label(tick, axis.unit) for tick in ticks])
 
 
@@ -148,11 +160,13 @@ def _padded(numbers: Sequence[float], scale: str) -> tuple[float, float]:
         room = max((high / low) ** 0.03, 1.05)
         return low / room, high * room
     room = 0.03 * (high - low) or abs(high) or 1.0
-    return (0.0 if low == 0 else low - room), high + room
+    if low == 0:  # bars and counts stand on the axis
+        return 0.0, high + room
+    return low - room, high + room
 
 
-def _places(parts: Sequence[Part]) -> list[Any]:
-    found: list[Any] = []
+def _places(parts: Sequence[Part]) -> list[Value]:
+    found: list[Value] = []
     for part in parts:
         if isinstance(part, Bars):
             found += part.names
@@ -161,8 +175,8 @@ def _places(parts: Sequence[Part]) -> list[Any]:
     return found
 
 
-def _heights(parts: Sequence[Part]) -> list[Any]:
-    found: list[Any] = []
+def _heights(parts: Sequence[Part]) -> list[Value]:
+    found: list[Value] = []
     for part in parts:
         if isinstance(part, Curve):
             found += plain(part.y)
@@ -210,7 +224,7 @@ def _part(part: Part, across: _Ruler, up: _Ruler) -> Iterator[str]:
 def _curve(part: Curve, across: _Ruler, up: _Ruler) -> Iterator[str]:
     look = part.look or Look()
     points = _points(part.x, part.y, across, up)
-    width = 1.2 if part.faint else 1.8
+    width = {True: 1.2, False: 1.8}[part.faint]
     if part.draws != "marks":
         style = f'stroke="{look.colour}" stroke-width="{width}"{DASHES[look.dash]}'
         yield f'<polyline points="{_joined(points)}" fill="none" {style}/>'
@@ -218,7 +232,7 @@ def _curve(part: Curve, across: _Ruler, up: _Ruler) -> Iterator[str]:
         yield from (f'<circle cx="{x}" cy="{y}" r="3" fill="{look.colour}"/>' for x, y in points)
 
 
-def _points(x: Any, y: Any, across: _Ruler, up: _Ruler) -> list[tuple[float, float]]:
+def _points(x: Values, y: Values, across: _Ruler, up: _Ruler) -> list[tuple[float, float]]:
     pairs = zip(plain(x), plain(y), strict=True)
     return [(across.at(a), up.at(b)) for a, b in pairs if across.shows(a) and up.shows(b)]
 

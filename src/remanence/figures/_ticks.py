@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 DECADES = 30
 """Ratio of the greatest to the least value from which on powers of ten are ticks enough."""
@@ -14,7 +13,7 @@ FEWEST = 3
 """Ticks that an axis should have."""
 
 
-def finite_numbers(values: Iterable[Any]) -> list[float]:
+def finite_numbers(values: Iterable[object]) -> list[float]:
     """The finite numbers among values.
 
     Example:
@@ -41,7 +40,7 @@ def linear_ticks(low: float, high: float) -> list[float]:
     return [round(number * step, 12) for number in range(first, last + 1)]
 
 
-def log_ticks(values: Sequence[Any]) -> list[float]:
+def log_ticks(values: Iterable[object]) -> list[float]:
     """Ticks of a logarithmic axis: powers of ten, or as many finer steps as a narrow range needs.
 
     Example:
@@ -58,7 +57,9 @@ def log_ticks(values: Sequence[Any]) -> list[float]:
         decades = _within([10.0**power for power in powers], low, high)
         return decades[:: -(-len(decades) // MOST)]
     steps = _within([digit * 10.0**power for power in powers for digit in (1, 2, 5)], low, high)
-    return steps if len(steps) >= FEWEST or high / low > 4 else linear_ticks(low, high)
+    if len(steps) < FEWEST and high / low <= 4:
+        return linear_ticks(low, high)
+    return steps
 
 
 def _within(ticks: Sequence[float], low: float, high: float) -> list[float]:
