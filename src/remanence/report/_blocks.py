@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from remanence.figures import Figure, Look
-from remanence.report._numbers import ABSENT, as_number, sortable
+from remanence.report._numbers import ABSENT, as_number, only_if, sortable
 
 SHORT = 24
 """Letters of a name that is not broken into lines."""
@@ -72,7 +72,9 @@ class Entry:
     @property
     def key(self) -> str:
         """What the page's script sorts by."""
-        return sortable(self.text if self.value is None else self.value)
+        if self.value is None:
+            return sortable(self.text)
+        return sortable(self.value)
 
     @property
     def is_number(self) -> bool:
@@ -106,7 +108,7 @@ class Column:
     @property
     def label(self) -> str:
         """Name and unit, for narrow screens, where each entry names its column."""
-        return f"{self.name}, {self.unit}" if self.unit else self.name
+        return self.name + only_if(self.unit, f", {self.unit}")
 
 
 @dataclass(frozen=True)
@@ -221,11 +223,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Film:
-    """An animated picture.
-
-    Args:
-        gif: the file.
-        words: below it.
+    """An animated picture, and what is said below it.
 
     Example:
         >>> Film(b"GIF89a", "one episode").source
@@ -296,4 +294,4 @@ class Section:
     heading: str
     blocks: Sequence[Block] = ()
     headline: str = ""
-    findings: Sequence[Finding] = field(default=())
+    findings: Sequence[Finding] = ()

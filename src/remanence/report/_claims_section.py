@@ -18,9 +18,6 @@ KINDS = {"holds with correction": "corrected", "fails as printed": "fails", "not
 def claims_section(results: Sequence[claims.Result]) -> Section:
     """The claims with what is printed, what is true and what was measured.
 
-    Args:
-        results: of ``remanence verify``.
-
     Example:
         >>> claims_section([]).headline
         '0 claims of the papers, measured'
@@ -29,7 +26,9 @@ def claims_section(results: Sequence[claims.Result]) -> Section:
     cited = [(key, paper.reference) for key, paper in PAPERS.items() if key in present]
     rows = [_row(result) for result in results]
     filters = [{"paper": paper_of(result), "verdict": result.verdict} for result in results]
-    blocks: list[Block] = [Facts(cited, long=True)] if cited else []
+    blocks: list[Block] = []
+    if cited:
+        blocks.append(Facts(cited, long=True))
     blocks.append(Table(COLUMNS, rows, "Claims of the papers", "claims", filters))
     headline = f"{number_of(len(results), 'claim')} of the papers, measured"
     return Section("claims", "Claims", blocks, headline, [Finding(claim_findings(results))])
@@ -62,7 +61,9 @@ def _row(result: claims.Result) -> list[Entry]:
 
 
 def _number(value: float | str) -> str:
-    return value if isinstance(value, str) else plain(value, 4)
+    if isinstance(value, str):
+        return value
+    return plain(value, 4)
 
 
 def claim_findings(results: Sequence[claims.Result]) -> str:
@@ -75,8 +76,13 @@ def claim_findings(results: Sequence[claims.Result]) -> str:
     verdicts = Counter(result.verdict for result in results)
     wrong = [result.claim.id for result in results if not result.agrees]
     parts = enumerated([f"{amount} {_plural(verdict, amount)}" for verdict, amount in verdicts.most_common()])
-    ending = f"Not as expected: {enumerated(wrong)}." if wrong else "Every verdict is the expected one."
-    return f"{number_of(len(results), 'claim')} {'was' if len(results) == 1 else 'were'} measured: {parts}. {ending}"
+    verb = "were"
+    if len(results) == 1:
+        verb = "was"
+    measured = f"{number_of(len(results), 'claim')} {verb} measured: {parts}."
+    if wrong:
+        return f"{measured} Not as expected: {enumerated(wrong)}."
+    return f"{measured} Every verdict is the expected one."
 
 
 def _plural(verdict: str, amount: int) -> str:

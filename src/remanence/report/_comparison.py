@@ -7,13 +7,12 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from remanence import train
 from remanence.experiments import Printed, printed_accuracy
 from remanence.report._labels import model_labels
-from remanence.report._measured_weights import MeasuredWeights
-from remanence.report._numbers import as_number, bracketed, number_of, shortened, the_only
+from remanence.report._measured_weights import NOT_MEASURED, MeasuredWeights
+from remanence.report._numbers import as_number, bracketed, number_of, only_if, shortened, the_only
 from remanence.report._run_record import RunRecord
 
 LONGEST = 60
@@ -26,10 +25,7 @@ VERSIONS = ("remanence", "torch", "python", "numpy", "backend", "instruction_set
 
 @dataclass(frozen=True)
 class Spread:
-    """One number of several seeds.
-
-    Args:
-        values: of the seeds that have one.
+    """One number of several seeds, of those that have it.
 
     Example:
         >>> spread = Spread((0.5, 1.0))
@@ -42,7 +38,9 @@ class Spread:
     @property
     def mean(self) -> float | None:
         """None if there is nothing."""
-        return statistics.fmean(self.values) if self.values else None
+        if not self.values:
+            return None
+        return statistics.fmean(self.values)
 
     @property
     def least(self) -> float | None:
@@ -62,13 +60,13 @@ class Transfer:
     Args:
         length: T of the evaluation.
         accuracy: share of right answers.
-        sequences: how many were asked; None if the file does not say.
+        sequences: how many were asked; 0 if the file does not say.
         run: folder of the measured run.
     """
 
     length: int
     accuracy: float | None
-    sequences: int | None
+    sequences: int
     run: str
 
 
@@ -95,12 +93,15 @@ class SeedRuns:
     @property
     def name(self) -> str:
         """Model and length."""
-        return self.short if self.length is None else f"{self.short}, T = {self.length:,}"
+        if self.length is None:
+            return self.short
+        return f"{self.short}, T = {self.length:,}"
 
     @property
     def model(self) -> str:
         """The model without what tells it from others of its name."""
-        return shortened(self.runs[0].model if self.runs else self.label, LONGEST)
+        names = [run.model for run in self.runs] or [self.label]
+        return shortened(names[0], LONGEST)
 
     @property
     def short(self) -> str:
@@ -118,15 +119,14 @@ class SeedRuns:
         return self._reached("loss")
 
     @property
-    def unit(self) -> str | None:
-        """The unit of the task apart from loss and accuracy, if all of its runs have the same."""
-        units = {run.unit for run in self.runs if run.best is not None}
-        return the_only(units)
+    def unit(self) -> str:
+        """The unit of the task apart from loss and accuracy, if all of its runs have the same; else empty."""
+        return the_only({run.unit for run in self.runs if run.best is not None}) or ""
 
     @property
     def in_unit(self) -> Spread:
         """What the best weights reach in that unit."""
-        return self._reached(self.unit or "")
+        return self._reached(self.unit)
 
     def _reached(self, name: str) -> Spread:
         found = (run.reached(name) for run in self.runs)
@@ -160,13 +160,14 @@ class SeedRuns:
     @property
     def probed(self) -> RunRecord | None:
         """The run whose weights were measured: the best of those that were."""
-        return best_of([run for run in self.runs if run.weights is not None])
+        return best_of([run for run in self.runs if run.weights is not NOT_MEASURED])
 
     @property
     def weights(self) -> MeasuredWeights:
         """What was measured on the weights of :attr:`probed`; empty if nothing was."""
-        run = self.probed
-        return run.weights if run is not None and run.weights is not None else MeasuredWeights()
+        if self.probed is None:
+            return NOT_MEASURED
+        return self.probed.weights
 
     @property
     def steps_per_second(self) -> float | None:
@@ -203,7 +204,7 @@ class Comparison:
     """
 
     task: str
-    options: dict[str, Any]
+    options: dict[str, object]
     cells: tuple[SeedRuns, ...]
     commands: tuple[str, ...] = ()
     source: str = ""
@@ -211,7 +212,7 @@ class Comparison:
     @property
     def heading(self) -> str:
         """The task in words, and where it is kept if not in runs."""
-        return f"{self.title}, {self.source}" if self.source else self.title
+        return self.title + only_if(self.source, f", {self.source}")
 
     @property
     def title(self) -> str:
@@ -238,8 +239,7 @@ class Comparison:
     @property
     def chance(self) -> float | None:
         """Accuracy of a predictor that sees nothing, where every measured model says the same."""
-        found = {cell.weights.chance for cell in self.cells if cell.probed is not None}
-        return the_only(found)
+        return the_only({cell.weights.chance for cell in self.cells if cell.probed is not None})
 
     @property
     def mixed(self) -> dict[str, list[str]]:
@@ -251,14 +251,9 @@ class Comparison:
 
 
 def compare(runs: Sequence[RunRecord], sources: Sequence[Source] = ()) -> list[Comparison]:
-    """Sorts runs into comparisons, one for each task with its options.
+    """Sorts runs into comparisons, one for each task with its options, by the task's name, the model's and the length.
 
-    Args:
-        runs: in any order.
-        sources: comparisons that some of the runs belong to.
-
-    Returns:
-        Comparisons by the task's name; in each the models by name and length.
+    Some of the runs may belong to ``sources``.
 
     Example:
         >>> compare([])
@@ -282,8 +277,8 @@ def _comparison(runs: list[RunRecord], sources: Sequence[Source]) -> Comparison:
     return Comparison(runs[0].task, runs[0].task_options, made, _commands(runs, sources))
 
 
-def _by_seed(run: RunRecord) -> tuple[int, str]:
-    return (-1 if run.seed is None else run.seed, str(run.folder))
+def _by_seed(run: RunRecord) -> tuple[bool, int, str]:
+    return run.seed is not None, run.seed or 0, str(run.folder)
 
 
 def _near(run: RunRecord, sources: Sequence[Source]) -> list[train.Comparison]:
@@ -299,9 +294,8 @@ def _transfers(runs: Sequence[RunRecord], sources: Sequence[Source]) -> tuple[Tr
             # A comparison names the run's folder as it was then; it may have been moved with its runs.
             if length is None or Path(str(row.get("run", ""))).name != run.folder.name:
                 continue
-            sequences = as_number(row.get("sequences"))
-            asked = None if sequences is None else int(sequences)
-            found[int(length)] = Transfer(int(length), as_number(row.get("accuracy")), asked, str(run.folder))
+            sequences = int(as_number(row.get("sequences")) or 0)
+            found[int(length)] = Transfer(int(length), as_number(row.get("accuracy")), sequences, str(run.folder))
     return tuple(found[length] for length in sorted(found))
 
 
@@ -310,7 +304,9 @@ def _commands(runs: Sequence[RunRecord], sources: Sequence[Source]) -> tuple[str
     commands: dict[str, None] = {}
     for run in runs:
         given = next((source.command for source in _near(run, sources) if source.command), run.manifest.get("command"))
-        command = " ".join(map(str, given)) if isinstance(given, list) else str(given or "")
+        if isinstance(given, list):
+            given = " ".join(map(str, given))
+        command = str(given or "")
         if command:
             commands[command] = None
     return tuple(commands)
@@ -325,10 +321,9 @@ def best_of(runs: Sequence[RunRecord]) -> RunRecord | None:
     """
     judged = [run for run in runs if run.best is not None]
     if not judged:
-        return runs[0] if runs else None
-    if judged[0].by_accuracy:
-        return max(judged, key=lambda run: run.accuracy if run.accuracy is not None else -1.0)
-    return min(judged, key=lambda run: run.loss if run.loss is not None else float("inf"))
+        return next(iter(runs), None)
+    known = [run for run in judged if run.judged_by is not None] or judged
+    return max(known, key=lambda run: run.judged_by or 0.0)
 
 
 def seeds_of(cell: SeedRuns) -> str:
@@ -343,8 +338,10 @@ def seeds_of(cell: SeedRuns) -> str:
     return ", ".join([number_of(len(cell.runs), "seed"), *parts])
 
 
-def _option(key: str, value: Any) -> str:
+def _option(key: str, value: object) -> str:
     """An option of a task in words; of a file only the name."""
     if key == "path":
         return Path(str(value)).name
-    return f"{key} = {', '.join(map(str, value)) if isinstance(value, list) else value}"
+    if isinstance(value, list):
+        value = ", ".join(map(str, value))
+    return f"{key} = {value}"

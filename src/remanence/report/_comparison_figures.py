@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from remanence.figures import Axis, Curve, Figure, Look, length_axis, log_axis, overlay, share_axis
 from remanence.report._comparison import Comparison, SeedRuns
-from remanence.report._numbers import number_of
+from remanence.report._numbers import number_of, only_if
 from remanence.report._run_record import RunRecord
 from remanence.runs import Measurement
 
@@ -19,10 +20,6 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 
 def comparison_figures(found: Comparison, styles: Mapping[str, Look]) -> dict[str, list[Figure]]:
     """All pictures of a comparison that there are numbers for, by the heading they stand under.
-
-    Args:
-        found: what was compared.
-        styles: how each model looks.
 
     Example:
         >>> comparison_figures(Comparison("copy", {}, ()), {})
@@ -42,11 +39,12 @@ def _learning(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]
     """Accuracy and loss against updates, a thin curve for each seed."""
     for length in found.lengths:
         cells = [cell for cell in found.cells if cell.length == length]
-        at = "" if length is None else f" at T = {length:,}"
+        at = only_if(length is not None, f" at T = {length or 0:,}")
         for metric in ("accuracy", "loss"):
             curves = [_curve(cell, run, metric, styles[cell.label]) for cell in cells for run in cell.runs]
-            values = [value for curve in curves for value in curve.y]
-            y = share_axis("validation accuracy") if metric == "accuracy" else log_axis("validation loss", values)
+            y = share_axis("validation accuracy")
+            if metric == "loss":
+                y = log_axis("validation loss", [value for curve in curves for value in curve.y])
             words = f"Validation {metric} against updates{at}; one curve per run, the seeds of a model in one colour."
             figure = Figure(f"{metric.capitalize()}{at}", words, tuple(curves), Axis("updates"), y)
             if not figure.is_empty:
@@ -55,8 +53,7 @@ def _learning(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]
 
 def _curve(cell: SeedRuns, run: RunRecord, metric: str, look: Look) -> Curve:
     lines = thinned(run.history.validation or run.history.training)
-    state = "" if run.status == "done" else f", {run.status}"
-    name = f"{cell.label}, seed {run.seed}{state}"
+    name = f"{cell.label}, seed {run.seed}" + only_if(run.status != "done", f", {run.status}")
     values = [line.get(metric) for line in lines]
     return Curve(name, [line.update for line in lines], values, look=look, group=cell.label)
 
@@ -101,8 +98,10 @@ def _transfer_figure(cell: SeedRuns) -> Figure:
 
 def _trained_at(cell: SeedRuns) -> dict[int, float | None]:
     """The length of training, and what the run that was measured at other lengths reached there."""
-    accuracies = [run.accuracy for run in cell.runs if str(run.folder) == cell.transfer[0].run]
-    return {} if cell.length is None or not accuracies else {cell.length: accuracies[0]}
+    for run in cell.runs:
+        if cell.length is not None and str(run.folder) == cell.transfer[0].run:
+            return {cell.length: run.accuracy}
+    return {}
 
 
 def _reach(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
@@ -126,7 +125,9 @@ def _costs(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
         cells = [cell for cell in found.cells if cell.label == label and cell.weights.cost is not None]
         if not cells or cells[0].weights.cost is None:
             continue
-        name = cells[0].name if len(cells) == 1 else cells[0].short
+        name = cells[0].name
+        if len(cells) > 1:
+            name = cells[0].short
         chosen[name] = styles[label]
         for figure in cells[0].weights.cost.figures():
             by_title.setdefault(figure.title, {})[name] = _of_group(figure, label)
@@ -139,8 +140,7 @@ def _costs(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
 
 def _of_group(figure: Figure, label: str) -> Figure:
     """The same, with curves that belong to the switch of a model."""
-    parts = [replace(part, group=label) if isinstance(part, Curve) else part for part in figure.parts]
-    return replace(figure, parts=tuple(parts))
+    return _regrouped(figure, lambda group: label)
 
 
 def folded(told: Mapping[str, str]) -> str:
@@ -162,7 +162,7 @@ def _attention(found: Comparison) -> Iterator[Figure]:
         if measured is None:
             continue
         for figure in measured.figures():
-            words = f"{figure.title}. {figure.caption}" if len(measured.maps) > 1 else figure.caption
+            words = only_if(len(measured.maps) > 1, f"{figure.title}. ") + figure.caption
             yield replace(figure, title=cell.name, caption=words)
 
 
@@ -171,17 +171,25 @@ def _cell_looks(found: Comparison, styles: Mapping[str, Look]) -> dict[str, Look
     chosen = {}
     for label in found.labels:
         cells = [cell for cell in found.cells if cell.label == label]
-        for place, cell in enumerate(cells):
-            dash = DASHES[place % len(DASHES)] if len(cells) > 1 else styles[label].dash
-            chosen[cell.name] = replace(styles[label], dash=dash)
+        for cell, dash in zip(cells, itertools.cycle(DASHES), strict=False):
+            chosen[cell.name] = styles[label]
+            if len(cells) > 1:
+                chosen[cell.name] = replace(styles[label], dash=dash)
     return chosen
 
 
 def _grouped(whole: Figure, found: Comparison) -> Figure:
     """The same, with curves that belong to the switches of their models, and a legend if lengths share a model."""
     models = {cell.name: cell.label for cell in found.cells}
-    parts = [
-        replace(part, group=models[part.group]) if isinstance(part, Curve) and part.group in models else part
-        for part in whole.parts
-    ]
-    return replace(whole, parts=tuple(parts), legend=len(models) > len(found.labels))
+    grouped = _regrouped(whole, lambda group: models.get(group, group))
+    return replace(grouped, legend=len(models) > len(found.labels))
+
+
+def _regrouped(figure: Figure, rename: Callable[[str], str]) -> Figure:
+    """The same, with curves that belong to other switches."""
+    parts = []
+    for part in figure.parts:
+        if isinstance(part, Curve):
+            part = replace(part, group=rename(part.group))
+        parts.append(part)
+    return replace(figure, parts=tuple(parts))

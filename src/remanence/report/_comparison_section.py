@@ -23,7 +23,7 @@ from remanence.report._blocks import (
 )
 from remanence.report._comparison import Comparison, SeedRuns, seeds_of
 from remanence.report._comparison_figures import comparison_figures
-from remanence.report._numbers import ABSENT, count, duration, if_known, number_of, percent, plain, points
+from remanence.report._numbers import ABSENT, count, duration, if_known, number_of, only_if, percent, plain, points
 from remanence.report._page import link_from
 from remanence.report._run_record import RunRecord
 from remanence.report._sentences import findings, headline, in_unit, state_words, with_range
@@ -33,16 +33,10 @@ MOST_COMMANDS = 20
 
 
 def comparison_section(found: Comparison, styles: Mapping[str, Look], folder: Path, number: int) -> Section:
-    """A comparison: table, pictures, printed numbers, runs and settings.
-
-    Args:
-        found: what was compared.
-        styles: how each model looks.
-        folder: that the page lies in; links are relative to it.
-        number: of the comparison on the page, from 1.
-    """
+    """A comparison: table, pictures, printed numbers, runs and settings; links are relative to the page's folder."""
     view = _View(found, styles, folder)
-    said = [Finding(sentence, styles[label].colour if label else "") for sentence, label in findings(found)]
+    colours = {"": ""} | {label: look.colour for label, look in styles.items()}
+    said = [Finding(sentence, colours[label]) for sentence, label in findings(found)]
     return Section(f"comparison-{number}", found.heading, list(view.blocks()), headline(found), said)
 
 
@@ -92,18 +86,21 @@ class _View:
     def _cell_row(self, cell: SeedRuns) -> list[Entry]:
         updates = sorted(update for update, _ in cell.solved)
         seconds = sorted(seconds for _, seconds in cell.solved if seconds is not None)
-        reached = "" if len(updates) == len(cell.runs) else f" ({len(updates)} of {len(cell.runs)})"
-        missed = "not reached" if cell.can_be_solved else ABSENT
         middle = _middle(updates)
         took = _middle(seconds)
+        reached = count(middle) + only_if(len(updates) < len(cell.runs), f" ({len(updates)} of {len(cell.runs)})")
+        if not updates:
+            reached = only_if(cell.can_be_solved, "not reached") or ABSENT
         weights = cell.weights
-        link = self._link(cell.probed.folder) if cell.probed else ""
+        link = ""
+        if cell.probed is not None:
+            link = self._link(cell.probed.folder)
         return [
             self._named(cell),
             Entry(count(cell.length), cell.length),
             Entry(with_range(cell), cell.accuracy.mean),
-            Entry(f"{in_unit(cell)} {cell.unit.replace('_', ' ')}" if cell.unit else ABSENT, cell.in_unit.mean),
-            Entry(missed if middle is None else count(middle) + reached, middle),
+            Entry(in_unit(cell), cell.in_unit.mean),
+            Entry(reached, middle),
             Entry(duration(took), took),
             Entry(count(weights.parameters), weights.parameters, link),
             Entry(state_words(cell), weights.state_bytes, link),
@@ -126,8 +123,12 @@ class _View:
         printed = cell.printed(length)
         if printed is None:
             return []
-        told = "out of memory" if printed.accuracy is None else f"{100 * printed.accuracy:.0f} %"
-        difference = None if printed.accuracy is None or here is None else here - printed.accuracy
+        told = "out of memory"
+        difference = None
+        if printed.accuracy is not None:
+            told = f"{100 * printed.accuracy:.0f} %"
+            if here is not None:
+                difference = here - printed.accuracy
         return [
             [
                 self._named(cell),
@@ -141,17 +142,20 @@ class _View:
         ]
 
     def _run_row(self, cell: SeedRuns, run: RunRecord) -> list[Entry]:
-        reason = run.state.get("reason")
-        ended = f"{run.status}: {reason}" if reason and run.status in ("failed", "interrupted") else run.status
+        ended = run.status
+        if ended in ("failed", "interrupted") and run.state.get("reason"):
+            ended = f"{ended}: {run.state['reason']}"
         made = ", ".join(f"{name} {run.manifest[name]}" for name in ("remanence", "torch") if name in run.manifest)
-        solved = run.solved_at[0] if run.solved_at else None
-        loss = "not finite" if run.best is not None and run.loss is None else plain(run.loss, 4)
+        solved, _ = run.solved_at or (None, None)
+        loss = plain(run.loss, 4)
+        if run.best is not None and run.loss is None:
+            loss = "not finite"
         return [
             Entry(run.folder.name, link=self._link(run.folder)),
             self._named(cell),
             Entry(count(run.length), run.length),
             Entry(if_known(run.seed), run.seed),
-            Entry(ended, kind=f"status-{run.status}" if run.status.isalpha() else ""),
+            Entry(ended, kind=only_if(run.status.isalpha(), f"status-{run.status}")),
             Entry(count(run.update), run.update),
             Entry(percent(run.accuracy), run.accuracy),
             Entry(loss, run.loss),
@@ -199,9 +203,9 @@ _RUN_COLUMNS = (
 
 def _about(found: Comparison) -> str:
     lengths = [f"{length:,}" for length in found.lengths if length is not None]
-    at = f" at T = {', '.join(lengths)}" if lengths else ""
     updates = sorted({cell.budget for cell in found.cells if cell.budget is not None})
-    budget = f"; up to {' or '.join(map(count, updates))} updates each" if updates else ""
+    at = only_if(lengths, f" at T = {', '.join(lengths)}")
+    budget = only_if(updates, f"; up to {' or '.join(map(count, updates))} updates each")
     return f"{number_of(len(found.runs), 'run')} of {number_of(len(found.labels), 'model')}{at}{budget}."
 
 
@@ -212,7 +216,9 @@ def _versions(found: Comparison) -> Iterator[Text]:
 
 
 def _middle(values: Sequence[float]) -> float | None:
-    return values[(len(values) - 1) // 2] if values else None
+    if not values:
+        return None
+    return values[(len(values) - 1) // 2]
 
 
 def _unmeasured(found: Comparison) -> Iterator[Text]:
@@ -222,7 +228,9 @@ def _unmeasured(found: Comparison) -> Iterator[Text]:
         for reason in _reasons(cell, stored=bool(found.source)):
             told.setdefault(reason, []).append(cell.name)
     for reason, names in told.items():
-        which = f"All {len(names)} models" if len(names) == len(found.cells) > 1 else "; ".join(names)
+        which = "; ".join(names)
+        if len(names) == len(found.cells) > 1:
+            which = f"All {len(names)} models"
         yield Text(f"{which}: {reason}.", "note")
 
 
@@ -240,7 +248,7 @@ def how_it_was_made(found: Comparison) -> Iterator[Block]:
     """Commands, versions, machine and settings."""
     yield Heading("How it was made")
     if found.commands:
-        yield Text("Command" if len(found.commands) == 1 else "Commands")
+        yield Text("Command" + only_if(len(found.commands) > 1, "s"))
         yield from (Code(command) for command in found.commands[:MOST_COMMANDS])
     yield Text("Versions and machine")
     yield Facts(machines([run.manifest for run in found.runs]))
@@ -281,5 +289,5 @@ def _identity(manifest: Mapping[str, object]) -> dict[str, str]:
     found = {name: str(manifest[name]) for name in (*_MADE, *_MACHINE) if manifest.get(name) not in (None, "")}
     git = manifest.get("git")
     if isinstance(git, dict):
-        found["git"] = str(git.get("commit", ""))[:12] + (", changed since" if git.get("changed") else "")
+        found["git"] = str(git.get("commit", ""))[:12] + only_if(git.get("changed"), ", changed since")
     return found

@@ -22,7 +22,7 @@ from remanence.report._blocks import (
     Table,
     Text,
 )
-from remanence.report._numbers import as_number, number_of, plain
+from remanence.report._numbers import as_number, number_of, only_if, plain
 from remanence.report._probe_sections import curve_blocks
 from remanence.report._reading import StoredExperiment
 
@@ -62,7 +62,9 @@ def _blocks(part: Part, chosen: Mapping[str, Look]) -> list[Block]:
         groups = {curve.group for figure in part.figures for curve in figure.parts if isinstance(curve, Curve)}
         inside.append(Switches({name: look for name, look in chosen.items() if name in groups}))
         inside.append(Figures([_coloured(figure, chosen) for figure in part.figures]))
-    return [Details(part.heading, inside)] if part.folded else [Heading(part.heading), *inside]
+    if part.folded:
+        return [Details(part.heading, inside)]
+    return [Heading(part.heading), *inside]
 
 
 def _coloured(figure: Figure, chosen: Mapping[str, Look]) -> Figure:
@@ -80,12 +82,7 @@ def _stored_blocks(record: Record) -> list[Block]:
 
 
 def experiment_section(found: StoredExperiment, styles: Mapping[str, Look], number: int) -> Section:
-    """A stored experiment.
-
-    Args:
-        found: what its file says.
-        styles: how each of its curves looks.
-        number: of the experiment on the page, from 1.
+    """A stored experiment, the ``number``-th on the page.
 
     Example:
         >>> from remanence.experiments import Record
@@ -113,7 +110,8 @@ def _flattened(value: object, name: str = "") -> list[tuple[str, str]]:
         pairs = [(str(place), item) for place, item in enumerate(value, start=1)]
     else:
         return [(name or "result", _short(value))]
-    return [found for key, item in pairs for found in _flattened(item, f"{name}, {key}" if name else key)]
+    prefix = only_if(name, f"{name}, ")
+    return [found for key, item in pairs for found in _flattened(item, prefix + key)]
 
 
 def _short(value: object) -> str:
@@ -122,6 +120,10 @@ def _short(value: object) -> str:
     number = as_number(value)
     if number is not None:
         return plain(number, 4)
+    if isinstance(value, list) and len(value) > SHORT:
+        return number_of(len(value), "entry")
     if isinstance(value, list):
-        return ", ".join(map(_short, value)) if len(value) <= SHORT else number_of(len(value), "entry")
-    return value if isinstance(value, str) else json.dumps(value, default=str)
+        return ", ".join(map(_short, value))
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, default=str)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from remanence.report._numbers import bracketed
+from remanence.report._numbers import bracketed, only_if
 from remanence.report._run_record import RunRecord
 from remanence.runs import flat_table
 
@@ -32,7 +31,7 @@ def model_labels(runs: Sequence[RunRecord]) -> dict[Path, str]:
     return labels
 
 
-def _telling(run: RunRecord) -> dict[str, Any]:
+def _telling(run: RunRecord) -> dict[str, object]:
     """Settings that may tell two models apart; a curriculum counts as one, there or not."""
     kept = {key: value for key, value in run.config.items() if key not in ("seed", "task", "curriculum", "label")}
     return {"curriculum": run.has_curriculum, **flat_table(kept)}
@@ -40,5 +39,5 @@ def _telling(run: RunRecord) -> dict[str, Any]:
 
 def _told(key: str, value: object) -> str:
     if key == "curriculum":
-        return key if value else "no curriculum"
+        return only_if(not value, "no ") + key
     return f"{key.rpartition('.')[2].replace('_', ' ')} {value}"

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from remanence.probes import AttentionMap, Cost, GradientReach
+from remanence.probes import AttentionMap, Cost, GradientReach, ProbeResult
 from remanence.report._numbers import as_number
-from remanence.report._results import read_checked
 from remanence.report._version_0 import tagged
-from remanence.runs import ResultError, check_version, tag
+from remanence.runs import Result, ResultError, check_version, result_from, tag
 
 PROBES = ("gradient_reach", "cost", "attention_map")
 """The probes whose results are kept."""
@@ -48,12 +47,8 @@ class MeasuredWeights:
     errors: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, table: Mapping[str, Any]) -> tuple[MeasuredWeights, list[str]]:
-        """What a file says, and what of it could not be read.
-
-        Args:
-            table: its contents; files of version 0 say no kind.
-        """
+    def read(cls, table: Mapping[str, object]) -> tuple[MeasuredWeights, list[str]]:
+        """What a file says, and what of it could not be read; files of version 0 say no kind."""
         problems: list[str] = []
         try:
             check_version({**tag(cls.kind), **table}, cls.kind, cls.version)
@@ -66,11 +61,40 @@ class MeasuredWeights:
             except ValueError as error:
                 problems.append(f"its {name} cannot be read: {error}")
         errors = table.get("errors")
-        told = {str(name): str(text) for name, text in errors.items()} if isinstance(errors, Mapping) else {}
+        if not isinstance(errors, Mapping):
+            errors = {}
+        told = {str(name): str(text) for name, text in errors.items()}
         numbers = {name: as_number(table.get(name)) for name in ("parameters", "steps", "chance")}
         return cls(table.get("update"), **numbers, **results, errors=told), problems
 
     @property
     def state_bytes(self) -> float | None:
         """What is carried from step to step for one sequence, at the shortest measured length."""
-        return self.cost.state_bytes[0] if self.cost is not None and self.cost.state_bytes else None
+        if self.cost is None or not self.cost.state_bytes:
+            return None
+        return self.cost.state_bytes[0]
+
+
+NOT_MEASURED = MeasuredWeights()
+"""Of a run whose weights nobody has measured."""
+
+
+def read_checked(values: Mapping[str, Any]) -> Result:
+    """A result, and if it is a probe's, tried out: its verdict can be said and its figures drawn.
+
+    Raises:
+        ValueError: If they are of an unknown kind, newer than this package, damaged, or do not fit together.
+
+    Example:
+        >>> read_checked({"kind": "cost", "version": 1, "lengths": [1]})
+        Traceback (most recent call last):
+        remanence.runs._result.ResultError: the cost has no `seconds`
+    """
+    result = result_from(values)
+    if not isinstance(result, ProbeResult):
+        return result
+    try:
+        _ = result.verdict, result.figures()
+    except Exception as error:  # numbers of the right types that do not fit together; whatever breaks, it is the file
+        raise ValueError(f"its numbers do not fit together ({error!r})") from error
+    return result

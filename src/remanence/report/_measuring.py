@@ -31,10 +31,6 @@ COST_LENGTHS = (200, 400, 800, 1600)
 def measure_missing(paths: Sequence[str | Path], say: Callable[[str], None] = lambda text: None) -> list[Path]:
     """Measures the best run of every model and length, unless that was done, and writes ``probes.json`` to its folder.
 
-    Args:
-        paths: as for :func:`remanence.report.write_report`.
-        say: is told what is measured, and what could not be.
-
     Returns:
         The files that were written.
 
@@ -62,7 +58,7 @@ def measure_missing(paths: Sequence[str | Path], say: Callable[[str], None] = la
     return written
 
 
-def measure_run(record: RunRecord) -> dict[str, Any]:
+def measure_run(record: RunRecord) -> dict[str, object]:
     """Gradient reach, attention, cost and sizes of a run's best weights, on its task's test sequences.
 
     Returns:
@@ -73,7 +69,7 @@ def measure_run(record: RunRecord) -> dict[str, Any]:
     batch = task.batch(0, ROWS, split="test")
     one = task.batch(0, 1, split="test").inputs
     steps = int(batch.inputs.shape[0])
-    measured: dict[str, Callable[[], Any]] = {
+    measured: dict[str, Callable[[], object]] = {
         "gradient_reach": lambda: probes.gradient_reach(model, batch, task.loss).to_dict(),
         "cost": lambda: probes.cost(model, COST_LENGTHS, one, repeats=REPEATS, count=False).to_dict(),
     }
@@ -81,7 +77,7 @@ def measure_run(record: RunRecord) -> dict[str, Any]:
         measured["attention_map"] = lambda: probes.attention_map(model, one).to_dict()
     table: dict[str, Any] = {
         **tag(MeasuredWeights.kind, MeasuredWeights.version),
-        "update": None if record.best is None else record.best.update,
+        "update": record.best_update,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "steps": steps,
         "rows": ROWS,
@@ -115,10 +111,12 @@ def _chance(task: Task) -> float | None:
         return None
 
 
-def _rounded(value: object) -> Any:
+def _rounded(value: object) -> object:
     """Six digits: more than any picture shows, in half the space."""
     if isinstance(value, float):
-        return 0 if value == 0 else float(f"{value:.6g}")
+        return float(f"{value:.6g}") or 0
     if isinstance(value, dict):
         return {key: _rounded(item) for key, item in value.items()}
-    return [_rounded(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return value

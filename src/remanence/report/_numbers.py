@@ -20,7 +20,21 @@ def as_number(value: object) -> float | None:
         >>> as_number(2), as_number("2"), as_number(True)
         (2.0, None, None)
     """
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value)
+
+
+def only_if(condition: object, words: str) -> str:
+    """Part of a sentence that is said where it holds.
+
+    Example:
+        >>> "LSTM" + only_if(False, " so far")
+        'LSTM'
+    """
+    if condition:
+        return words
+    return ""
 
 
 def if_known(value: Value | None, words: Callable[[Value], str] = str) -> str:
@@ -30,7 +44,9 @@ def if_known(value: Value | None, words: Callable[[Value], str] = str) -> str:
         >>> if_known(3), if_known(None), if_known(0.5, percent).replace(SPACE, " ")
         ('3', '–', '50.0 %')
     """
-    return ABSENT if value is None else words(value)
+    if value is None:
+        return ABSENT
+    return words(value)
 
 
 def bracketed(name: str, note: str) -> str:
@@ -40,7 +56,7 @@ def bracketed(name: str, note: str) -> str:
         >>> bracketed("RelRNN", "recent 5"), bracketed("LSTM", "")
         ('RelRNN (recent 5)', 'LSTM')
     """
-    return f"{name} ({note})" if note else name
+    return name + only_if(note, f" ({note})")
 
 
 def the_only(values: Collection[Value]) -> Value | None:
@@ -50,7 +66,9 @@ def the_only(values: Collection[Value]) -> Value | None:
         >>> the_only({"bits"}), the_only({"bits", "nats"})
         ('bits', None)
     """
-    return next(iter(values)) if len(values) == 1 else None
+    if len(values) != 1:
+        return None
+    return next(iter(values))
 
 
 def sortable(value: float | str) -> str:
@@ -65,9 +83,7 @@ def sortable(value: float | str) -> str:
         return str(value)
     if math.isnan(number):
         return "NaN"
-    if math.isinf(number):
-        return "Infinity" if number > 0 else "-Infinity"
-    return repr(value)
+    return repr(value).replace("inf", "Infinity")
 
 
 def plain(value: float | None, digits: int = 3) -> str:
@@ -81,11 +97,9 @@ def plain(value: float | None, digits: int = 3) -> str:
         return ABSENT
     if math.isnan(value):
         return "NaN"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
     if 1000 <= abs(value) < 1e6:
         return f"{value:,.0f}".replace("-", "−")
-    return f"{value:.{digits}g}".replace("-", "−")
+    return f"{value:.{digits}g}".replace("-", "−").replace("inf", "∞")
 
 
 def percent(share: float | None) -> str:
@@ -99,8 +113,9 @@ def percent(share: float | None) -> str:
         return plain(share)
     if share == 1:
         return f"100{SPACE}%"
-    number = f">{SPACE}99.9" if 0.9995 <= share < 1 else f"{100 * share:.1f}".replace("-", "−")
-    return f"{number}{SPACE}%"
+    if 0.9995 <= share < 1:
+        return f">{SPACE}99.9{SPACE}%"
+    return f"{100 * share:.1f}{SPACE}%".replace("-", "−")
 
 
 def points(difference: float) -> str:
@@ -111,7 +126,9 @@ def points(difference: float) -> str:
         ('−1.2', '0.0')
     """
     text = f"{100 * difference:+.1f}"
-    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")
+    if text in ("+0.0", "-0.0"):
+        return "0.0"
+    return text.replace("-", "−")
 
 
 def count(value: float | None) -> str:
@@ -121,7 +138,9 @@ def count(value: float | None) -> str:
         >>> count(68362), count(None)
         ('68,362', '–')
     """
-    return plain(value) if value is None or not math.isfinite(value) else f"{value:,.0f}"
+    if value is None or not math.isfinite(value):
+        return plain(value)
+    return f"{value:,.0f}"
 
 
 def size(octets: float | None) -> str:
@@ -148,7 +167,9 @@ def duration(seconds: float | None) -> str:
     """
     if seconds is None or not math.isfinite(seconds):
         return plain(seconds)
-    return f"{seconds:.3g}{SPACE}s" if seconds < 100 else f"{seconds / 60:.3g}{SPACE}min"
+    if seconds < 100:
+        return f"{seconds:.3g}{SPACE}s"
+    return f"{seconds / 60:.3g}{SPACE}min"
 
 
 def enumerated(parts: Sequence[str]) -> str:
@@ -170,7 +191,9 @@ def at_length(length: int | None) -> str:
         >>> at_length(None), at_length(2000).replace(SPACE, " ")
         ('', ' at T = 2,000')
     """
-    return "" if length is None else f" at T{SPACE}={SPACE}{length:,}"
+    if length is None:
+        return ""
+    return f" at T{SPACE}={SPACE}{length:,}"
 
 
 def number_of(amount: int, thing: str) -> str:
@@ -182,8 +205,9 @@ def number_of(amount: int, thing: str) -> str:
     """
     if amount == 1:
         return f"1 {thing}"
-    plural = f"{thing[:-1]}ies" if thing.endswith("ry") else f"{thing}s"
-    return f"{amount:,} {plural}"
+    if thing.endswith("ry"):
+        return f"{amount:,} {thing[:-1]}ies"
+    return f"{amount:,} {thing}s"
 
 
 def shortened(text: str, longest: int = 48) -> str:
@@ -193,4 +217,6 @@ def shortened(text: str, longest: int = 48) -> str:
         >>> shortened("abcdef", 4)
         'abc…'
     """
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    if len(text) <= longest:
+        return text
+    return text[: longest - 1] + "…"

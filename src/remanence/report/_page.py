@@ -126,15 +126,15 @@ class Page:
 def link_from(folder: Path, target: str | Path) -> str:
     """A link from a page in a folder to a file or folder; empty if that is not there.
 
-    Args:
-        folder: that the page lies in; links are relative, so that page and files can be moved together.
-        target: what it leads to.
+    Links are relative, so that page and files can be moved together.
 
     Example:
         >>> link_from(Path("."), "no such file")
         ''
     """
-    return relative_link(os.path.relpath(target, folder)) if Path(target).exists() else ""
+    if not Path(target).exists():
+        return ""
+    return relative_link(os.path.relpath(target, folder))
 
 
 def relative_link(path: str) -> str:

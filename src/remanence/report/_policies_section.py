@@ -25,7 +25,7 @@ from remanence.report._blocks import (
     Text,
 )
 from remanence.report._comparison_section import machines
-from remanence.report._numbers import count, if_known, number_of, plain
+from remanence.report._numbers import count, if_known, number_of, only_if, plain
 from remanence.report._page import link_from
 from remanence.report._policy_record import FORGETS, PolicyRecord
 from remanence.rl import NO_MEMORY, PolicyComparison
@@ -60,13 +60,7 @@ def policies_sections(
     folder: Path,
     comparisons: Sequence[PolicyComparison] = (),
 ) -> Iterator[Section]:
-    """A section for each environment.
-
-    Args:
-        runs: of policies.
-        styles: how each model looks.
-        folder: that the page lies in; links are relative to it.
-        comparisons: what ``remanence rl compare`` found.
+    """A section for each environment, with what ``remanence rl compare`` found; links are relative to the folder.
 
     Example:
         >>> list(policies_sections([], {}, Path(".")))
@@ -84,14 +78,17 @@ def policies_sections(
 
 def _sentence(alike: Sequence[PolicyRecord]) -> str:
     """What the seeds of one model came to."""
-    model, frames = alike[0].model, max(run.frames for run in alike)
-    name = f"{model}, seed {alike[0].seed}" if len(alike) == 1 else f"{model}, {len(alike)} seeds"
+    model = alike[0].model
+    frames = max(run.frames for run in alike)
+    name = f"{model}, {len(alike)} seeds"
+    if len(alike) == 1:
+        name = f"{model}, seed {alike[0].seed}"
     found = [run.mean_return for run in alike if run.mean_return is not None]
     if len(found) < len(alike):
-        without = f" in {number_of(len(alike) - len(found), 'run')}" if len(alike) > 1 else ""
+        without = only_if(len(alike) > 1, f" in {number_of(len(alike) - len(found), 'run')}")
         return f"{name}: no episode has ended after {count(frames)} frames{without}."
-    spread = f" ({plain(min(found))} to {plain(max(found))})" if len(found) > 1 else ""
-    so_far = "" if all(run.status == "done" for run in alike) else " so far"
+    spread = only_if(len(found) > 1, f" ({plain(min(found))} to {plain(max(found))})")
+    so_far = only_if(any(run.status != "done" for run in alike), " so far")
     return f"{name}: mean return {plain(fmean(found))}{spread} after {count(frames)} frames{so_far}."
 
 

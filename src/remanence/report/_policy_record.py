@@ -22,8 +22,7 @@ LARGEST_FILM = 20_000_000
 class PolicyRecord(RunFiles):
     """What the files of a policy's run say; its history has one line for each update.
 
-    Args:
-        film: of one episode, a GIF; empty if there is none.
+    The film of one episode is a GIF; it is empty if there is none.
 
     Example:
         >>> run = PolicyRecord(Path("mine"), {"environment": "CartPole-v1", "model": {"name": "GRU"}})
@@ -43,12 +42,16 @@ class PolicyRecord(RunFiles):
     @property
     def model(self) -> str:
         """Name of the policy's core; one that starts afresh at every step has no memory."""
-        return FORGETS if self.config.get("forgets") is True else super().model
+        if self.config.get("forgets") is True:
+            return FORGETS
+        return super().model
 
     @property
     def name(self) -> str:
         """Of its folder; in a grid each run lies in the folder of its cell."""
-        return self.folder.parent.name if self.folder.name == "run" else self.folder.name
+        if self.folder.name == "run":
+            return self.folder.parent.name
+        return self.folder.name
 
     @property
     def frames(self) -> int:
@@ -64,23 +67,16 @@ class PolicyRecord(RunFiles):
     @property
     def mean_return(self) -> float | None:
         """Of the last episodes."""
-        return self.curve[-1][1] if self.curve else None
+        return next((value for _, value in reversed(self.curve)), None)
 
     @property
     def frames_per_second(self) -> float | None:
         """Of playing and learning together."""
         return self._last("frames_per_second")
 
-    def _last(self, name: str) -> float | None:
-        return as_number(self.history.training[-1].get(name)) if self.history.training else None
-
 
 def read_policy(folder: Path, problems: list[Problem]) -> PolicyRecord:
-    """Reads the folder of a policy's run.
-
-    Args:
-        folder: with a ``policy.toml``.
-        problems: gets what could not be read.
+    """Reads the folder of a policy's run, with a ``policy.toml``; what could not be read is added to the problems.
 
     Example:
         >>> read_policy(Path("no such folder"), []).frames

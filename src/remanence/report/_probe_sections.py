@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from remanence.figures import Figure, Look, overlay
 from remanence.report._blocks import Block, Column, Entry, Facts, Figures, Finding, Heading, Section, Switches, Table
-from remanence.report._numbers import ABSENT, count, number_of
+from remanence.report._numbers import ABSENT, count, number_of, only_if
 from remanence.report._reading import InformationCurve, ProbeFinding
 
 CROWD = 6
@@ -44,7 +44,7 @@ def _of_place(place: str, found: Sequence[ProbeFinding]) -> Iterator[Block]:
 
 
 def _titled(probe: ProbeFinding, figure: Figure) -> Figure:
-    title = f"{probe.title}: {figure.title.lower()}" if probe.kind in NAMED_BY_PLACE else probe.title
+    title = probe.title + only_if(probe.kind in NAMED_BY_PLACE, f": {figure.title.lower()}")
     return replace(figure, title=title, caption=f"{figure.caption.rstrip('.')}.", wide=False)
 
 
@@ -71,23 +71,21 @@ def information_section(curves: Sequence[InformationCurve], styles: Mapping[str,
 def _verdict(found: InformationCurve) -> str:
     """How far the information reaches, and the law that it follows."""
     reach = _reach(found)
-    above = "no mutual information above the noise" if reach is None else f"above the noise up to lag {count(reach)}"
-    return f"{above}; {found.law.verdict}" if found.law is not None else above
+    words = "no mutual information above the noise"
+    if reach is not None:
+        words = f"above the noise up to lag {count(reach)}"
+    if found.law is not None:
+        words += f"; {found.law.verdict}"
+    return words
 
 
 def _reach(found: InformationCurve) -> int | None:
     """The greatest lag above the floor."""
-    lags = found.curve.lags[found.curve.above]
-    return int(lags.max()) if len(lags) else None
+    return int(found.curve.lags[found.curve.above].max(initial=0)) or None  # no lag is 0
 
 
 def curve_blocks(curves: Sequence[InformationCurve], styles: Mapping[str, Look]) -> Iterator[Block]:
-    """Switches, picture and table of curves.
-
-    Args:
-        curves: one at least.
-        styles: how each of them looks.
-    """
+    """Switches, picture and table of curves, of one at least."""
     yield Switches({found.place: styles[found.place] for found in curves})
     yield Figures([_figure(curves, styles)])
     yield Table(_COLUMNS, [_row(found, styles) for found in curves], "Mutual-information curves", "runs")
@@ -121,12 +119,15 @@ def _row(found: InformationCurve, styles: Mapping[str, Look]) -> list[Entry]:
     alphabet = curve.alphabet or None
     sequences = curve.sequences or None
     reach = _reach(found)
+    law = "none"
+    if found.law is not None:
+        law = found.law.verdict
     return [
         Entry(found.place, colour=styles[found.place].colour),
         Entry(count(alphabet), alphabet),
         Entry(count(sequences), sequences),
         Entry(count(pairs), pairs),
         Entry(count(reach), reach),
-        Entry("none" if found.law is None else found.law.verdict),
+        Entry(law),
         Entry("; ".join(curve.warnings) or ABSENT),
     ]

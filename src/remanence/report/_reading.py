@@ -13,9 +13,9 @@ from remanence import claims, train
 from remanence._validate import message
 from remanence.experiments import Record
 from remanence.probes import InformationLaw, MutualInformation, ProbeResult
+from remanence.report._measured_weights import read_checked
 from remanence.report._page import Problem
 from remanence.report._policy_record import PolicyRecord, read_policy
-from remanence.report._results import read_checked
 from remanence.report._run_record import PROBES, RunRecord, read_run
 from remanence.report._version_0 import curves_inside, tagged
 from remanence.rl import COMPARED, PolicyComparison
@@ -32,13 +32,7 @@ NOTHING_KNOWN = "holds no results that are known here"
 
 @dataclass(frozen=True)
 class ProbeFinding:
-    """The result of one probe.
-
-    Args:
-        place: where it was found.
-        kind: name of the probe.
-        result: what it found.
-    """
+    """The result of one probe, named by its kind, and where it was found."""
 
     place: str
     kind: str
@@ -72,13 +66,7 @@ class InformationCurve:
 
 @dataclass(frozen=True)
 class StoredExperiment:
-    """A stored experiment.
-
-    Args:
-        place: the file.
-        record: what was run, how, where, and its results.
-        curves: the curves of mutual information among its results.
-    """
+    """The record of a file, and the curves of mutual information among its results."""
 
     place: str
     record: Record
@@ -113,11 +101,7 @@ class Findings:
 
 
 def folders_with(name: str, paths: Sequence[str | Path]) -> list[Path]:
-    """All folders at or below the paths that hold a file of a name, each once.
-
-    Args:
-        name: such as ``"config.toml"``, which makes a folder a run.
-        paths: files and folders.
+    """All folders at or below the paths that hold a file of a name, as ``"config.toml"`` of a run, each once.
 
     Example:
         >>> folders_with("config.toml", [])
@@ -179,25 +163,30 @@ def _lost_comparisons(findings: Findings) -> Iterator[Problem]:
 def _was_compared(run: RunRecord) -> bool:
     """Whether a comparison started the run: Python replaces the name of a module that it runs by the module's path."""
     command = run.manifest.get("command")
-    program = str(command[0]) if isinstance(command, list) and command else ""
-    return program.removesuffix(".py").replace(os.sep, ".").endswith(WORKER)
+    if not isinstance(command, list) or not command:
+        return False
+    return str(command[0]).removesuffix(".py").replace(os.sep, ".").endswith(WORKER)
 
 
 def _json_files(paths: Sequence[str | Path], folders: set[Path]) -> list[Path]:
     """Files that were named, and those in folders, except what belongs to a run."""
     found: dict[Path, Path] = {}
     for path in map(Path, paths):
-        for file in sorted(path.rglob("*.json")) if path.is_dir() else [path.resolve()]:
-            belongs = path.is_dir() and any(parent in folders for parent in file.resolve().parents)
-            if not belongs:
-                found.setdefault(file.resolve(), file)
+        files = [path.resolve()]
+        if path.is_dir():
+            inside = sorted(path.rglob("*.json"))
+            files = [file for file in inside if folders.isdisjoint(file.resolve().parents)]
+        for file in files:
+            found.setdefault(file.resolve(), file)
     return list(found.values())
 
 
 def _add_file(findings: Findings, path: Path) -> None:
     try:
         contents = json.loads(read_file(path))
-        entries = list(_entries(unsealed(contents) if isinstance(contents, dict) else contents))
+        if isinstance(contents, dict):
+            contents = unsealed(contents)
+        entries = list(_entries(contents))
     except UnicodeDecodeError:
         findings.problems.append(Problem(str(path), "is not UTF-8 text"))
     except (OSError, ValueError, RecursionError) as error:
@@ -205,8 +194,11 @@ def _add_file(findings: Findings, path: Path) -> None:
     else:
         if not entries:
             findings.problems.append(Problem(str(path), NOTHING_KNOWN))
+        named = path.name
+        if named == PROBES:  # every run has one
+            named = str(path)
         for name, values in entries:
-            place = str(values.get("file", path if path.name == PROBES else path.name))
+            place = str(values.get("file", named))
             try:
                 _add_result(findings, path.parent, place, name, values)
             except ValueError as error:
@@ -217,10 +209,12 @@ def _entries(contents: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The results in a file, which holds one, a list of them, or several by name; each says its kind."""
     if isinstance(contents, list):
         named = [("", entry) for entry in contents]
-    elif isinstance(contents, Mapping):
-        named = [("", contents)] if "kind" in tagged(contents) else list(contents.items())
-    else:
+    elif not isinstance(contents, Mapping):
         return
+    elif "kind" in tagged(contents):
+        named = [("", contents)]
+    else:
+        named = list(contents.items())
     for name, entry in named:
         values = tagged(entry, name)
         if isinstance(values, Mapping) and "kind" in values:
@@ -241,8 +235,9 @@ def _add_result(findings: Findings, folder: Path, place: str, name: str, values:
         findings.records.append(StoredExperiment(place, result, curves))
     elif isinstance(result, MutualInformation):
         # The law beside a curve was fitted as whoever wrote the file wished, which the curve alone does not tell.
-        fit = values.get("fit")
-        law = InformationLaw.from_dict(fit) if isinstance(fit, Mapping) else None
+        law = None
+        if isinstance(values.get("fit"), Mapping):
+            law = InformationLaw.from_dict(values["fit"])
         findings.curves.append(InformationCurve(place, result, law))
     elif isinstance(result, ProbeResult):
         findings.probes.append(ProbeFinding(place, name or result.kind, result))

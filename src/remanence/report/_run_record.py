@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from remanence.report._measured_weights import MeasuredWeights
-from remanence.report._numbers import as_number
+from remanence.report._measured_weights import NOT_MEASURED, MeasuredWeights
+from remanence.report._numbers import as_number, only_if
 from remanence.report._page import Problem
 from remanence.runs import DamagedFileError, History, Measurement, ResultError, Run, RunError, read_file, read_json
 
@@ -71,15 +71,20 @@ class RunFiles:
     def seed(self) -> int | None:
         """Of the run."""
         seed = self.config.get("seed")
-        return seed if isinstance(seed, int) else None
+        if not isinstance(seed, int):
+            return None
+        return seed
+
+    def _last(self, name: str) -> float | None:
+        """The last training line's number of a name."""
+        if not self.history.training:
+            return None
+        return as_number(self.history.training[-1].get(name))
 
 
 @dataclass(frozen=True)
 class RunRecord(RunFiles):
-    """What the files of a run say whose model learns a task.
-
-    Args:
-        weights: what was measured on the best weights; None if nothing was.
+    """What the files of a run say whose model learns a task, and what was measured on its best weights.
 
     Example:
         >>> run = RunRecord(Path("mine"), {"task": {"name": "copy", "options": {"length": 9}}, "seed": 3})
@@ -87,7 +92,7 @@ class RunRecord(RunFiles):
         ('copy', 9, 3, 'unknown model')
     """
 
-    weights: MeasuredWeights | None = None
+    weights: MeasuredWeights = NOT_MEASURED
 
     @property
     def task(self) -> str:
@@ -95,7 +100,7 @@ class RunRecord(RunFiles):
         return str(self.table("task").get("name", "unknown task"))
 
     @property
-    def task_options(self) -> dict[str, Any]:
+    def task_options(self) -> dict[str, object]:
         """Options of the task but its length."""
         return {key: value for key, value in _table(self.table("task"), "options").items() if key != "length"}
 
@@ -131,14 +136,17 @@ class RunRecord(RunFiles):
 
     def reached(self, name: str) -> float | None:
         """A number of the validation at which the best weights were kept."""
-        return None if self.best is None else as_number(self.best.get(name))
+        if self.best is None:
+            return None
+        return as_number(self.best.get(name))
 
     @property
-    def unit(self) -> str | None:
+    def unit(self) -> str:
         """The unit in which the task is usually reported apart from loss and accuracy, as ``"bits_per_character"``."""
-        measured = {} if self.best is None else self.best.values
+        if self.best is None:
+            return ""
         known = ("loss", "asked_loss", "accuracy")
-        return next((name for name, value in measured.items() if name not in known and value), None)
+        return next((name for name, value in self.best.values.items() if name not in known and value), "")
 
     @property
     def aims_at_accuracy(self) -> bool:
@@ -149,6 +157,15 @@ class RunRecord(RunFiles):
     def by_accuracy(self) -> bool:
         """Whether the settings say that weights are the better the greater their accuracy, not the less their loss."""
         return self.table("evaluation").get("metric") == "accuracy"
+
+    @property
+    def judged_by(self) -> float | None:
+        """What the best weights are compared by, the greater the better: accuracy, or the loss with its sign turned."""
+        if self.by_accuracy:
+            return self.accuracy
+        if self.loss is None:
+            return None
+        return -self.loss
 
     @property
     def solved_at(self) -> tuple[int, float | None] | None:
@@ -162,7 +179,7 @@ class RunRecord(RunFiles):
     @property
     def updates_per_second(self) -> float | None:
         """Of the whole training so far."""
-        return self.history.training[-1].get("updates_per_second") if self.history.training else None
+        return self._last("updates_per_second")
 
     @property
     def batch_size(self) -> int | None:
@@ -177,27 +194,30 @@ class RunRecord(RunFiles):
     @property
     def is_measured(self) -> bool:
         """Whether the best weights were measured, and have not changed since."""
-        if self.weights is None:
-            return False
-        return self.weights.update == (None if self.best is None else self.best.update)
+        return self.weights is not NOT_MEASURED and self.weights.update == self.best_update
+
+    @property
+    def best_update(self) -> int | None:
+        """At which the best weights were kept."""
+        return getattr(self.best, "update", None)
 
 
 def _table(table: Table, name: str) -> Table:
     found = table.get(name)
-    return found if isinstance(found, Mapping) else {}
+    if not isinstance(found, Mapping):
+        return {}
+    return found
 
 
 def _whole(value: object) -> int | None:
     number = as_number(value)
-    return None if number is None or not math.isfinite(number) else int(number)
+    if number is None or not math.isfinite(number):
+        return None
+    return int(number)
 
 
 def read_run(folder: Path, problems: list[Problem]) -> RunRecord:
-    """Reads the folder of a run. No code that it names is imported.
-
-    Args:
-        folder: with a ``config.toml``.
-        problems: gets what could not be read.
+    """Reads the folder of a run, with a ``config.toml``. No code that it names is imported.
 
     Example:
         >>> problems = []
@@ -206,7 +226,9 @@ def read_run(folder: Path, problems: list[Problem]) -> RunRecord:
     """
     record = read_files(RunRecord, folder, problems)
     path = folder / PROBES
-    table = attempt(lambda: read_json(path), {}, path, problems) if path.exists() else {}
+    if not path.exists():
+        return record
+    table = attempt(lambda: read_json(path), {}, path, problems)
     if not table:
         return record
     weights, damaged = MeasuredWeights.read(table)
@@ -215,12 +237,7 @@ def read_run(folder: Path, problems: list[Problem]) -> RunRecord:
 
 
 def read_files(kind: type[Record], folder: Path, problems: list[Problem]) -> Record:
-    """Reads what all runs have.
-
-    Args:
-        kind: what to make of it.
-        folder: of the run.
-        problems: gets what could not be read.
+    """Reads what all runs have; what could not be read is added to the problems.
 
     Example:
         >>> read_files(RunFiles, Path("no such folder"), []).seed is None
@@ -228,10 +245,13 @@ def read_files(kind: type[Record], folder: Path, problems: list[Problem]) -> Rec
     """
     run = Run(folder)
     path = run.config_path
+    config: Table = {}
     text = attempt(lambda: _settings(path), "", path, problems)
+    if text:
+        config = attempt(lambda: run.settings, {}, path, problems)
     return kind(
         folder=folder,
-        config=attempt(lambda: run.settings, {}, path, problems) if text else {},
+        config=config,
         settings=text,
         state=_facts(run, "status.json", lambda: run.status, problems),
         manifest=_facts(run, "manifest.json", lambda: run.manifest, problems),
@@ -246,7 +266,7 @@ def _settings(path: Path) -> str:
     return text
 
 
-def _facts(run: Run, name: str, read: Callable[[], dict[str, Any]], problems: list[Problem]) -> dict[str, Any]:
+def _facts(run: Run, name: str, read: Callable[[], Table], problems: list[Problem]) -> Table:
     """What a file of facts says; what left checkpoints left this file, too."""
     path = run.folder / name
     if run.checkpoints.exists() and not os.path.lexists(path):
@@ -258,19 +278,13 @@ def _history(run: Run, problems: list[Problem]) -> History:
     path = run.metrics.path
     lines, damaged = attempt(run.metrics.read_and_check, ([], []), path, problems)
     if damaged:
-        listed = ", ".join(map(str, damaged[:5])) + (", …" if len(damaged) > 5 else "")
+        listed = ", ".join(map(str, damaged[:5])) + only_if(len(damaged) > 5, ", …")
         problems.append(Problem(str(path), f"line {listed} cannot be read and is left out"))
     return History.from_lines(lines)
 
 
 def attempt(read: Callable[[], Value], otherwise: Value, path: Path, problems: list[Problem]) -> Value:
-    """What a file holds, or something else if it cannot be read.
-
-    Args:
-        read: reads it.
-        otherwise: instead.
-        path: the file.
-        problems: gets why it could not be read.
+    """What a file holds, or something else if it cannot be read; the problems then say why.
 
     Example:
         >>> problems = []

@@ -7,11 +7,24 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from remanence.report._comparison import Comparison, SeedRuns, Spread, Transfer
-from remanence.report._numbers import SPACE, at_length, count, enumerated, number_of, percent, plain, size, the_only
+from remanence.report._numbers import (
+    ABSENT,
+    SPACE,
+    at_length,
+    count,
+    enumerated,
+    number_of,
+    only_if,
+    percent,
+    plain,
+    size,
+    the_only,
+)
 from remanence.report._run_record import SOLVED
 
 ALIKE = 3
 """Models from which on one sentence speaks of all that fared alike."""
+PLURAL = {"solves": "solve", "does": "do"}
 KEPT = 0.95
 """Accuracy from which on a model is said to keep what it learnt."""
 
@@ -27,13 +40,15 @@ def with_range(cell: SeedRuns) -> str:
 
 
 def in_unit(cell: SeedRuns) -> str:
-    """The mean in the task's own unit over the seeds, and their range.
+    """The mean in the task's own unit over the seeds, their range and the unit; a dash if it has none.
 
     Example:
         >>> in_unit(SeedRuns("LSTM", 5, ()))
         '–'
     """
-    return _ranged(cell.in_unit, lambda value: plain(value, 4))
+    if not cell.unit:
+        return ABSENT
+    return f"{_ranged(cell.in_unit, lambda value: plain(value, 4))} {cell.unit.replace('_', ' ')}"
 
 
 def _ranged(found: Spread, words: Callable[[float | None], str]) -> str:
@@ -44,9 +59,6 @@ def _ranged(found: Spread, words: Callable[[float | None], str]) -> str:
 
 def findings(found: Comparison) -> list[tuple[str, str]]:
     """A sentence for each model and length of a comparison, those that solved the task first, each with its model.
-
-    Args:
-        found: what was compared.
 
     Example:
         >>> [text.replace(SPACE, " ") for text, _ in findings(Comparison("copy", {}, (SeedRuns("LSTM", 5, ()),)))]
@@ -76,7 +88,7 @@ def _fate(cell: SeedRuns) -> object:
 def _together(found: Comparison, cells: Sequence[SeedRuns]) -> str:
     """One sentence about models that fared alike."""
     told = [f"{cell.short} ({with_range(cell)})" for cell in cells]
-    runs = "in one run each" if len(cells[0].runs) == 1 else f"over {number_of(len(cells[0].runs), 'seed')} each"
+    runs = f"{_basis(cells[0], 'in one run')} each"
     task = found.title + at_length(cells[0].length)
     if _all_solved(cells[0]):
         return f"{enumerated(told)} solve {task}, {runs}."
@@ -90,7 +102,7 @@ def headline(found: Comparison) -> str:
         >>> headline(Comparison("copy", {}, ()))
         'Copy'
     """
-    length = found.lengths[-1] if found.lengths else None
+    length = max((cell.length or 0 for cell in found.cells), default=0) or None
     cells = [cell for cell in found.cells if cell.length == length and cell.accuracy.values]
     if not cells:
         return found.title
@@ -100,14 +112,15 @@ def headline(found: Comparison) -> str:
     solved = _called([cell for cell in cells if _all_solved(cell)], cells)
     partly = _called([cell for cell in cells if cell.solved and not _all_solved(cell)], cells)
     others = _called([cell for cell in cells if not cell.solved and not _all_solved(cell)], cells)
-    so_far = " yet" if any(cell.unfinished for cell in cells) else ""
+    so_far = only_if(any(cell.unfinished for cell in cells), " yet")
     if not solved and not partly:
         return f"{_none_of(others)} {task}{so_far}"
     clauses = []
     if solved:
         clauses.append(f"{_verb(solved, 'solves')} {task}")
+        task = "it"
     if partly:
-        clauses.append(f"{_verb(partly, 'solves')} {'it' if solved else task} in some runs")
+        clauses.append(f"{_verb(partly, 'solves')} {task} in some runs")
     if others:
         clauses.append(f"{_verb(others, 'does')} not{so_far}")
     return "; ".join(clauses)
@@ -116,19 +129,28 @@ def headline(found: Comparison) -> str:
 def _called(group: Sequence[SeedRuns], cells: Sequence[SeedRuns]) -> list[str]:
     """Names of a group's models; one name for all variants of a model where all of them are in the group."""
     elsewhere = {cell.model for cell in cells if cell not in group}
-    return list(dict.fromkeys(cell.short if cell.model in elsewhere else cell.model for cell in group))
+    names: dict[str, None] = {}
+    for cell in group:
+        if cell.model in elsewhere:
+            names[cell.short] = None
+        else:
+            names[cell.model] = None
+    return list(names)
 
 
 def _verb(labels: Sequence[str], singular: str) -> str:
     """Models and what they do: "A solves", "A and B solve"."""
-    plural = {"solves": "solve", "does": "do"}[singular]
-    return f"{enumerated(labels)} {singular if len(labels) == 1 else plural}"
+    if len(labels) == 1:
+        return f"{labels[0]} {singular}"
+    return f"{enumerated(labels)} {PLURAL[singular]}"
 
 
 def _none_of(labels: Sequence[str]) -> str:
     if len(labels) == 1:
         return f"{labels[0]} does not solve"
-    return f"Neither {labels[0]} nor {labels[1]} solves" if len(labels) == 2 else f"None of {len(labels)} models solves"
+    if len(labels) == 2:
+        return f"Neither {labels[0]} nor {labels[1]} solves"
+    return f"None of {len(labels)} models solves"
 
 
 def finding(found: Comparison, cell: SeedRuns) -> str:
@@ -140,12 +162,14 @@ def finding(found: Comparison, cell: SeedRuns) -> str:
         loss = f"a validation loss of {plain(cell.loss.mean)}"
         return f"{cell.short} on {task} reaches {loss} {_basis(cell)}{_ending(cell)}."
     if not cell.can_be_solved:
-        reached = f"{in_unit(cell)} {cell.unit.replace('_', ' ')}" if cell.unit else with_range(cell)
+        reached = with_range(cell)
+        if cell.unit:
+            reached = in_unit(cell)
         words = f"{cell.short} on {task} reaches {reached} {_basis(cell)}{_within(cell)}{_ending(cell)}"
         return f"{words}, by validation.{_state(cell)}"
     if _all_solved(cell):
         updates = statistics.median(update for update, _ in cell.solved)
-        middle = " (median)" if len(cell.runs) > 1 else ""
+        middle = only_if(len(cell.runs) > 1, " (median)")
         first = f"99{SPACE}% first seen after {count(updates)} updates{middle}"
         verb = f"{cell.short} solves {task}: {with_range(cell)}, {_basis(cell)}, {first}"
     elif cell.solved:
@@ -161,18 +185,20 @@ def _all_solved(cell: SeedRuns) -> bool:
     return len(cell.accuracy.values) == len(cell.runs) > 0 and (cell.accuracy.least or 0.0) >= SOLVED
 
 
-def _basis(cell: SeedRuns) -> str:
-    return "in its one run" if len(cell.runs) == 1 else f"over {number_of(len(cell.runs), 'seed')}"
+def _basis(cell: SeedRuns, alone: str = "in its one run") -> str:
+    if len(cell.runs) == 1:
+        return alone
+    return f"over {number_of(len(cell.runs), 'seed')}"
 
 
 def _within(cell: SeedRuns) -> str:
     """The budget, which is what a model that did not get there was given."""
     made = max((run.update for run in cell.runs), default=0)
-    return f" within {count(made)} updates" if made else ""
+    return only_if(made, f" within {count(made)} updates")
 
 
 def _chance(found: Comparison) -> str:
-    return "" if found.chance is None else f"; a guess gets {percent(found.chance)}"
+    return only_if(found.chance is not None, f"; a guess gets {percent(found.chance)}")
 
 
 def _ending(cell: SeedRuns) -> str:
@@ -196,11 +222,12 @@ def _kept(cell: SeedRuns) -> str:
         parts.append(f"keeps {percent(kept[-1].accuracy)}{at_length(kept[-1].length)}")
     if lost:
         parts.append(f"falls to {percent(lost[0].accuracy)}{at_length(lost[0].length)}")
-    asked = {point.sequences for point in known}
-    amount = the_only(asked)
-    sequences = f" ({number_of(amount, 'sequence')} each)" if amount else ""
-    which = "Without more training it" if len(cell.runs) == 1 else "Without more training its best run"
-    return f" {which} {' and '.join(parts)}{sequences}."
+    amount = the_only({point.sequences for point in known}) or 0
+    sequences = only_if(amount, f" ({number_of(amount, 'sequence')} each)")
+    which = "it"
+    if len(cell.runs) > 1:
+        which = "its best run"
+    return f" Without more training {which} {' and '.join(parts)}{sequences}."
 
 
 def _before_first_loss(points: Sequence[Transfer]) -> list[Transfer]:

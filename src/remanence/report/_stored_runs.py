@@ -19,11 +19,7 @@ Entry = Mapping[str, Any]
 
 
 def stored_comparisons(found: StoredExperiment) -> list[Comparison]:
-    """Comparisons of the runs that an experiment keeps: those with ``settings`` and a ``curve``, in arms.
-
-    Args:
-        found: what its file says.
-    """
+    """Comparisons of the runs that an experiment keeps: those with ``settings`` and a ``curve``, in arms."""
     arms: dict[str, list[tuple[RunRecord, Entry]]] = {}
     for entry in _entries(found.record.results.get("runs")):
         arms.setdefault(str(entry.get("arm", "")), []).append((_run(found.place, entry), entry))
@@ -36,7 +32,9 @@ def stored_comparisons(found: StoredExperiment) -> list[Comparison]:
 
 def _entries(runs: object) -> Iterator[Entry]:
     """The runs among the results that have settings and a learning curve."""
-    for run in runs if isinstance(runs, list) else ():
+    if not isinstance(runs, list):
+        return
+    for run in runs:
         if isinstance(run, dict) and isinstance(run.get("settings"), dict) and isinstance(run.get("curve"), dict):
             yield run
 
@@ -67,10 +65,12 @@ def _validations(curve: Entry, by_accuracy: bool) -> Iterator[Measurement]:
     columns = (curve.get(name, []) for name in ("updates", "accuracy", "loss"))
     for update, accuracy, loss in zip(*columns, strict=False):
         numbers = {"accuracy": as_number(accuracy), "loss": as_number(loss)}
-        value = numbers["accuracy"] if by_accuracy else -(numbers["loss"] or 0.0)
+        value = -(numbers["loss"] or 0.0)
+        if by_accuracy:
+            value = numbers["accuracy"]
         gain = value is not None and value > best
-        if value is not None:
-            best = max(best, value)
+        if gain:
+            best = value
         yield Measurement(int(update), numbers, gain)
 
 

@@ -6,10 +6,9 @@ This is the only place that does so. Everything it gives is a result of today.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
-
-import numpy as np
 
 from remanence.probes import InformationLaw, MutualInformation, ProbeResult
 from remanence.report._numbers import as_number
@@ -35,9 +34,7 @@ LATER: dict[str, dict[str, Any]] = {
 def tagged(values: object, name: str = "") -> Any:
     """The values with kind and version; those that say them already are left as they are.
 
-    Args:
-        values: of a result.
-        name: under which they were found: files of version 0 name results by their kind.
+    Files of version 0 name results by their kind.
 
     Example:
         >>> tagged({"chance": 0.1, "memory_free": 0.2, "model": None, "measured": True})["kind"]
@@ -73,10 +70,6 @@ def _needed_fields(result: type[ProbeResult]) -> set[str]:
 def curves_inside(results: object, name: str = "") -> Iterator[tuple[str, MutualInformation, InformationLaw | None]]:
     """Every curve of mutual information inside the results of a record: where it stands, itself, and its law.
 
-    Args:
-        results: of a stored experiment.
-        name: of what they stand in.
-
     Example:
         >>> curve = {"lags": [1, 2], "values": [1, 0.7], "floor": [0, 0]}
         >>> [name for name, _, _ in curves_inside({"models": [{"label": "RNN 8", "curve": curve}], "data": curve})]
@@ -91,17 +84,14 @@ def curves_inside(results: object, name: str = "") -> Iterator[tuple[str, Mutual
             yield label or "curve", *stored_curve(results)
             return
         for key, value in results.items():
-            yield from curves_inside(value, label if key == "curve" or "label" in results else str(key))
+            place = str(key)
+            if key == "curve" or "label" in results:
+                place = label
+            yield from curves_inside(value, place)
 
 
 def stored_curve(values: Mapping[str, Any]) -> tuple[MutualInformation, InformationLaw | None]:
     """A short curve of a stored experiment, and the law that the experiment calls the best.
-
-    Args:
-        values: with lags, values and floor at least.
-
-    Raises:
-        ValueError: If these are no numbers.
 
     Example:
         >>> law = {"best": "power", "fits": {"power": {"gamma": 0.5, "amplitude": 1.0}}}
@@ -125,18 +115,25 @@ def stored_curve(values: Mapping[str, Any]) -> tuple[MutualInformation, Informat
 def _stored_law(values: Mapping[str, Any]) -> InformationLaw | None:
     name = values.get("best")
     fits = values.get("fits")
-    fit = fits.get(name) if isinstance(fits, Mapping) else None
-    if not isinstance(fit, Mapping):
+    if not isinstance(fits, Mapping) or not isinstance(fits.get(name), Mapping):
         return None
+    fit = fits[name]
     gamma = as_number(fit.get("gamma"))
     length = as_number(fit.get("xi"))
     amplitude = as_number(fit.get("amplitude"))
-    if amplitude is None or (gamma is None and not length):
+    if amplitude is None:
         return None
-    slope = -1 / length if gamma is None and length else -(gamma or 0.0)
-    low, high = _slopes(fit.get("interval"), gamma is None) or (slope, slope)
+    if gamma is not None:
+        law = "power"
+        slope = -gamma
+    elif length:
+        law = "exponential"
+        slope = -1 / length
+    else:
+        return None
+    low, high = _slopes(fit.get("interval"), law) or (slope, slope)
     return InformationLaw(
-        law="exponential" if gamma is None else "power",
+        law=law,
         amplitude=amplitude,
         slope=slope,
         interval=(low, high),
@@ -147,12 +144,21 @@ def _stored_law(values: Mapping[str, Any]) -> InformationLaw | None:
     )
 
 
-def _slopes(interval: object, exponential: bool) -> tuple[float, float] | None:
+def _slopes(interval: object, law: str) -> tuple[float, float] | None:
     """The interval of a slope, from that of xi or gamma."""
-    ends = [as_number(end) for end in interval] if isinstance(interval, list) else []
-    if len(ends) != 2 or any(end is None for end in ends):
+    if not isinstance(interval, list):
         return None
-    low, high = (end or 0.0 for end in ends)
-    if not exponential:
+    ends = [end for end in map(as_number, interval) if end is not None]
+    if len(ends) != 2 or len(interval) != 2:
+        return None
+    low, high = ends
+    if law == "power":
         return -high, -low
-    return (-1 / low if low else -np.inf), (-1 / high if high else -np.inf)
+    return _steepness(low), _steepness(high)
+
+
+def _steepness(length: float) -> float:
+    """The slope of an exponential that falls by a factor e in some length."""
+    if not length:
+        return -math.inf
+    return -1 / length
