@@ -86,7 +86,7 @@ class TruncationGap(ProbeResult):
         """Gaps against k, and the loss against context length."""
         measured = {"output": self.output, "gradient": self.gradient, "loss": self.loss}
         curves = [Curve(name, self.ks, np.abs(values), "both") for name, values in measured.items() if values]
-        y = log_axis("gap, or loss", np.concatenate([curve.y for curve in curves]))
+        y = log_axis("gap, or loss", [value for curve in curves for value in curve.y])
         return [Figure("Truncation gap", self.verdict, tuple(curves), length_axis("k, steps kept", self.ks), y)]
 
 

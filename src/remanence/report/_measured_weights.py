@@ -47,7 +47,7 @@ class MeasuredWeights:
     errors: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, table: Mapping[str, object]) -> tuple[MeasuredWeights, list[str]]:
+    def read(cls, table: Mapping[str, Any]) -> tuple[MeasuredWeights, list[str]]:
         """What a file says, and what of it could not be read; files of version 0 say no kind."""
         problems: list[str] = []
         try:

@@ -69,8 +69,8 @@ def _validations(curve: Entry, by_accuracy: bool) -> Iterator[Measurement]:
         if by_accuracy:
             value = numbers["accuracy"]
         gain = value is not None and value > best
-        if gain:
-            best = value
+        if value is not None:
+            best = max(best, value)
         yield Measurement(int(update), numbers, gain)
 
 
