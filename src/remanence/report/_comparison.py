@@ -11,7 +11,7 @@ from pathlib import Path
 from remanence import train
 from remanence.experiments import Printed, printed_accuracy
 from remanence.report._labels import model_labels
-from remanence.report._measured_weights import NOT_MEASURED, MeasuredWeights
+from remanence.report._measured_weights import MeasuredWeights
 from remanence.report._numbers import as_number, bracketed, number_of, only_if, shortened, the_only
 from remanence.report._run_record import RunRecord
 
@@ -160,13 +160,13 @@ class SeedRuns:
     @property
     def probed(self) -> RunRecord | None:
         """The run whose weights were measured: the best of those that were."""
-        return best_of([run for run in self.runs if run.weights is not NOT_MEASURED])
+        return best_of([run for run in self.runs if run.weights is not None])
 
     @property
     def weights(self) -> MeasuredWeights:
         """What was measured on the weights of :attr:`probed`; empty if nothing was."""
-        if self.probed is None:
-            return NOT_MEASURED
+        if self.probed is None or self.probed.weights is None:
+            return MeasuredWeights()
         return self.probed.weights
 
     @property

@@ -75,10 +75,6 @@ class MeasuredWeights:
         return self.cost.state_bytes[0]
 
 
-NOT_MEASURED = MeasuredWeights()
-"""Of a run whose weights nobody has measured."""
-
-
 def read_checked(values: Mapping[str, Any]) -> Result:
     """A result, and if it is a probe's, tried out: its verdict can be said and its figures drawn.
 

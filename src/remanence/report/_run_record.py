@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from remanence.report._measured_weights import NOT_MEASURED, MeasuredWeights
+from remanence.report._measured_weights import MeasuredWeights
 from remanence.report._numbers import as_number, only_if
 from remanence.report._page import Problem
 from remanence.runs import DamagedFileError, History, Measurement, ResultError, Run, RunError, read_file, read_json
@@ -92,7 +92,7 @@ class RunRecord(RunFiles):
         ('copy', 9, 3, 'unknown model')
     """
 
-    weights: MeasuredWeights = NOT_MEASURED
+    weights: MeasuredWeights | None = None
 
     @property
     def task(self) -> str:
@@ -194,7 +194,7 @@ class RunRecord(RunFiles):
     @property
     def is_measured(self) -> bool:
         """Whether the best weights were measured, and have not changed since."""
-        return self.weights is not NOT_MEASURED and self.weights.update == self.best_update
+        return self.weights is not None and self.weights.update == self.best_update
 
     @property
     def best_update(self) -> int | None:
