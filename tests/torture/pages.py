@@ -37,7 +37,7 @@ ALIVE = ("onerror", "onload", "onfocus", "srcdoc")
 """Attributes that none of our own elements has."""
 SHARE = 0.3
 """Of the strings of a file, those that are replaced."""
-LIMIT = 120.0
+LIMIT = 600.0
 REFUSED = 2
 
 
@@ -110,7 +110,10 @@ def inspect(browser: str | None, page: Path, profile: Path) -> str:
     assert browser is not None, "without a browser this part of the campaign is left out"
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"]
     command += ["--virtual-time-budget=10000", "--dump-dom", page.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=LIMIT, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=LIMIT, check=False)
+    except subprocess.TimeoutExpired:
+        return f"the browser did not end within {LIMIT:.0f} seconds"
     shown = Shown()
     shown.feed(done.stdout)
     return ", ".join(shown.complaints())
