@@ -126,7 +126,8 @@ def test_one_page_with_all_pictures(here):
     assert result.exit_code == 0
     written = page.read_text(encoding="utf-8")
     assert "Content-Security-Policy" in written  # the report's page, not one of another kind
-    assert "Gradient reach" in written
+    assert "Gradient reach: Sees" in written  # one model: its name is said once, in the title
+    assert "Context use: does not apply" not in written
 
 
 def test_a_trained_run_is_probed_on_its_own_task(tmp_path, monkeypatch):

@@ -17,15 +17,21 @@ NAMED_BY_PLACE = {"attention_map", "cost"}
 
 
 def probes_section(found: Sequence[ProbeFinding]) -> Section:
-    """Each probe with its verdict and pictures, by the file that it came from.
+    """Each probe with its verdict and pictures, by the file that it came from; the findings are of those that apply.
 
     Example:
         >>> probes_section([]).headline
         '0 probes'
     """
-    said = [Finding(f"{probe.place}, {probe.title.lower()}: {probe.result.verdict}.") for probe in found]
-    blocks = [block for place in dict.fromkeys(probe.place for probe in found) for block in _of_place(place, found)]
-    return Section("probes", "Probes", blocks, number_of(len(found), "probe"), said)
+    places = list(dict.fromkeys(probe.place for probe in found))
+    told = [probe for probe in found if not probe.result.verdict.startswith("does not apply")]
+    if len(places) == 1:
+        said = [Finding(f"{probe.title}: {probe.result.verdict}.") for probe in told]
+        headline = f"{number_of(len(found), 'probe')} of {places[0].removesuffix('.json')}"
+    else:
+        said = [Finding(f"{probe.place}, {probe.title.lower()}: {probe.result.verdict}.") for probe in told]
+        headline = number_of(len(found), "probe")
+    return Section("probes", "Probes", [block for place in places for block in _of_place(place, found)], headline, said)
 
 
 def _of_place(place: str, found: Sequence[ProbeFinding]) -> Iterator[Block]:
