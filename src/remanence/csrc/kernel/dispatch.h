@@ -63,19 +63,23 @@ template <class T, class Parallel> void run_forward(const Scan<T> &scan, Index t
   const Kernel<T> &k = kernel<T>();
   Block plan(k.plan_size(scan, false));
   k.make_plan(scan, false, plan.get());
-  Index most = rows_at_once(scan, threads), passes = (scan.batch + most - 1) / most;
+  Index most = rows_at_once(scan, threads);
+  Index passes = (scan.batch + most - 1) / most;
   if (passes < threads) passes = threads < scan.batch ? threads : scan.batch;
   Index rows = (scan.batch + passes - 1) / passes;
   in_turns(passes, threads, parallel, [&](Index pass) {
     Block scratch(k.forward_scratch(scan, rows));
-    Index first = pass * rows, last = first + rows < scan.batch ? first + rows : scan.batch;
+    Index first = pass * rows;
+    Index last = first + rows < scan.batch ? first + rows : scan.batch;
     if (first < last) k.forward(scan, plan.get(), first, last, scratch.get());
   });
 }
 
 // Groups of rows that are scanned backwards at once: `count` of `each` rows, `together` in one pass.
 struct Groups {
-  Index each, count, together;
+  Index each;
+  Index count;
+  Index together;
   Groups(Index batch, Index most, Index threads) {
     each = group_rows(batch);
     count = (batch + each - 1) / each;
@@ -116,7 +120,8 @@ template <class T>
 std::vector<Block> backward_pass(const Scan<T> &scan, const Gradients<T> &g, const void *plan, const Groups &groups,
                                  Index pass) {
   const Kernel<T> &k = kernel<T>();
-  Index group = pass * groups.together, past = group + groups.together;
+  Index group = pass * groups.together;
+  Index past = group + groups.together;
   if (past > groups.count) past = groups.count;
   std::vector<Block> blocks;
   std::vector<void *> sums;
@@ -125,7 +130,8 @@ std::vector<Block> backward_pass(const Scan<T> &scan, const Gradients<T> &g, con
     std::memset(blocks.back().get(), 0, k.sums_size(scan));
     sums.push_back(blocks.back().get());
   }
-  Index most = block_rows(scan.np, scan.batch), each = groups.each;
+  Index most = block_rows(scan.np, scan.batch);
+  Index each = groups.each;
   Index end = past * each < scan.batch ? past * each : scan.batch;
   for (Index first = group * each; first < end;) {
     Index last = each > most && end - first > most ? first + most : end;

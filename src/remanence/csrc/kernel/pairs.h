@@ -20,7 +20,9 @@ struct Pairs {
   const int64_t *groups;   // (groups + 1), rising from 0 to places
   const int64_t *lags;     // (lags)
   int64_t *counts;         // (lags, groups, alphabet, alphabet)
-  Index sequences, group_count, alphabet;
+  Index sequences;
+  Index group_count;
+  Index alphabet;
 };
 
 // Codes of pairs, first * alphabet + second, and tables of how often they come. Where that keeps the tables small, one
@@ -83,7 +85,10 @@ class PairTables {
   }
 
   Index count_ones(const uint16_t *code) {
-    uint32_t *a = tables_.data(), *b = a + size_, *c = b + size_, *d = c + size_;
+    uint32_t *a = tables_.data();
+    uint32_t *b = a + size_;
+    uint32_t *c = b + size_;
+    uint32_t *d = c + size_;
     Index i = 0;
     for (; i + 4 <= filled_; i += 4) {
       uint64_t all = four(code + i);
@@ -98,11 +103,15 @@ class PairTables {
   // Times P + 2^16, P being the number of pairs, a word of codes (u, v, ..) holds u + P v in its second 16 bits and the
   // same of the others in its last; the table's size keeps every field from running over.
   Index count_twos(const uint16_t *code) {
-    uint32_t *a = tables_.data(), *b = a + size_, *c = b + size_, *d = c + size_;
+    uint32_t *a = tables_.data();
+    uint32_t *b = a + size_;
+    uint32_t *c = b + size_;
+    uint32_t *d = c + size_;
     uint64_t factor = uint64_t(alphabet_ * alphabet_) | uint64_t(1) << 16;
     Index i = 0;
     for (; i + 8 <= filled_; i += 8) {
-      uint64_t left = four(code + i) * factor, right = four(code + i + 4) * factor;
+      uint64_t left = four(code + i) * factor;
+      uint64_t right = four(code + i + 4) * factor;
       ++a[left >> 16 & 0xffff];
       ++b[left >> 48];
       ++c[right >> 16 & 0xffff];
@@ -113,8 +122,12 @@ class PairTables {
 
   // The same for all four codes of a word: u + P v + P^2 w + P^3 x in its last 16 bits.
   Index count_fours(const uint16_t *code) {
-    uint32_t *a = tables_.data(), *b = a + size_, *c = b + size_, *d = c + size_;
-    uint64_t p = uint64_t(alphabet_ * alphabet_), factor = p * p * p | p * p << 16 | p << 32 | uint64_t(1) << 48;
+    uint32_t *a = tables_.data();
+    uint32_t *b = a + size_;
+    uint32_t *c = b + size_;
+    uint32_t *d = c + size_;
+    uint64_t p = uint64_t(alphabet_ * alphabet_);
+    uint64_t factor = p * p * p | p * p << 16 | p << 32 | uint64_t(1) << 48;
     Index i = 0;
     for (; i + 16 <= filled_; i += 16) {
       ++a[four(code + i) * factor >> 48];
@@ -135,7 +148,11 @@ class PairTables {
     pending_ = 0;
   }
 
-  Index alphabet_, pack_, size_, filled_ = 0, pending_ = 0;
+  Index alphabet_;
+  Index pack_;
+  Index size_;
+  Index filled_ = 0;
+  Index pending_ = 0;
   std::vector<uint8_t> first_, second_;  // a block of symbols
   std::vector<uint32_t> tables_;
   std::vector<uint16_t> codes_;
@@ -143,12 +160,15 @@ class PairTables {
 
 // Pairs whose first symbol lies in the task's group and whose second lies in the same sequence.
 inline void count_task(const Pairs &p, Index task, PairTables &tables) {
-  Index lag = p.lags[task / p.group_count], group = task % p.group_count;
-  Index begin = p.groups[group], end = p.groups[group + 1];
+  Index lag = p.lags[task / p.group_count];
+  Index group = task % p.group_count;
+  Index begin = p.groups[group];
+  Index end = p.groups[group + 1];
   int64_t *counts = p.counts + task * p.alphabet * p.alphabet;
   Index sequence = std::upper_bound(p.starts, p.starts + p.sequences + 1, begin) - p.starts - 1;
   for (; sequence < p.sequences && p.starts[sequence] < end; ++sequence) {
-    Index from = std::max<Index>(p.starts[sequence], begin), to = std::min<Index>(p.starts[sequence + 1] - lag, end);
+    Index from = std::max<Index>(p.starts[sequence], begin);
+    Index to = std::min<Index>(p.starts[sequence + 1] - lag, end);
     if (from < to) tables.add(p.symbols + from, p.symbols + from + lag, to - from, counts);
   }
   tables.finish(counts);

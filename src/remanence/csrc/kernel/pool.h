@@ -50,14 +50,18 @@ class Pool {
   static constexpr std::size_t STALE = 256;  // takes after which a block that nobody wanted goes
   struct Kept {
     void *block;
-    std::size_t size, since;
+    std::size_t size;
+    std::size_t since;
   };
   std::mutex lock;
   std::vector<Kept> kept;  // oldest first
-  std::size_t total = 0, takes = 0, most = most_kept();
+  std::size_t total = 0;
+  std::size_t takes = 0;
+  std::size_t most = most_kept();
 
   static std::size_t most_kept() {  // in all: an eighth of the machine's memory
-    std::size_t least = std::size_t(128) << 20, share = 0;
+    std::size_t least = std::size_t(128) << 20;
+    std::size_t share = 0;
 #ifdef __linux__
     share = std::size_t(sysconf(_SC_PHYS_PAGES)) / 8 * std::size_t(sysconf(_SC_PAGESIZE));
 #endif

@@ -55,12 +55,15 @@ struct Spec {
   Memory memory;
   Score score;
   Output output;
-  Index recent;          // size of the ring; -1: unbounded
-  Index relevant;        // slots of the relevant set, or of the stored states of STRIDE
-  bool half;             // s = (h + r) / 2 instead of h + r
-  bool cut_reads;        // a cut through s also cuts the gradient into what the memory holds then
-  int64_t every, top_k;  // STRIDE
-  bool normalise, raw_underfull, start_zero;
+  Index recent;        // size of the ring; -1: unbounded
+  Index relevant;      // slots of the relevant set, or of the stored states of STRIDE
+  bool half;           // s = (h + r) / 2 instead of h + r
+  bool cut_reads;      // a cut through s also cuts the gradient into what the memory holds then
+  int64_t every;       // STRIDE
+  int64_t top_k;       // STRIDE
+  bool normalise;      // STRIDE
+  bool raw_underfull;  // STRIDE
+  bool start_zero;     // STRIDE
   Save save;
   bool screens;   // relevance is collected
   Index screen;   // of the relevant set: its number in SCREENS
@@ -93,7 +96,9 @@ constexpr std::size_t LARGE_HISTORY = 16 << 20;  // bytes
 // Steps of a chunk of the backward pass: enough rows per product of weight gradients, and few enough for the cache; never
 // of the threads.
 inline Index chunk_steps(Index np, Index batch) {
-  Index block = block_rows(np, batch), group = group_rows(batch), rows = group < block ? group : block;
+  Index block = block_rows(np, batch);
+  Index group = group_rows(batch);
+  Index rows = group < block ? group : block;
   Index chunk = (np < 128 ? 128 : 64) / (rows < 1 ? 1 : rows);
   return chunk < 4 ? 4 : chunk;
 }
@@ -102,32 +107,67 @@ inline Index chunk_steps(Index np, Index batch) {
 // stands for one place per real step: those of one time side by side, rows longest first.
 template <class T> struct Scan {
   Spec spec;
-  Index steps, batch, inputs, n, np;
+  Index steps;
+  Index batch;
+  Index inputs;
+  Index n;
+  Index np;
   Index held;      // ring entries of the initial state (its `recent` dimension)
   Index capacity;  // ring entries of the final state
   bool fresh;      // nothing is held at the start: recent0 and relevant0 of a buffer are not read
   bool large;      // the history exceeds the caches
 
-  const T *x;                             // (steps, batch, inputs)
-  const T *w_ih, *w_hh, *b_ih, *b_hh;     // (G, inputs) (G, n) (G) (G)
-  const T *query, *key, *score, *own;     // (n, n) (n, n) (n) (n); STRIDE: (n) (n) (1); own: the cell's own vector
-  const T *gate, *gate_bias;              // (n) (1): LEARNED
-  const T *s0, *c0, *h0;                  // (batch, n)
-  const T *recent0, *recent_score0;       // (batch, held, n) (batch, held)
-  const T *relevant0, *relevant_score0;   // (batch, relevant, n) (batch, relevant)
-  const int64_t *relevant_step0, *step0;  // (batch, relevant) (batch)
-  const bool *reset, *cut_h, *cut_c;      // (steps, batch)
-  const int64_t *lengths, *forced;        // (batch) (steps, batch)
-  const int64_t *starts;                  // (steps): first place of a time, of packed rows
-  const T *offset;                        // (steps, batch, n)
+  const T *x;                     // (steps, batch, inputs)
+  const T *w_ih;                  // (G, inputs)
+  const T *w_hh;                  // (G, n)
+  const T *b_ih;                  // (G)
+  const T *b_hh;                  // (G)
+  const T *query;                 // (n, n); STRIDE: (n)
+  const T *key;                   // (n, n); STRIDE: (n)
+  const T *score;                 // (n); STRIDE: (1)
+  const T *own;                   // (n): the cell's own vector
+  const T *gate;                  // (n): LEARNED
+  const T *gate_bias;             // (1): LEARNED
+  const T *s0;                    // (batch, n)
+  const T *c0;                    // (batch, n)
+  const T *h0;                    // (batch, n)
+  const T *recent0;               // (batch, held, n)
+  const T *recent_score0;         // (batch, held)
+  const T *relevant0;             // (batch, relevant, n)
+  const T *relevant_score0;       // (batch, relevant)
+  const int64_t *relevant_step0;  // (batch, relevant)
+  const int64_t *step0;           // (batch)
+  const bool *reset;              // (steps, batch)
+  const bool *cut_h;              // (steps, batch)
+  const bool *cut_c;              // (steps, batch)
+  const int64_t *lengths;         // (batch)
+  const int64_t *forced;          // (steps, batch)
+  const int64_t *starts;          // (steps): first place of a time, of packed rows
+  const T *offset;                // (steps, batch, n)
 
-  T *output;                                                                // (steps, batch, n or 2 n)
-  T *s1, *c1, *h1, *recent1, *recent_score1, *relevant1, *relevant_score1;  // final state, shapes as above
-  int64_t *relevant_step1, *step1, *log_slot, *log_displaced;               // logs (steps, batch)
+  T *output;  // (steps, batch, n or 2 n)
+  // final state, shapes as above
+  T *s1;
+  T *c1;
+  T *h1;
+  T *recent1;
+  T *recent_score1;
+  T *relevant1;
+  T *relevant_score1;
+  int64_t *relevant_step1;
+  int64_t *step1;
+  int64_t *log_slot;       // (steps, batch)
+  int64_t *log_displaced;  // (steps, batch)
 
   // History for the backward pass, rows padded to np: (steps, batch, np), gates (steps, batch, planes, np). LEAN: c_hist
   // has the cells that chunks start from, see cell_place.
-  T *h_hist, *s_hist, *c_hist, *gates, *q_hist, *k_hist, *norm;
+  T *h_hist;
+  T *s_hist;
+  T *c_hist;
+  T *gates;
+  T *q_hist;
+  T *k_hist;
+  T *norm;
   Width *wide;  // (steps, batch): this key is stored as it is
   // norm (steps, batch, norm_size): weights of the read; only their maximum and sum where a read has no bounded size.
 
@@ -158,9 +198,29 @@ template <class T> struct Scan {
 
 // Cotangents in, gradients out; shapes as in Scan. Null where there is none, or none is wanted.
 template <class T> struct Gradients {
-  const T *output, *s1, *c1, *h1, *recent1, *relevant1;
-  T *x, *w_ih, *w_hh, *b_ih, *b_hh, *query, *key, *score, *own, *gate, *gate_bias;
-  T *s0, *c0, *h0, *recent0, *relevant0, *offset;
+  const T *output;
+  const T *s1;
+  const T *c1;
+  const T *h1;
+  const T *recent1;
+  const T *relevant1;
+  T *x;
+  T *w_ih;
+  T *w_hh;
+  T *b_ih;
+  T *b_hh;
+  T *query;
+  T *key;
+  T *score;
+  T *own;
+  T *gate;
+  T *gate_bias;
+  T *s0;
+  T *c0;
+  T *h0;
+  T *recent0;
+  T *relevant0;
+  T *offset;
 };
 
 template <class T> struct Generation;  // see generation.h

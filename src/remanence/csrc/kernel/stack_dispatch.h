@@ -55,14 +55,16 @@ bool run_generate(Generation<T> &g, std::vector<Scan<T>> &layers, Index threads,
   void *ends = room(k.ends_size(g));
   k.make_ends(g, ends);
   g.ends = ends;
-  Index most = block_rows(layers[0].np, g.batch), passes = (g.batch + most - 1) / most;
+  Index most = block_rows(layers[0].np, g.batch);
+  Index passes = (g.batch + most - 1) / most;
   if (passes < threads) passes = threads < g.batch ? threads : g.batch;
   Index rows = (g.batch + passes - 1) / passes;
   std::atomic<bool> numbers{true};
   parallel(passes, [&](Index begin, Index end) {
     Block scratch(k.generate_scratch(g, rows));
     for (Index i = begin; i < end; ++i) {
-      Index first = i * rows, last = first + rows < g.batch ? first + rows : g.batch;
+      Index first = i * rows;
+      Index last = first + rows < g.batch ? first + rows : g.batch;
       if (first < last && !k.generate(g, first, last, scratch.get())) numbers = false;
     }
   });

@@ -35,7 +35,9 @@ inline Maybe dense_pooled(const Maybe &t) {
 template <class T, class Take> void lay_history(Scan<T> &a, T *output, const Take &take) {
   const Spec &spec = a.spec;
   if (spec.save == Save::NOTHING) return;
-  bool remembers = spec.remembers(), reads = spec.has_keys(), whole = spec.save == Save::ALL;
+  bool remembers = spec.remembers();
+  bool reads = spec.has_keys();
+  bool whole = spec.save == Save::ALL;
   bool same = a.n == a.np && spec.output != Output::SUMMARY;
   bool is_h = same && (!remembers || spec.output == Output::HIDDEN);
   bool is_s = same && (!remembers || spec.output == Output::MACRO);
@@ -52,7 +54,9 @@ template <class T, class Take> void lay_history(Scan<T> &a, T *output, const Tak
 // How many numbers the history takes: for every place, and for every chunk of
 // so many places.
 struct HistorySize {
-  Index each = 0, chunked = 0, chunk = 1;
+  Index each = 0;
+  Index chunked = 0;
+  Index chunk = 1;
   Index numbers(Index places) const { return places * each + places / chunk * chunked; }
 };
 
@@ -67,7 +71,8 @@ template <class T> HistorySize history_size(Scan<T> a) {
 }
 
 template <class T> void point_history(Scan<T> &a, Index places, T *output, T *history) {
-  Index used = 0, chunk = chunk_steps(a.np, a.batch);
+  Index used = 0;
+  Index chunk = chunk_steps(a.np, a.batch);
   lay_history(a, output, [&](bool wanted, Index width, bool chunked) {
     T *part = wanted && history ? history + used : nullptr;
     used += wanted ? (chunked ? places / chunk : places) * width : 0;

@@ -8,7 +8,9 @@
 namespace remanence {
 
 struct Inputs {  // contiguous tensors, kept alive; order of the schema
-  Tensor x, w_ih, w_hh;
+  Tensor x;
+  Tensor w_ih;
+  Tensor w_hh;
   Maybe b_ih, b_hh, query, key, score, own, gate, gate_bias;
   Maybe s, c, h, recent, recent_score, relevant, relevant_score, relevant_step,
       step;  // all of them, or none
@@ -50,7 +52,8 @@ inline void check_weights(const Inputs &i, const Spec &spec, Index n) {
 }
 
 inline void check_state(const Inputs &i, const Spec &spec, Index n, Index held) {
-  int64_t batch = i.batch(), slots = spec.relevant;
+  int64_t batch = i.batch();
+  int64_t slots = spec.relevant;
   ScalarType dtype = i.x.scalar_type();
   STD_TORCH_CHECK(i.c && i.h && i.recent && i.relevant && i.relevant_step && i.step, "remanence: half a state");
   STD_TORCH_CHECK(i.recent->dim() == 3, "remanence: `state.recent` has an unexpected shape or dtype");
@@ -82,7 +85,9 @@ inline void check_sizes(const Inputs &i) {
 }
 
 inline void check_lengths(const Inputs &i) {
-  int64_t most = i.x.size(0), batch = i.packed() ? i.lengths->size(0) : i.batch(), sum = 0;
+  int64_t most = i.x.size(0);
+  int64_t batch = i.packed() ? i.lengths->size(0) : i.batch();
+  int64_t sum = 0;
   expect(i.lengths, "lengths", ScalarType::Long, {batch});
   const int64_t *lengths = in<int64_t>(i.lengths);
   for (int64_t row = 0; lengths && row < batch; sum += lengths[row++]) {
@@ -125,7 +130,8 @@ template <class T> void read_state(const Inputs &i, Scan<T> &a) {
 // would hold is not even looked at.
 template <class T> void start_afresh(Reading<T> &r) {
   Scan<T> &a = r.scan;
-  Index slots = a.spec.relevant, stored = a.spec.has_rows() ? slots * a.n : slots;
+  Index slots = a.spec.relevant;
+  Index stored = a.spec.has_rows() ? slots * a.n : slots;
   r.zeros.assign(a.batch * std::max({a.n, a.held, stored}), T(0));
   r.counts.assign(a.batch * (slots + 1), EMPTY);
   for (Index row = 0; row < a.batch; ++row) {

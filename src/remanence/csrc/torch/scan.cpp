@@ -19,16 +19,22 @@ template <class T> ForwardOut forward_typed(const Inputs &i, const Spec &spec) {
   Reading<T> reading = read_inputs<T>(i, spec);
   Scan<T> &a = reading.scan;
   ScalarType dtype = i.x.scalar_type();
-  int64_t places = i.packed() ? i.x.size(0) : a.steps * a.batch, B = a.batch;
+  int64_t places = i.packed() ? i.x.size(0) : a.steps * a.batch;
+  int64_t B = a.batch;
   int64_t wide = spec.features(a.n);
   int64_t slots = spec.relevant;
-  Tensor output = pooled(i.x, i.by_time(wide)), s = fresh({B, a.n}, dtype);
-  Tensor c = fresh({B, spec.has_c() ? a.n : 0}, dtype), h = fresh({B, spec.leaks_h() ? a.n : 0}, dtype);
-  Tensor recent = fresh({B, a.capacity, a.n}, dtype), recent_score = fresh({B, spec.screens ? a.capacity : 0}, dtype);
+  Tensor output = pooled(i.x, i.by_time(wide));
+  Tensor s = fresh({B, a.n}, dtype);
+  Tensor c = fresh({B, spec.has_c() ? a.n : 0}, dtype);
+  Tensor h = fresh({B, spec.leaks_h() ? a.n : 0}, dtype);
+  Tensor recent = fresh({B, a.capacity, a.n}, dtype);
+  Tensor recent_score = fresh({B, spec.screens ? a.capacity : 0}, dtype);
   Tensor relevant = fresh({B, slots, a.n}, dtype);
   Tensor relevant_score = fresh({B, spec.has_keys() ? slots : 0}, dtype);
-  Tensor relevant_step = fresh({B, slots}, ScalarType::Long), step = fresh({B}, ScalarType::Long);
-  Tensor slot = fresh(i.by_time(), ScalarType::Long), displaced = fresh(i.by_time(), ScalarType::Long);
+  Tensor relevant_step = fresh({B, slots}, ScalarType::Long);
+  Tensor step = fresh({B}, ScalarType::Long);
+  Tensor slot = fresh(i.by_time(), ScalarType::Long);
+  Tensor displaced = fresh(i.by_time(), ScalarType::Long);
   a.output = out<T>(output);
   a.s1 = out<T>(s);
   a.c1 = out<T>(c);
@@ -97,7 +103,9 @@ struct Cotangents {
 };
 
 struct Saved {
-  Tensor output, slot, history;
+  Tensor output;
+  Tensor slot;
+  Tensor history;
 };
 
 // What the forward pass saved must still be what it was: the walk back goes by
@@ -117,7 +125,8 @@ template <class T> void check_saved(const Scan<T> &a, const Inputs &i, const Sav
 
 template <class T> void check_cotangents(const Scan<T> &a, const Inputs &i, const Cotangents &d) {
   ScalarType dtype = i.x.scalar_type();
-  int64_t B = a.batch, wide = a.spec.features(a.n);
+  int64_t B = a.batch;
+  int64_t wide = a.spec.features(a.n);
   expect(d.output, "the gradient of the output", dtype, i.by_time(wide));
   expect(d.s, "the gradient of state.s", dtype, {B, a.n});
   expect(d.c, "the gradient of state.c", dtype, {B, a.spec.has_c() ? a.n : 0});
@@ -238,11 +247,15 @@ BackwardOut scan_backward(Maybe d_output, Maybe d_s, Maybe d_c, Maybe d_h, Maybe
 
 Tensor packed_product(Tensor a, Tensor weights) {
   STD_TORCH_CHECK(a.dim() == 2 && weights.dim() == 2, "remanence: `a` and `weights` must be matrices");
-  int64_t rows = a.size(0), depth = a.size(1), width = weights.size(0);
+  int64_t rows = a.size(0);
+  int64_t depth = a.size(1);
+  int64_t width = weights.size(0);
   expect(a, "a", ScalarType::Float, {rows, depth});
   expect(weights, "weights", ScalarType::Float, {width, depth});
   STD_TORCH_CHECK(width % ALIGN == 0, "remanence: the number of rows of `weights` must be a multiple of 16");
-  Tensor left = dense(a), right = dense(weights), result = torch::stable::new_empty(a, {rows, width});
+  Tensor left = dense(a);
+  Tensor right = dense(weights);
+  Tensor result = torch::stable::new_empty(a, {rows, width});
   Block packed(std::size_t(width * depth) * sizeof(float));
   kernel<float>().product(in<float>(left), rows, in<float>(right), width, depth, packed.get(), out<float>(result));
   return result;

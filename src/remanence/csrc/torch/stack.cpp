@@ -13,7 +13,8 @@ Out with_state(const Tensor &made, const StackState &f) {
 }
 
 struct Ends {  // what stands before and behind the layers
-  Tensor before, head;
+  Tensor before;
+  Tensor head;
   Maybe head_bias, embedding, uniforms;
 };
 

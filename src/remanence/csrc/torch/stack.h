@@ -9,7 +9,16 @@ namespace remanence {
 
 struct LayerWeights {  // an empty tensor where there is none: `Weights` in ops/_types.py
   static constexpr std::size_t COUNT = 10;
-  Tensor ih, hh, bias_ih, bias_hh, query, key, score, own, gate, gate_bias;
+  Tensor ih;
+  Tensor hh;
+  Tensor bias_ih;
+  Tensor bias_hh;
+  Tensor query;
+  Tensor key;
+  Tensor score;
+  Tensor own;
+  Tensor gate;
+  Tensor gate_bias;
 
   static LayerWeights from(const Tensor *w) {
     return {dense(w[0]), dense(w[1]), dense(w[2]), dense(w[3]), dense(w[4]),
@@ -18,7 +27,15 @@ struct LayerWeights {  // an empty tensor where there is none: `Weights` in ops/
 };
 
 struct StackState {  // `State` in ops/_types.py, without `chain`: (depth, batch, ...), or (depth, ...) without a batch
-  Tensor s, c, h, recent, recent_score, relevant, relevant_score, relevant_step, step;
+  Tensor s;
+  Tensor c;
+  Tensor h;
+  Tensor recent;
+  Tensor recent_score;
+  Tensor relevant;
+  Tensor relevant_score;
+  Tensor relevant_step;
+  Tensor step;
 
   StackState contiguous() const {
     return {dense(s),
@@ -38,7 +55,9 @@ struct Stack {  // contiguous tensors, kept alive
   StackState state;
   StackState final;  // of the same shapes, but for a ring that grows
   Spec spec;
-  Index batch, n, steps;
+  Index batch;
+  Index n;
+  Index steps;
   bool batched;
 
   Index depth() const { return Index(layers.size()); }
@@ -58,7 +77,8 @@ struct Stack {  // contiguous tensors, kept alive
 };
 
 inline void check_layer(const Stack &stack, const LayerWeights &w, Index inputs, ScalarType dtype) {
-  Index n = stack.n, gates = stack.spec.blocks() * n;
+  Index n = stack.n;
+  Index gates = stack.spec.blocks() * n;
   auto optional = [&](const Tensor &weight, const char *name, std::initializer_list<int64_t> shape) {
     if (weight.numel()) expect(weight, name, dtype, shape);
   };
@@ -86,7 +106,9 @@ inline void check_layer(const Stack &stack, const LayerWeights &w, Index inputs,
 inline void check_state(const Stack &stack, ScalarType dtype) {
   const Spec &spec = stack.spec;
   const StackState &state = stack.state;
-  Index n = stack.n, slots = spec.relevant, ring_place = 1 + stack.batched;
+  Index n = stack.n;
+  Index slots = spec.relevant;
+  Index ring_place = 1 + stack.batched;
   bool buffer = spec.has_keys();
   STD_TORCH_CHECK(state.recent.dim() == ring_place + 2, "remanence: `state.recent` has an unexpected shape or dtype");
   Index held = !buffer ? 0 : spec.recent >= 0 ? spec.recent : state.recent.size(ring_place);
