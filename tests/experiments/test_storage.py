@@ -114,10 +114,19 @@ def test_a_worker_whose_cell_was_taken_up_elsewhere_mirrors_no_more(cell_at_work
     assert "taken up by another" in (cell_at_work.folder / "error.txt").read_text(encoding="utf-8")
 
 
-def test_a_worker_whose_cell_was_taken_up_elsewhere_is_interrupted(cell_at_work, monkeypatch):
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN], ids=["heeded", "ignored"])
+def test_a_worker_whose_cell_was_taken_up_elsewhere_is_interrupted(cell_at_work, monkeypatch, handler):
+    """Also where a shell has started it in its background, where Ctrl-C is ignored."""
     monkeypatch.setattr(storage, "PAUSE", 0.01)
-    with pytest.raises(TakenOverError), cell_at_work.mirrored():
-        taken_up_elsewhere(cell_at_work, work=lambda: time.sleep(600))
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        began = time.monotonic()
+        with pytest.raises(TakenOverError), cell_at_work.mirrored():
+            taken_up_elsewhere(cell_at_work, work=lambda: time.sleep(60))
+        assert time.monotonic() - began < 60
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_ctrl_c_is_still_ctrl_c(cell_at_work, tmp_path):

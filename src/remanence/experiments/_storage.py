@@ -170,7 +170,8 @@ class _Mirror:
         watcher = threading.Thread(target=self._watch, args=(_changed(self.archive.folder),), daemon=True)
         watcher.start()
         try:
-            yield
+            with _heeding_interrupts() if self.may_interrupt else contextlib.nullcontext():
+                yield
         finally:
             self.over.set()
             watcher.join()
@@ -228,6 +229,20 @@ def _changed(folder: Path) -> tuple[int, int]:
         with contextlib.suppress(FileNotFoundError):
             times.append(file.stat().st_mtime_ns)
     return len(times), max(times, default=0)
+
+
+@contextlib.contextmanager
+def _heeding_interrupts() -> Iterator[None]:
+    """A shell starts what runs in its background with Ctrl-C ignored, and our own interrupt would be lost too."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _interrupt_main_thread() -> None:
