@@ -38,3 +38,4 @@ def require_or_skip() -> Callable[[str, str], None]:
 def code_that_was_named(tmp_path_factory, monkeypatch):
     """What code a command has named is remembered for one test, and never in the user's own home."""
     monkeypatch.setenv("REMANENCE_TRUST", str(tmp_path_factory.mktemp("trusted")))
+    monkeypatch.setattr("remanence.runs._trust._REMEMBERED", set())
