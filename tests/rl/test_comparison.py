@@ -13,13 +13,24 @@ def compared(**returns: list[float]) -> PolicyComparison:
 
 
 def test_who_beats_the_best_seed_without_memory_has_learnt():
-    found = compared(RelLSTM=[0.9, 0.8], LSTM=[0.7, 0.95], GRU=[0.9, 0.55], none=[0.5, 0.6])
+    found = compared(RelLSTM=[0.9, 0.89], LSTM=[0.7, 0.95], GRU=[0.9, 0.55], none=[0.55, 0.56])
+    assert found.needs_memory
     assert found.learnt == ["RelLSTM", "LSTM"]
     assert found.sentences[1:] == [
         "RelLSTM and LSTM learned to use their memory in Maze: every seed gets more than the best one without memory.",
         "GRU did not, within 20,000 frames.",
-        "Without memory the same network gets 0.55 (0.50 to 0.60).",
+        "Without memory the same network gets 0.56 (0.55 to 0.56).",
     ]
+
+
+def test_what_may_be_luck_of_few_seeds_is_not_called_learned():
+    found = compared(RelLSTM=[0.9, 0.8], none=[0.5, 0.6])
+    assert found.learnt == ["RelLSTM"]
+    assert not found.needs_memory
+    assert found.sentences[1] == (
+        "Every seed of RelLSTM gets more than the best one without memory. "
+        "So few seeds do not rule out luck; take more (--seeds 5)."
+    )
 
 
 def test_a_seed_that_only_ties_does_not_count():

@@ -140,6 +140,9 @@ class PolicyComparison(Result):
         if not self.learnt:
             told = f"No model gets more than the same network without memory in {self.environment}, seed by seed"
             return [f"{told}: the task needs no memory, or {budget} are too few."]
+        if not self.needs_memory:
+            told = f"Every seed of {listed(self.learnt)} gets more than the best one without memory"
+            return [f"{told}. So few seeds do not rule out luck; take more (--seeds 5)."]
         its = "its" if len(self.learnt) == 1 else "their"
         told = f"{listed(self.learnt)} learned to use {its} memory in {self.environment}"
         said = [f"{told}: every seed gets more than the best one without memory."]
