@@ -114,12 +114,11 @@ def show_list(as_json: bool) -> None:
         return
     names = [Column("id", no_wrap=True), Column("cells", justify="right"), "stored", "what"]
     table = plain_table(*names)
-    for experiment in list_experiments():
-        title = experiment.title
-        if experiment.needs:
-            title += f" (needs {', '.join(experiment.needs)})"
-        cells = str(len(list(experiment.places("paper"))))
-        table.add_row(experiment.id, cells, stored_words(experiment.id), Text(title))
+    for row in rows:
+        title = row["title"]
+        if row["needs"] != "nothing":
+            title += f" (needs {row['needs']})"
+        table.add_row(row["id"], str(row["cells"]), stored_words(row["id"]), Text(title))
     Console().print(table)
 
 
