@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.torture.part import Part
 from tests.torture.subjects import REPRODUCE, References, end_of, same
 from tests.torture.table import FaultTable
 
@@ -30,7 +31,7 @@ MARK = "REMANENCE_TORTURE"
 """Variable by which the processes of the cluster are known."""
 
 
-class Cluster:
+class Cluster(Part):
     """Kills `reproduce` with the Ray engine. The cluster is started once, and ends with :meth:`close`.
 
     Args:
@@ -40,10 +41,7 @@ class Cluster:
     """
 
     def __init__(self, references: References, table: FaultTable, draws: random.Random) -> None:
-        self.references = references
-        self.scratch = references.scratch
-        self.table = table
-        self.draws = draws
+        super().__init__(references, table, draws)
         self.address = ""
 
     def attempt(self) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from tests.torture.children import Answer, ask, drop_powers
 from tests.torture.faults import FAULTS, FITTING, deny
 from tests.torture.operations import Operations, die
+from tests.torture.part import Part
 from tests.torture.subjects import COMMANDS, References, end_of, same, without_clocks
 from tests.torture.table import FaultTable
 
@@ -33,7 +34,7 @@ MOMENT = 0.7
 """Share of its changes of files after which the run that is damaged was killed."""
 
 
-class Damage:
+class Damage(Part):
     """Damages copies of runs and asks commands about them.
 
     Args:
@@ -46,10 +47,7 @@ class Damage:
     def __init__(
         self, references: References, table: FaultTable, draws: random.Random, names: Iterable[str] = COMMANDS
     ) -> None:
-        self.references = references
-        self.scratch = references.scratch
-        self.table = table
-        self.draws = draws
+        super().__init__(references, table, draws)
         self.names = list(names)
         self.outside = self.scratch / "outside.txt"
         self.page = self.scratch / "report.html"

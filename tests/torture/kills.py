@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.torture.children import Command, ask
 from tests.torture.operations import Operations, die, lose_power
+from tests.torture.part import Part
 from tests.torture.subjects import COMMANDS, References
 from tests.torture.table import FaultTable
 
@@ -23,7 +24,7 @@ LEFT_ALONE = 0.25
 AT_SYNC = "power cut: files not yet synced lose their half"
 
 
-class Kills:
+class Kills(Part):
     """Kills the commands in turn.
 
     Args:
@@ -34,10 +35,7 @@ class Kills:
     """
 
     def __init__(self, references: References, table: FaultTable, draws: random.Random, most: int = 10) -> None:
-        self.references = references
-        self.scratch = references.scratch
-        self.table = table
-        self.draws = draws
+        super().__init__(references, table, draws)
         self.most = most
         self.changes: dict[str, list[int]] = {}
         self.turn = 0

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.torture.children import Answer, ask
+from tests.torture.part import Part
 from tests.torture.server import with_plotly
 from tests.torture.subjects import COMMANDS, References
 from tests.torture.table import FaultTable
@@ -41,7 +42,7 @@ LIMIT = 600.0
 REFUSED = 2
 
 
-class Pages:
+class Pages(Part):
     """Replaces strings in the folders of runs, writes their report and opens it.
 
     Args:
@@ -51,10 +52,7 @@ class Pages:
     """
 
     def __init__(self, references: References, table: FaultTable, draws: random.Random) -> None:
-        self.references = references
-        self.scratch = references.scratch
-        self.table = table
-        self.draws = draws
+        super().__init__(references, table, draws)
         self.browser = find_browser()
 
     def attempt(self) -> None:

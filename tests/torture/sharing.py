@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import time
 from pathlib import Path
 
 from tests.torture.children import Command, ask
-from tests.torture.subjects import COMMANDS, References, end_of, same
-from tests.torture.table import FaultTable
+from tests.torture.part import Part
+from tests.torture.subjects import COMMANDS, end_of, same
 
 STARTS = 3
 IN_USE = 4
 BAD_INPUT = 2
 
 
-class Sharing:
+class Sharing(Part):
     """Starts one command several times at nearly the same moment.
 
     Args:
@@ -24,12 +23,6 @@ class Sharing:
         table: where the outcomes go.
         draws: of commands, seeds and moments.
     """
-
-    def __init__(self, references: References, table: FaultTable, draws: random.Random) -> None:
-        self.references = references
-        self.scratch = references.scratch
-        self.table = table
-        self.draws = draws
 
     def attempt(self, name: str | None = None) -> None:
         """One command, with equal or with different seeds."""

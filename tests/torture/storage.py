@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.torture.children import Answer, Arm, ask, drop_powers
 from tests.torture.operations import Operations, die, run_out_of_room
+from tests.torture.part import Part
 from tests.torture.subjects import COMMANDS, References
 from tests.torture.table import FaultTable
 
@@ -24,7 +25,7 @@ FAILED_RUNS = 1
 SMALLEST = 4096
 
 
-class Storage:
+class Storage(Part):
     """Takes the room or the rights from commands, gives them back, and lets the commands go on.
 
     Args:
@@ -34,10 +35,7 @@ class Storage:
     """
 
     def __init__(self, references: References, table: FaultTable, draws: random.Random) -> None:
-        self.references = references
-        self.scratch = references.scratch
-        self.table = table
-        self.draws = draws
+        super().__init__(references, table, draws)
         self.turn = 0
         self.faults: dict[str, Callable[[str], Path]] = {
             "no room from some change of a file on": self._no_room,
