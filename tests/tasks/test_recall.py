@@ -112,6 +112,12 @@ def test_length_may_be_drawn_per_batch():
     assert task.memory_free == Copy(length=8).memory_free
 
 
+def test_a_length_that_is_asked_for_is_not_drawn():
+    task = Copy(length=9, shortest=7)
+    assert task.with_length(5) == Copy(length=5)
+    assert {task.with_length(30).batch(position, 2).steps for position in range(10)} == {50}
+
+
 def test_transfer_is_the_same_task_at_another_length():
     task = Copy(length=100, symbols=4, encoding="scalar").with_length(5000)
     assert task == Copy(length=5000, symbols=4, encoding="scalar")

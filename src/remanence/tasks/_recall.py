@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -134,6 +134,10 @@ class _Recall(Task):
     @abstractmethod
     def _places(self, length: int, batch_size: int, generator: torch.Generator) -> Tensor:
         """Gives the steps `(items, B)` at which the symbols are shown, in order."""
+
+    def with_length(self, length: int) -> Self:
+        """Makes the same task at exactly this length: a task that draws its lengths stops drawing them."""
+        return replace(self, length=length, shortest=None)
 
     def _draw_length(self, generator: torch.Generator) -> int:
         if self.shortest is None:

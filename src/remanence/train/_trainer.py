@@ -283,7 +283,9 @@ class _Training:
         length = self.progress.length
         if length is None:
             return self.task
-        return self.task.with_length(min(length, self.final_length))
+        if 0 < self.final_length <= length:
+            return self.task
+        return self.task.with_length(length)
 
     def _after(self, learnt: Learnt) -> None:
         progress = self.progress

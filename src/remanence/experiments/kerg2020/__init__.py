@@ -20,10 +20,12 @@ from remanence.experiments.kerg2020._recall import (
     TABLE_2,
     TABLE_5,
 )
+from remanence.experiments.kerg2020._transfer_causes import TABLE_1_CAUSES
 
 EXPERIMENTS = (
     TABLE_1,
     TABLE_1_AFTER_ALL,
+    TABLE_1_CAUSES,
     TABLE_2,
     TABLE_3,
     TABLE_4,
