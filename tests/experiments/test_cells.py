@@ -30,11 +30,10 @@ from remanence.experiments import (
     run_cells,
     save_record,
 )
-from remanence.experiments import _driver as driver
 from remanence.experiments._cell_state import read_kept
 from remanence.experiments._experiment import Departure
 from remanence.experiments.engines import _local as local
-from remanence.runs import RunLockedError, locked, sealed, unsealed
+from remanence.runs import RunLockedError, Stopped, locked, sealed, unsealed
 from remanence.train import Run, RunConfig, recipe, train, with_settings
 
 TABLE = find_experiment("kerg2020/table-2")
@@ -253,7 +252,7 @@ def test_a_signal_saves_everything_and_the_same_call_goes_on(tmp_path, number):
         if rows[0]["update"] > 0:
             os.kill(os.getpid(), number)
 
-    with pytest.raises(driver.Stopped) as stopped:
+    with pytest.raises(Stopped) as stopped:
         run_cells([cell], make_engine("local", 1), stop, pause=0.05)
     assert stopped.value.number == number
     assert cell.state.status == "interrupted"
@@ -311,7 +310,7 @@ def test_a_signal_in_the_middle_of_a_start_leaves_no_process_behind(cells, monke
         return started[-1]
 
     monkeypatch.setattr(local, "_start", interrupted)
-    with pytest.raises(driver.Stopped):
+    with pytest.raises(Stopped):
         run_cells(cells[:1], make_engine("local", 1), pause=0.01)
     assert [process.poll() is None for process in started] == [False]
 

@@ -18,10 +18,8 @@ import typer.main
 from tests.torture.children import Forked
 
 from remanence.cli import _app
-from remanence.experiments import _driver
-from remanence.experiments.engines import _local
 from remanence.report import _page
-from remanence.train import _grid
+from remanence.runs import _processes
 
 LONGEST_SLEEP = 0.02
 """Seconds that `compare` and `reproduce` sleep between two looks at their workers, instead of some tenths."""
@@ -97,7 +95,5 @@ class Hasty:
 
 def fork_workers() -> None:
     """Lets `compare` and `reproduce` fork their workers, too, and look at them often."""
-    for module in (_grid, _local):
-        module.subprocess = Workers  # type: ignore[assignment]
-    for module in (_grid, _driver):
-        module.time = Hasty()  # type: ignore[assignment]
+    _processes.subprocess = Workers  # type: ignore[assignment]
+    _processes.time = Hasty()  # type: ignore[assignment]

@@ -7,7 +7,8 @@ import threading
 
 import pytest
 
-from remanence.runs import locked
+from remanence.runs import RunLockedError, locked
+from remanence.runs._processes import stop_processes
 from remanence.train import (
     RunConfig,
     _grid,
@@ -106,5 +107,34 @@ def test_a_run_that_an_orphan_works_at_is_waited_for(tmp_path, monkeypatch):
 def test_a_stopped_worker_can_be_ended():
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     process.send_signal(signal.SIGSTOP)
-    _grid._stop([process])
+    stop_processes([process])
     assert process.returncode == -signal.SIGTERM
+
+
+def test_a_signal_in_the_middle_of_a_start_leaves_no_process_behind(tmp_path, monkeypatch):
+    start, started = _grid._start, []
+
+    def interrupted(run):
+        started.append(start(run))
+        os.kill(os.getpid(), signal.SIGTERM)
+        return started[-1]
+
+    monkeypatch.setattr(_grid, "_start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(plan_grid({"LSTM": small()}, tmp_path), jobs=1, pause=0.01)
+    assert [process.poll() is None for process in started] == [False]
+
+
+def test_a_run_that_another_process_was_quicker_to_take_is_waited_for(tmp_path, monkeypatch):
+    start, started = _grid._start, []
+
+    def held_at_first(run):
+        started.append(run)
+        if len(started) < 2:
+            return subprocess.Popen([sys.executable, "-c", f"raise SystemExit({RunLockedError.exit_code})"])
+        return start(run)
+
+    monkeypatch.setattr(_grid, "_start", held_at_first)
+    (row,) = carry_out(plan_grid({"LSTM": small()}, tmp_path), jobs=1, pause=0.01)
+    assert row["status"] == "done"
+    assert len(started) == 2

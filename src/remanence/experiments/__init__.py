@@ -8,7 +8,7 @@ from remanence.experiments._calibration import estimated_seconds
 from remanence.experiments._cell import Cell, adopt, carry_out, refresh, unique
 from remanence.experiments._cell_state import CellState
 from remanence.experiments._curves import kept_curve
-from remanence.experiments._driver import Failure, Stopped, row_of, run_cells
+from remanence.experiments._driver import Failure, row_of, run_cells
 from remanence.experiments._experiment import (
     Curve,
     Departure,
@@ -48,7 +48,8 @@ from remanence.experiments._stored import (
 )
 from remanence.experiments._stored_runs import runs_by_settings
 from remanence.experiments._work import Measure, Work
-from remanence.experiments.engines import Engine, make_engine
+from remanence.experiments.engines import make_engine
+from remanence.runs import Engine, Stopped
 
 __all__ = [
     "list_experiments",

@@ -68,6 +68,11 @@ class Cell:
         """Its status, read from its folder."""
         return read_state(self.work, self.folder)
 
+    @property
+    def is_done(self) -> bool:
+        """Whether its run has ended and everything was measured."""
+        return self.state.is_done
+
     def lines(self, kind: str) -> list[Values]:
         """What its run has written down while it learnt, ``"validation"`` or ``"train"``."""
         return [line for line in MetricsFile(run_of(self.folder) / "metrics.jsonl").read() if line["kind"] == kind]
@@ -187,7 +192,7 @@ def adopt(run: str | Path, root: str | Path) -> Path:
 def refresh(cells: Sequence[Cell]) -> None:
     """Fetches what a storage, where there is one, has of cells that are not done here: their folders then tell."""
     for cell in cells:
-        if cell.storage and not cell.state.is_done:
+        if cell.storage and not cell.is_done:
             Archive(cell.storage, cell.folder).look()
 
 

@@ -10,23 +10,9 @@ from pathlib import Path
 from remanence.experiments._cell import LOG, Cell, refresh, unique
 from remanence.experiments._cell_state import ERROR
 from remanence.experiments._storage import PAUSE
-from remanence.experiments.engines import Engine
-from remanence.runs import Values, read_file, stop_requests
+from remanence.runs import Engine, Values, read_file, run_jobs
 
 Tick = Callable[[list[Values]], None]
-
-
-class Stopped(BaseException):
-    """A signal stopped the run; every cell has been saved.
-
-    Example:
-        >>> Stopped(15).number
-        15
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
 
 
 @dataclass(frozen=True)
@@ -48,7 +34,9 @@ class Failure:
     log: Path
 
 
-def run_cells(cells: Sequence[Cell], engine: Engine, tick: Tick | None = None, pause: float = 0.5) -> list[Failure]:
+def run_cells(
+    cells: Sequence[Cell], engine: Engine[Cell], tick: Tick | None = None, pause: float = 0.5
+) -> list[Failure]:
     """Runs the cells that are not done; a cell that crashes does not stop the others.
 
     Args:
@@ -65,32 +53,24 @@ def run_cells(cells: Sequence[Cell], engine: Engine, tick: Tick | None = None, p
     """
     distinct = list(unique(cells).values())
     refresh(distinct)
-    engine.start([cell for cell in distinct if not cell.state.is_done])
-    try:
-        watched = _Refreshing(distinct)
-        # A signal is a request: raised in the middle of a start, it would leave a process behind that nobody knows.
-        with stop_requests() as request:
-            while engine.poll():
-                if tick is not None:
-                    tick([row_of(cell) for cell in cells])
-                time.sleep(pause)
-                watched.look()
-                if request.signal is not None:
-                    raise Stopped(request.signal)
-    except BaseException:
-        engine.stop()
-        raise
+    watched = _Refreshing(distinct)
+
+    def look() -> None:
+        watched.look()
+        if tick is not None:
+            tick([row_of(cell) for cell in cells])
+
+    run_jobs(engine, [cell for cell in distinct if not cell.is_done], look, pause)
     refresh(distinct)
-    if tick is not None:
-        tick([row_of(cell) for cell in cells])
-    return [_failure(cell) for cell in distinct if not cell.state.is_done]
+    look()
+    return [_failure(cell) for cell in distinct if not cell.is_done]
 
 
 class _Refreshing:
     """Looks at the storage of cells now and then, where the engine fills them on other machines."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
-        self.cells = [cell for cell in cells if cell.storage and not cell.state.is_done]
+        self.cells = [cell for cell in cells if cell.storage and not cell.is_done]
         self.last = time.monotonic()
 
     def look(self) -> None:

@@ -38,6 +38,7 @@ from remanence.runs._imports import absolute_imports, import_all
 from remanence.runs._manifest import available_cores, changed_facts, make_manifest
 from remanence.runs._metrics import MetricsFile, NoEvents, Observer, TensorBoard, read_lines
 from remanence.runs._plain import Settings, Values, plain
+from remanence.runs._processes import Engine, Process, ProcessEngine, run_jobs, start_process
 from remanence.runs._random import isolated, random_states, seed_all, seed_torch, set_random_states
 from remanence.runs._result import (
     NewerVersionError,
@@ -54,7 +55,7 @@ from remanence.runs._result import (
 )
 from remanence.runs._run import Run, find_folders, list_runs
 from remanence.runs._seal import sealed, unsealed
-from remanence.runs._signals import StopRequest, stop_requests
+from remanence.runs._signals import Stopped, StopRequest, stop_requests
 from remanence.runs._states import bits_equal, register_state
 from remanence.runs._tensors import read_tensors, write_tensors
 from remanence.runs._toml import (
@@ -130,6 +131,12 @@ __all__ = [
     "available_cores",
     "StopRequest",
     "stop_requests",
+    "Stopped",
+    "Engine",
+    "ProcessEngine",
+    "Process",
+    "run_jobs",
+    "start_process",
     "import_all",
     "absolute_imports",
     "trusting",

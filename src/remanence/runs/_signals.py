@@ -8,6 +8,19 @@ import threading
 from collections.abc import Iterator
 
 
+class Stopped(KeyboardInterrupt):
+    """A signal stopped several jobs; every one of them has been saved.
+
+    Example:
+        >>> Stopped(15).number
+        15
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
 class StopRequest:
     """Remembers the signal that asked the run to stop.
 

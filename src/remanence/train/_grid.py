@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from remanence._validate import positive_int
 from remanence.ops import warn_without_kernel
-from remanence.runs import Measurement, Result, Values, is_locked, is_trusted, require_regular
+from remanence.runs import Measurement, Process, ProcessEngine, Result, Values, is_trusted, run_jobs, start_process
 from remanence.train._building import resolved
 from remanence.train._config import RunConfig
 from remanence.train._run import Run
-
-GRACE = 120.0
-"""Seconds that a run gets to save itself when it is asked to stop."""
 
 Tick = Callable[[list[Values]], None]
 
@@ -116,61 +107,44 @@ def carry_out(cells: Sequence[Cell], jobs: int, tick: Tick | None = None, pause:
         []
     """
     positive_int("jobs", jobs)
-    waiting = [cell for cell in cells if not cell.run.is_done]
-    if waiting:
+    runs = [cell.run for cell in cells if not cell.run.is_done]
+
+    def look() -> None:
+        if tick is not None:
+            tick(summarise(cells))
+
+    if runs:
         warn_without_kernel()  # each run's own warning goes to its output.txt
-    working: dict[str, subprocess.Popen[bytes]] = {}
-    before = _interrupt_on_terminate()
-    try:
-        while waiting or working:
-            # A worker of a comparison that was killed may still be at a run: it is waited for, and counts as one.
-            waiting = [cell for cell in waiting if not cell.run.is_done]
-            free = [cell for cell in waiting if not is_locked(cell.run.folder)]
-            busy = len(working) + len(waiting) - len(free)
-            for cell in free[: max(jobs - busy, 0)]:
-                waiting.remove(cell)
-                working[str(cell.run.folder)] = _start(cell.run)
-            working = {name: process for name, process in working.items() if process.poll() is None}
-            if tick is not None:
-                tick(summarise(cells))
-            time.sleep(pause)
-    finally:
-        _stop(list(working.values()))
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
+        run_jobs(_RunEngine(jobs), runs, look, pause)
+        look()
     return summarise(cells)
 
 
-def _interrupt_on_terminate() -> Any:
-    """Makes SIGTERM end the comparison as Ctrl-C does; only the main thread may."""
-    with contextlib.suppress(ValueError):
-        return signal.signal(signal.SIGTERM, signal.default_int_handler)
-    return None
+class _RunEngine(ProcessEngine[Run]):
+    """Carries out runs, at most so many at a time.
+
+    Args:
+        jobs: how many.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        super().__init__()
+        self.jobs = jobs
+
+    def launch(self, job: Run) -> Process:
+        """Starts the process of a run."""
+        return _start(job)
+
+    def has_room(self, job: Run) -> bool:
+        """Whether fewer are at work; a run that the worker of a killed comparison is still at counts as one."""
+        return len(self.working) + self.held < self.jobs
 
 
-def _start(run: Run) -> subprocess.Popen[bytes]:
-    threads = str(run.config.loop.threads)
-    environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
-    require_regular(run.folder / "output.txt")
-    with (run.folder / "output.txt").open("ab") as output:
-        command = [sys.executable, "-m", "remanence.train._worker", str(run.folder)]
-        if all(map(is_trusted, run.config.imports)):  # this process may run the code, so its worker may
-            command.append("--trust")
-        # A session of its own: Ctrl-C reaches the comparison alone, which then asks every run to save.
-        return subprocess.Popen(command, stdout=output, stderr=output, env=environment, start_new_session=True)
-
-
-def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
-    for process in processes:
-        process.terminate()
-        with contextlib.suppress(OSError, ValueError):
-            process.send_signal(signal.SIGCONT)  # a stopped process hears nothing until it goes on
-    for process in processes:
-        try:
-            process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            process.kill()  # its last checkpoint is whole
-            process.wait()
+def _start(run: Run) -> Process:
+    arguments = [str(run.folder)]
+    if all(map(is_trusted, run.config.imports)):  # this process may run the code, so its worker may
+        arguments.append("--trust")
+    return start_process("remanence.train._worker", arguments, run.folder / "output.txt", run.config.loop.threads)
 
 
 def summarise(cells: Sequence[Cell]) -> list[Values]:

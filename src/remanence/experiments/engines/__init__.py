@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 from remanence._validate import one_of
 from remanence.experiments._cell import Cell
+from remanence.runs import Engine
 
 ENGINES = ("local", "ray")
 
 
-class Engine(Protocol):
-    """Fills cells, several at a time. What they come to lies in their folders; nothing else knows who fills them."""
-
-    def start(self, cells: Sequence[Cell]) -> None:
-        """Takes on cells, the most expensive first."""
-        ...
-
-    def poll(self) -> bool:
-        """Starts what there is room for; whether anything is still waiting or at work."""
-        ...
-
-    def stop(self) -> None:
-        """Asks everything to save and end, and waits for it."""
-        ...
-
-
 def make_engine(
     name: str, workers: int | None = None, address: str | None = None, storage: str | Path | None = None
-) -> Engine:
+) -> Engine[Cell]:
     """An engine by its name.
 
     Args:

@@ -54,9 +54,9 @@ class RayEngine:
         _connect(self.ray, address)
         _check_storage(self.ray, storage)
 
-    def start(self, cells: Sequence[Cell]) -> None:
+    def start(self, jobs: Sequence[Cell]) -> None:
         """Takes on cells, the longest first: Ray starts tasks of one shape in the order in which they came."""
-        self.waiting += sorted(cells, key=lambda cell: -size_of(cell.work))
+        self.waiting += sorted(jobs, key=lambda cell: -size_of(cell.work))
 
     def poll(self) -> bool:
         """Submits what there is room for; whether anything is still waiting or at work."""

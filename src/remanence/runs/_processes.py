@@ -1,0 +1,187 @@
+"""Jobs in processes of their own: started as there is room, waited for, and asked to save when all is to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from remanence.runs._errors import RunLockedError
+from remanence.runs._files import is_locked, require_regular
+from remanence.runs._signals import Stopped, stop_requests
+
+GRACE = 120.0
+"""Seconds that a process gets to save itself when it is asked to stop."""
+
+Process = subprocess.Popen[bytes]
+
+
+class Job(Protocol):
+    """Work that has a folder, which says whether it is done, whoever does it."""
+
+    @property
+    def folder(self) -> Path:
+        """Of this job alone; who is at it holds its lock."""
+        ...
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to do."""
+        ...
+
+
+AnyJob = TypeVar("AnyJob", bound=Job)
+TakenJob = TypeVar("TakenJob", contravariant=True)
+
+
+class Engine(Protocol[TakenJob]):
+    """Carries out jobs, several at a time. What they come to lies in their folders; nobody else knows who does them."""
+
+    def start(self, jobs: Sequence[TakenJob]) -> None:
+        """Takes on jobs."""
+        ...
+
+    def poll(self) -> bool:
+        """Starts what there is room for; whether anything is still waiting or at work."""
+        ...
+
+    def stop(self) -> None:
+        """Asks everything to save and end, and waits for it."""
+        ...
+
+
+class ProcessEngine(ABC, Generic[AnyJob]):
+    """Carries out jobs in processes of this machine; a subclass says how one is started, and when there is room."""
+
+    retries = 0
+    """How often a job is started anew whose process was killed, as for want of memory; it goes on where it was."""
+
+    def __init__(self) -> None:
+        self.waiting: list[AnyJob] = []
+        self.working: dict[Path, tuple[AnyJob, Process]] = {}
+        self.held = 0
+        """Waiting jobs that other processes are at, as workers of a driver that was killed."""
+        self.kills: Counter[Path] = Counter()
+
+    @abstractmethod
+    def launch(self, job: AnyJob) -> Process:
+        """Starts the process of a job."""
+
+    @abstractmethod
+    def has_room(self, job: AnyJob) -> bool:
+        """Whether a job may start beside those at work."""
+
+    def start(self, jobs: Sequence[AnyJob]) -> None:
+        """Takes on jobs."""
+        self.waiting += jobs
+
+    def poll(self) -> bool:
+        """Starts what there is room for; whether anything is still waiting or at work."""
+        for job, process in list(self.working.values()):
+            if process.poll() is not None:
+                self._end(job, process)
+        # What another process has goes on there; to start it here would only burn time until it says so itself.
+        free = [job for job in self.waiting if not is_locked(job.folder)]
+        self.held = len(self.waiting) - len(free)
+        for job in free:
+            done = job.is_done
+            if not done and not self.has_room(job):
+                break
+            self.waiting.remove(job)
+            if not done:
+                self.working[job.folder] = (job, self.launch(job))
+        return bool(self.waiting or self.working)
+
+    def _end(self, job: AnyJob, process: Process) -> None:
+        del self.working[job.folder]
+        if process.returncode == RunLockedError.exit_code:  # another driver was quicker
+            self.waiting.append(job)
+        elif process.returncode < 0 and self.kills[job.folder] < self.retries:
+            self.kills[job.folder] += 1
+            self.waiting.append(job)
+
+    def stop(self) -> None:
+        """Asks every job to save and end, and waits for it."""
+        self.waiting = []
+        stop_processes([process for _, process in self.working.values()])
+
+
+def start_process(module: str, arguments: Sequence[str], log: Path, threads: int, text: str = "") -> Process:
+    """Starts ``python -m MODULE ARGUMENTS``.
+
+    Args:
+        module: a module that can be run.
+        arguments: for it.
+        log: file that all it prints is appended to.
+        threads: of torch's operations.
+        text: for its standard input.
+    """
+    count = str(threads)
+    environment = {**os.environ, "OMP_NUM_THREADS": count, "MKL_NUM_THREADS": count}
+    require_regular(log)
+    with log.open("ab") as output:
+        # A session of its own: Ctrl-C reaches the command alone, which then asks every process to save.
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            start_new_session=True,
+        )
+    assert process.stdin is not None
+    process.stdin.write(text.encode())
+    process.stdin.close()
+    return process
+
+
+def stop_processes(processes: Sequence[Process]) -> None:
+    """Asks processes to save and end, and waits for them.
+
+    Example:
+        >>> stop_processes([])
+    """
+    for process in processes:
+        process.terminate()
+        with contextlib.suppress(OSError, ValueError):
+            process.send_signal(signal.SIGCONT)  # a stopped process hears nothing until it goes on
+    for process in processes:
+        try:
+            process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()  # its last checkpoint is whole
+            process.wait()
+
+
+def run_jobs(engine: Engine[AnyJob], jobs: Sequence[AnyJob], look: Callable[[], None], pause: float) -> None:
+    """Carries jobs to their end; one that crashes does not stop the others.
+
+    Args:
+        engine: that carries them out.
+        jobs: to be done.
+        look: called now and then, to show how far they are.
+        pause: seconds between two looks.
+
+    Raises:
+        Stopped: by SIGTERM or Ctrl-C; every job has then been asked to save, and has.
+    """
+    engine.start(jobs)
+    try:
+        # A signal is a request: raised in the middle of a start, it would leave a process behind that nobody knows.
+        with stop_requests() as request:
+            while engine.poll():
+                look()
+                time.sleep(pause)
+                if request.signal is not None:
+                    raise Stopped(request.signal)
+    except BaseException:
+        engine.stop()
+        raise
