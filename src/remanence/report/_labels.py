@@ -1,4 +1,10 @@
-"""What models are called: as their runs say; where runs of different settings say the same, by what differs too."""
+"""What models are called: as their runs say; where runs of different settings say the same, by what differs too.
+
+A label is told by the run, and the command that made it sees to it that its own runs differ. A page, though, may show
+runs of several commands, runs made from Python, and runs from before there were labels. Two of those may say "LSTM" and
+differ in the learning rate; as seeds of one model they would be averaged. Only the page sees them side by side, so it
+is the one place that can tell them apart.
+"""
 
 from __future__ import annotations
 
