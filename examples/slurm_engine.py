@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from remanence.experiments import Cell, entries, find_experiment, plan_cells, run_cells
+from remanence.experiments import TableCell, entries, find_experiment, plan_cells, run_cells
 
 
 class SlurmEngine:
@@ -28,12 +28,12 @@ class SlurmEngine:
         self.options = list(options)
         self.jobs: list[str] = []
 
-    def start(self, cells: Sequence[Cell]) -> None:
+    def start(self, cells: Sequence[TableCell]) -> None:
         """Submits every cell; SLURM decides when and where each is run."""
         for cell in cells:
             self.jobs.append(_output("sbatch", *self._arguments(cell)).strip())
 
-    def _arguments(self, cell: Cell) -> list[str]:
+    def _arguments(self, cell: TableCell) -> list[str]:
         cell.folder.mkdir(parents=True, exist_ok=True)
         work = cell.folder / "work.json"
         work.write_text(json.dumps(cell.work.to_dict()), encoding="utf-8")

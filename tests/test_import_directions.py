@@ -37,7 +37,8 @@ for upper in ("experiments", "report", "cli"):
 MAY_IMPORT["report"] |= {"claims"}
 MAY_IMPORT["cli"] |= {"claims", "kv"}
 
-SHARED = {"_validate", "_require", "_documents", "_statistics", "__version__"}  # what lies below all subpackages
+# What lies below all subpackages.
+SHARED = {"_validate", "_require", "_documents", "_renamed", "_statistics", "__version__"}
 
 
 def imported_names(tree: ast.Module, package: list[str]) -> Iterator[str]:

@@ -1,3 +1,4 @@
+import importlib
 import importlib.metadata
 import importlib.resources
 import subprocess
@@ -35,3 +36,19 @@ def test_the_package_is_marked_as_typed():
 
 def test_subpackages_show_in_dir():
     assert set(remanence.__all__) <= set(dir(remanence))
+
+
+@pytest.mark.parametrize(
+    ("package", "old", "new"),
+    [
+        ("train", "Cell", "ComparedRun"),
+        ("experiments", "Cell", "TableCell"),
+        ("experiments", "Entry", "TableNumber"),
+        ("data", "Entry", "DataFile"),
+        ("rl", "Score", "EpisodeResults"),
+    ],
+)
+def test_an_old_name_still_works_and_says_the_new_one(package, old, new):
+    module = importlib.import_module(f"remanence.{package}")
+    with pytest.warns(DeprecationWarning, match=f"`remanence.{package}.{old}` is now called `{new}`"):
+        assert getattr(module, old) is getattr(module, new)

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from remanence import data
-from remanence.data import ChecksumError, DataError, Entry, Form, MissingDataError, _catalogue, _files
+from remanence.data import ChecksumError, DataError, DataFile, Form, MissingDataError, _catalogue, _files
 from remanence.data._files import unpack
 
 TEXT = b"the contents\n" * 50
@@ -43,7 +43,7 @@ def known(monkeypatch):
     """Puts an entry into the catalogue."""
 
     def add(*forms, contents=TEXT):
-        item = Entry("set/a.txt", len(contents), sha(contents), forms)
+        item = DataFile("set/a.txt", len(contents), sha(contents), forms)
         monkeypatch.setitem(_catalogue._CATALOGUE, item.name, item)
 
     return add

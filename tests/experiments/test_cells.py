@@ -12,9 +12,9 @@ import torch
 
 from remanence import experiments
 from remanence.experiments import (
-    Cell,
-    Entry,
     Measure,
+    TableCell,
+    TableNumber,
     Work,
     adopt,
     carry_out,
@@ -135,7 +135,7 @@ def test_another_measurement_is_made_on_the_same_run(cells, monkeypatch):
     carry_out(cells[0].work, cells[0].folder)
     more = Work(cells[0].work.config, (Measure("answers", {"lengths": [7], "sequences": 5, "batch": 5}),))
     monkeypatch.setattr("remanence.experiments._cell.train", None)
-    cell = Cell(cells[0].place, more, cells[0].root)
+    cell = TableCell(cells[0].place, more, cells[0].root)
     assert cell.folder == cells[0].folder
     assert cell.state.status == "trained"
     carry_out(cell.work, cell.folder)
@@ -211,7 +211,7 @@ def test_the_local_engine_fills_cells_with_the_bits_of_this_process(cells, tmp_p
 
 def test_a_crashed_cell_does_not_stop_the_others(cells):
     bad = Work(cells[0].work.config, (Measure("answers", {"lengths": [5], "sequences": 5, "batch": 0}),))
-    crashing = Cell(cells[0].place, bad, cells[0].root)
+    crashing = TableCell(cells[0].place, bad, cells[0].root)
     (failure,) = run_cells([crashing, cells[1]], make_engine("local", 1), pause=0.05)
     assert cells[1].state.is_done
     assert crashing.state.status == "failed"
@@ -223,7 +223,7 @@ def test_a_crashed_cell_does_not_stop_the_others(cells):
 def _long(tmp_path, updates=400):
     (cell,) = plan_cells(TABLE, "smoke", tmp_path, ["model=LSTM"])
     config = with_settings(cell.work.config, [f"budget.updates={updates}", "loop.save_every=50"])
-    return Cell(cell.place, Work(config, cell.work.measures), Path(tmp_path))
+    return TableCell(cell.place, Work(config, cell.work.measures), Path(tmp_path))
 
 
 @pytest.mark.slow
@@ -452,7 +452,7 @@ def test_a_record_is_a_reduction_of_cells_and_says_where_it_was_made(cells, tmp_
     assert done["work"]["config"]["optimiser"]["learning_rate"] == 2e-4
     assert done["curve"]["updates"] == [2, 4]
     assert waiting["status"] == "new"
-    back = [Entry.from_dict(one, TABLE.axes) for one in record.results["table"]]
+    back = [TableNumber.from_dict(one, TABLE.axes) for one in record.results["table"]]
     assert grid(TABLE, back) == grid(TABLE, entries(TABLE, cells))
     first = path.read_bytes()
     assert save_record(make_record(TABLE, "smoke", cells), path).read_bytes() == first

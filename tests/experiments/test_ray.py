@@ -10,7 +10,7 @@ import time
 import pytest
 import torch
 
-from remanence.experiments import Cell, Work, carry_out, find_experiment, make_engine, plan_cells, run_cells
+from remanence.experiments import TableCell, Work, carry_out, find_experiment, make_engine, plan_cells, run_cells
 from remanence.experiments.engines import _ray as engine
 from remanence.train import Run, with_settings
 
@@ -29,7 +29,7 @@ sys.exit(len(run_cells(cells, make_engine("ray", 2, sys.argv[2], sys.argv[3] or 
 def longer(folder, url=""):
     """One cell a node, of several seconds, which saves often; a storage mirrors its folder if there is a URL."""
     return [
-        Cell(cell.place, Work(with_settings(cell.work.config, LONGER), cell.work.measures), cell.root, url)
+        TableCell(cell.place, Work(with_settings(cell.work.config, LONGER), cell.work.measures), cell.root, url)
         for cell in plan_cells(TABLE, "smoke", folder, ["model=LSTM"], [0, 1])
     ]
 

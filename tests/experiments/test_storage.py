@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from remanence.experiments import (
-    Cell,
     Measure,
+    TableCell,
     Work,
     carry_out,
     find_experiment,
@@ -35,7 +35,7 @@ LENGTHY = ["budget.updates=600", "loop.save_every=50", "loop.log_every=50", "eva
 
 def cell_in(folder, url, settings=()):
     (cell,) = plan_cells(TABLE, "smoke", folder, ["model=LSTM"], [0], storage=url)
-    return Cell(cell.place, Work(with_settings(cell.work.config, settings), cell.work.measures), cell.root, url)
+    return TableCell(cell.place, Work(with_settings(cell.work.config, settings), cell.work.measures), cell.root, url)
 
 
 def weights(folder):

@@ -33,7 +33,7 @@ from remanence.runs import (
 )
 from remanence.runs import _files as files
 from remanence.runs import _run as module
-from remanence.train import Cell, Run, carry_out, config_from, resume, train
+from remanence.train import ComparedRun, Run, carry_out, config_from, resume, train
 
 TINY = {
     "task": {"name": "copy", "options": {"length": 3, "items": 2}, "batch_size": 2},
@@ -341,5 +341,5 @@ def test_a_log_that_is_no_file_is_refused_and_not_waited_for(folder, kind):
         (folder / "output.txt").symlink_to(folder.parent / "elsewhere")
     Run(folder).set_status("interrupted", update=4)
     with pytest.raises(DamagedFileError, match=r"output\.txt is (a link|no regular file)"):
-        carry_out([Cell("LSTM", 3, 0, Run(folder))], jobs=1)
+        carry_out([ComparedRun("LSTM", 3, 0, Run(folder))], jobs=1)
     assert not (folder.parent / "elsewhere").exists()

@@ -22,7 +22,7 @@ from remanence.report import sentences
 from remanence.runs import RunError, Values, available_cores, tag, write_result
 from remanence.tasks import Baseline, Task
 from remanence.train import (
-    Cell,
+    ComparedRun,
     Comparison,
     EvaluationConfig,
     best_run,
@@ -70,7 +70,7 @@ def compare_models(
 
 
 def carry_out_or_leave(
-    cells: list[Cell], place: Path, jobs: int | None, display: AbstractContextManager[Tick | None]
+    cells: list[ComparedRun], place: Path, jobs: int | None, display: AbstractContextManager[Tick | None]
 ) -> Rows:
     """Carries out the runs of a comparison; Ctrl-C saves them all, says how to go on, and leaves.
 
@@ -139,7 +139,7 @@ def over_seeds(rows: Rows) -> Rows:
     ]
 
 
-def _transferred(cells: list[Cell], lengths: list[int]) -> Rows:
+def _transferred(cells: list[ComparedRun], lengths: list[int]) -> Rows:
     """The best run of every model and length by validation, measured at other lengths without more training."""
     rows = []
     for model, length in dict.fromkeys((cell.model, cell.length) for cell in cells):
@@ -182,7 +182,7 @@ def _show(report: dict[str, Rows], as_json: bool) -> None:
         show_rows([{key: row[key] for key in row if key != "run"} for row in report["transfer"]], as_json=False)
 
 
-def _conclude(cells: list[Cell], place: Path) -> None:
+def _conclude(cells: list[ComparedRun], place: Path) -> None:
     """Says in sentences what the baselines get, what each model reached, and where to read more."""
     typer.echo("")
     for sentence in (*_baselines(cells), *sentences([cell.run.folder for cell in cells])):
@@ -190,7 +190,7 @@ def _conclude(cells: list[Cell], place: Path) -> None:
     typer.echo(f"\nCurves, costs and settings on one page: remanence report {place}")
 
 
-def _baselines(cells: list[Cell]) -> list[str]:
+def _baselines(cells: list[ComparedRun]) -> list[str]:
     """What can be reached without learning, if the task can say so; its data may have gone."""
     with contextlib.suppress(ValueError, DataError, RunError):
         _, task = cells[0].run.load()

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from remanence.runs import Values
 from remanence.tasks import Denoise
-from remanence.train import Cell
+from remanence.train import ComparedRun
 
 SOLVED = 0.99
 FAR_FROM_SOLVED = 0.5
@@ -35,7 +35,7 @@ LEVELS = "▁▂▃▄▅▆▇█"
 POINTS = 16
 
 
-def introduction(console: Console, cells: Sequence[Cell], task: Denoise, seed: int) -> None:
+def introduction(console: Console, cells: Sequence[ComparedRun], task: Denoise, seed: int) -> None:
     """Says what is going to happen, and if it has happened already."""
     config = cells[0].run.config
     text = INTRODUCTION.format(

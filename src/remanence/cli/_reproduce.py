@@ -20,7 +20,7 @@ from remanence.cli._errors import exit_codes
 from remanence.cli._live import Rows, Tick, live
 from remanence.cli._tables import plain_table
 from remanence.experiments import (
-    Cell,
+    TableCell,
     Experiment,
     Failure,
     Stopped,
@@ -88,7 +88,7 @@ class Asked:
         """The table or figure."""
         return find_experiment(self.id)
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[TableCell]:
         """The chosen cells, as they stand on the storage."""
         seeds = parse_seeds(self.seeds)
         cells = plan_cells(self.experiment, self.scale, self.folder, self.only, seeds, self.storage)
@@ -227,7 +227,7 @@ def reproduce(asked: Asked, store: Path | None, *, as_json: bool) -> None:
     leave_if_failed(failures)
 
 
-def show_results(asked: Asked, cells: Sequence[Cell], *, as_json: bool) -> None:
+def show_results(asked: Asked, cells: Sequence[TableCell], *, as_json: bool) -> None:
     """Prints the table, printed numbers in brackets behind the measured ones."""
     found = entries(asked.experiment, cells)
     if as_json:
@@ -252,7 +252,7 @@ def write_report(asked: Asked, output: Path, store: Path | None) -> None:
             typer.echo(f"stored: {store_record(make_record(asked.experiment, asked.scale, cells), store)}")
 
 
-def _write_page(asked: Asked, output: Path, cells: Sequence[Cell]) -> None:
+def _write_page(asked: Asked, output: Path, cells: Sequence[TableCell]) -> None:
     if output.suffix == ".html":
         from remanence.report import Page, reproduction_section
 

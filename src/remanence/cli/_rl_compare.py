@@ -15,7 +15,7 @@ from remanence.cli._errors import exit_codes
 from remanence.cli._reproduce import leave_if_failed, watching
 from remanence.cli._tables import show_rows
 from remanence.cli._train import table_of
-from remanence.experiments import Cell, Measure, Work, make_engine, row_of, run_cells
+from remanence.experiments import TableCell, Measure, Work, make_engine, row_of, run_cells
 from remanence.rl import COMPARED, COMPARISON, NO_MEMORY, PolicyComparison, PolicyConfig, build_policy
 from remanence.runs import Values, settings_table, with_table, write_result
 
@@ -62,7 +62,7 @@ def policy_config(environment: str, model: str, given: Values, settings: Sequenc
     return with_table(with_table(PolicyConfig(), table), settings_table(list(settings)))
 
 
-def plan_cells(configs: dict[str, PolicyConfig], seeds: int, episodes: int, place: Path) -> list[Cell]:
+def plan_cells(configs: dict[str, PolicyConfig], seeds: int, episodes: int, place: Path) -> list[TableCell]:
     """One cell for each model and seed: a run, and what it gets in new episodes.
 
     Args:
@@ -85,11 +85,11 @@ def plan_cells(configs: dict[str, PolicyConfig], seeds: int, episodes: int, plac
             build_policy(config)  # what cannot be built is said here, and not by every worker
         for seed in range(seeds):
             work = Work(with_table(config, {"seed": seed}), (played,))
-            cells.append(Cell({"model": name, "seed": seed}, work, place))
+            cells.append(TableCell({"model": name, "seed": seed}, work, place))
     return cells
 
 
-def comparison_of(configs: dict[str, PolicyConfig], cells: Sequence[Cell], episodes: int) -> PolicyComparison:
+def comparison_of(configs: dict[str, PolicyConfig], cells: Sequence[TableCell], episodes: int) -> PolicyComparison:
     """What the cells that are done have found."""
     returns: dict[str, list[float]] = {name: [] for name in configs}
     for cell in cells:
@@ -100,7 +100,7 @@ def comparison_of(configs: dict[str, PolicyConfig], cells: Sequence[Cell], episo
     return PolicyComparison(config.where, config.frames, episodes, returns, ["remanence", *sys.argv[1:]])
 
 
-def _show(found: PolicyComparison, cells: Sequence[Cell], place: Path, as_json: bool) -> None:
+def _show(found: PolicyComparison, cells: Sequence[TableCell], place: Path, as_json: bool) -> None:
     if as_json:
         rows = {"runs": [row_of(cell) for cell in cells], "models": found.rows, "sentences": found.sentences}
         typer.echo(json.dumps({**found.to_dict(), **rows}, indent=1))

@@ -21,7 +21,7 @@ from remanence.cli._live import live
 from remanence.report import write_report
 from remanence.runs import Values
 from remanence.tasks import Denoise
-from remanence.train import Cell, EvaluationConfig, RunConfig, evaluate, plan_grid, recipe, with_settings
+from remanence.train import ComparedRun, EvaluationConfig, RunConfig, evaluate, plan_grid, recipe, with_settings
 
 _BY_ACCURACY = "evaluation.metric=accuracy"  # which weights are judged; by loss, an LSTM that half learnt would lose
 CURRICULUM = ("curriculum.start=10", "curriculum.accuracy=0.9")
@@ -110,7 +110,7 @@ def _report(place: Path, measure: bool) -> Path | None:
         return None
 
 
-def judge(cell: Cell, plan: Plan) -> Result:
+def judge(cell: ComparedRun, plan: Plan) -> Result:
     """Measures a trained contender on test sequences, at the length that it was trained for and far beyond."""
     model, task = cell.run.load()
     near = evaluate(model, task, EvaluationConfig(batches=1, batch_size=plan.rows), "test")

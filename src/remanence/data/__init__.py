@@ -3,7 +3,8 @@
 Files, sizes and checksums are in ``catalogue.csv``; :func:`load_corpus` and :func:`load_mnist` give what is learnt.
 """
 
-from remanence.data._catalogue import Entry, Form, entry, names
+from remanence._renamed import renamed
+from remanence.data._catalogue import DataFile, Form, entry, names
 from remanence.data._corpus import (
     END_OF_LINE,
     Corpus,
@@ -24,7 +25,7 @@ from remanence.data._readers import Mnist, load_mnist, read_idx, read_text, read
 from remanence.data._series import Series, read_series
 
 __all__ = [
-    "Entry",
+    "DataFile",
     "Form",
     "entry",
     "names",
@@ -57,3 +58,5 @@ __all__ = [
     "Series",
     "read_series",
 ]
+
+__getattr__ = renamed(__name__, {"Entry": "DataFile"})

@@ -36,7 +36,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Entry:
+class DataFile:
     """One data file of the catalogue.
 
     Args:
@@ -140,7 +140,7 @@ _ARCHIVES = {
 }
 
 
-def _entry(row: Mapping[str, str]) -> Entry:
+def _entry(row: Mapping[str, str]) -> DataFile:
     name = row["name"]
     size = int(row["size"])
     forms = [Form(name, size, row["sha256"], _PLAIN_URLS.get(name, ()))]
@@ -149,10 +149,10 @@ def _entry(row: Mapping[str, str]) -> Entry:
         forms.append(Form(path, int(row["packed_size"]), row["packed_sha256"], _PACKED_URLS.get(path, ())))
     if name in _ARCHIVES:
         forms.append(_ARCHIVES[name])
-    return Entry(name, size, row["sha256"], tuple(forms))
+    return DataFile(name, size, row["sha256"], tuple(forms))
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> DataFile:
     """Looks a data file up.
 
     Args:
@@ -181,7 +181,7 @@ def names() -> list[str]:
     return list(_CATALOGUE)
 
 
-def _read_catalogue() -> dict[str, Entry]:
+def _read_catalogue() -> dict[str, DataFile]:
     """The files in ``catalogue.csv``: sizes and checksums of the contents, and of a packed form where one is known."""
     table = Path(__file__).with_name("catalogue.csv").read_text(encoding="utf-8")
     return {row["name"]: _entry(row) for row in csv.DictReader(table.splitlines())}

@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from remanence.data._catalogue import Entry, Form, entry
+from remanence.data._catalogue import DataFile, Form, entry
 from remanence.data._errors import ChecksumError, DataError, MissingDataError
 from remanence.data._fetch import fetch, sha256_of
 
@@ -155,7 +155,7 @@ def _within_limit(path: Path, contents: bytes) -> bytes:
     return contents
 
 
-def _locate(item: Entry, download: bool) -> tuple[Path, Form]:
+def _locate(item: DataFile, download: bool) -> tuple[Path, Form]:
     found = _find(item)
     if found is None:
         _obtain(item, download)
@@ -167,12 +167,12 @@ def _locate(item: Entry, download: bool) -> tuple[Path, Form]:
     return path, form
 
 
-def _find(item: Entry) -> tuple[Path, Form] | None:
+def _find(item: DataFile) -> tuple[Path, Form] | None:
     candidates = ((folder / form.path, form) for folder in data_directories() for form in item.forms)
     return next(((path, form) for path, form in candidates if path.is_file()), None)
 
 
-def _obtain(item: Entry, download: bool) -> None:
+def _obtain(item: DataFile, download: bool) -> None:
     forms = [form for form in item.forms if form.urls]
     way_out = f"Put it as {item.forms[-1].path} into the directory that {DATA_VARIABLE} names"
     if not download:
@@ -227,7 +227,7 @@ def _checksum(path: Path, size: int, changed: int) -> str:
     return sha256_of(path)
 
 
-def _check_contents(item: Entry, path: Path, contents: bytes) -> None:
+def _check_contents(item: DataFile, path: Path, contents: bytes) -> None:
     got = hashlib.sha256(contents).hexdigest()
     if got != item.sha256:
         raise ChecksumError(f"{item.name} in {path}", item.sha256, got, "Delete it, and it will be fetched again")

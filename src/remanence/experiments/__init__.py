@@ -1,11 +1,13 @@
 """The papers' tables and figures as declared grids: what is printed, what was measured, and engines that run them.
 
-Start with :class:`Experiment`, which a paper's folder declares, and :class:`Cell`, one place of it: a folder with a run
-and what was measured on it. ``reproduce`` fills cells, records keep them, pages show both beside the printed numbers.
+Start with :class:`Experiment`, which a paper's folder declares, and :class:`TableCell`, one place of it: a folder with
+a run and what was measured on it. ``reproduce`` fills cells, records keep them, pages show both beside the printed
+numbers.
 """
 
+from remanence._renamed import renamed
 from remanence.experiments._calibration import estimated_seconds
-from remanence.experiments._cell import Cell, adopt, carry_out, refresh, unique
+from remanence.experiments._cell import TableCell, adopt, carry_out, refresh, unique
 from remanence.experiments._cell_state import CellState
 from remanence.experiments._curves import kept_curve
 from remanence.experiments._driver import Failure, row_of, run_cells
@@ -23,7 +25,7 @@ from remanence.experiments._page import Part, make_page, markdown_table, page_pa
 from remanence.experiments._plan import find_experiment, list_experiments, parse_seeds, plan_cells
 from remanence.experiments._printed import Printed, printed_accuracy
 from remanence.experiments._record import Record, load_record, make_record, save_record
-from remanence.experiments._results import Entry, entries, figures_of, grid, read
+from remanence.experiments._results import TableNumber, entries, figures_of, grid, read
 from remanence.experiments._samples import (
     Amount,
     as_texts,
@@ -64,7 +66,7 @@ __all__ = [
     "plan_cells",
     "parse_seeds",
     "without_seed",
-    "Cell",
+    "TableCell",
     "CellState",
     "Work",
     "Measure",
@@ -80,7 +82,7 @@ __all__ = [
     "Failure",
     "Stopped",
     "estimated_seconds",
-    "Entry",
+    "TableNumber",
     "entries",
     "grid",
     "read",
@@ -116,3 +118,5 @@ __all__ = [
     "printed_accuracy",
     "Printed",
 ]
+
+__getattr__ = renamed(__name__, {"Cell": "TableCell", "Entry": "TableNumber"})

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from remanence.data import DataError
-from remanence.experiments._cell import Cell
+from remanence.experiments._cell import TableCell
 from remanence.experiments._work import SEED, Measure
 from remanence.experiments.measures import measured
 from remanence.nn import SequenceModel
@@ -74,7 +74,7 @@ TRIALS: dict[str, tuple[Trial, ...]] = {
 """Of the measurements that need no run. What does not depend on the setting is counted as if it did."""
 
 
-def estimated_seconds(cells: Sequence[Cell], tell: Tell | None = None) -> list[float | None]:
+def estimated_seconds(cells: Sequence[TableCell], tell: Tell | None = None) -> list[float | None]:
     """Seconds that the rest of every cell takes on one core of this machine, by trying each kind briefly.
 
     Args:
@@ -103,7 +103,7 @@ def _say(tell: Tell | None, begin: str, words: str) -> None:
         tell(begin + words)
 
 
-def _estimate(cell: Cell, rates: dict[str, float], tell: Tell) -> float:
+def _estimate(cell: TableCell, rates: dict[str, float], tell: Tell) -> float:
     """Seconds; not a number, which every sum and product then is, where a trial failed."""
     state = cell.state
     if state.is_done or state.status == "trained":

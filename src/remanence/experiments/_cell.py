@@ -33,7 +33,7 @@ PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """One cell of a table or a figure.
 
     Args:
@@ -44,7 +44,7 @@ class Cell:
 
     Example:
         >>> from remanence.train import RunConfig
-        >>> Cell({"seed": 0}, Work(RunConfig(), ()), Path("runs")).state.status
+        >>> TableCell({"seed": 0}, Work(RunConfig(), ()), Path("runs")).state.status
         'new'
     """
 
@@ -189,22 +189,22 @@ def adopt(run: str | Path, root: str | Path) -> Path:
     return folder
 
 
-def refresh(cells: Sequence[Cell]) -> None:
+def refresh(cells: Sequence[TableCell]) -> None:
     """Fetches what a storage, where there is one, has of cells that are not done here: their folders then tell."""
     for cell in cells:
         if cell.storage and not cell.is_done:
             Archive(cell.storage, cell.folder).look()
 
 
-def unique(cells: Sequence[Cell]) -> dict[Path, Cell]:
+def unique(cells: Sequence[TableCell]) -> dict[Path, TableCell]:
     """The cells by their folders: several places of a figure may show one run, whose measurements are then joined.
 
     Example:
         >>> from remanence.train import RunConfig
-        >>> len(unique([Cell({}, Work(RunConfig(), ()), Path("a"))] * 2))
+        >>> len(unique([TableCell({}, Work(RunConfig(), ()), Path("a"))] * 2))
         1
     """
-    found: dict[Path, Cell] = {}
+    found: dict[Path, TableCell] = {}
     for cell in cells:
         before = found.get(cell.folder)
         if before is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from remanence.experiments._cell import LOG, Cell, refresh, unique
+from remanence.experiments._cell import LOG, TableCell, refresh, unique
 from remanence.experiments._cell_state import ERROR
 from remanence.experiments._storage import PAUSE
 from remanence.runs import Engine, Values, read_file, run_jobs
@@ -35,7 +35,7 @@ class Failure:
 
 
 def run_cells(
-    cells: Sequence[Cell], engine: Engine[Cell], tick: Tick | None = None, pause: float = 0.5
+    cells: Sequence[TableCell], engine: Engine[TableCell], tick: Tick | None = None, pause: float = 0.5
 ) -> list[Failure]:
     """Runs the cells that are not done; a cell that crashes does not stop the others.
 
@@ -69,7 +69,7 @@ def run_cells(
 class _Refreshing:
     """Looks at the storage of cells now and then, where the engine fills them on other machines."""
 
-    def __init__(self, cells: Sequence[Cell]) -> None:
+    def __init__(self, cells: Sequence[TableCell]) -> None:
         self.cells = [cell for cell in cells if cell.storage and not cell.is_done]
         self.last = time.monotonic()
 
@@ -80,7 +80,7 @@ class _Refreshing:
             self.last = time.monotonic()
 
 
-def _failure(cell: Cell) -> Failure:
+def _failure(cell: TableCell) -> Failure:
     path = cell.folder / ERROR
     state = cell.state
     text = f"it left no traceback: {state.status} at update {state.update}"
@@ -89,7 +89,7 @@ def _failure(cell: Cell) -> Failure:
     return Failure(cell.label, text, cell.folder / LOG)
 
 
-def row_of(cell: Cell) -> Values:
+def row_of(cell: TableCell) -> Values:
     """The status of a cell, as a row of a table or for JSON."""
     state = cell.state
     return {
@@ -105,7 +105,7 @@ def row_of(cell: Cell) -> Values:
     }
 
 
-def seconds_left(cell: Cell) -> float | None:
+def seconds_left(cell: TableCell) -> float | None:
     """Seconds to the end of the budget at the pace so far; None before there is one."""
     state = cell.state
     if state.status in ("done", "failed", "trained"):

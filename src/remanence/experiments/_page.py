@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from remanence.experiments._cell import Cell
+from remanence.experiments._cell import TableCell
 from remanence.experiments._experiment import Experiment, Recipe
 from remanence.experiments._record import Record
 from remanence.experiments._results import entries, figures_of, grid
@@ -48,7 +48,7 @@ class Part:
         return not (self.words or self.rows or self.figures)
 
 
-def page_parts(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> list[Part]:
+def page_parts(experiment: Experiment, scale: str, cells: Sequence[TableCell]) -> list[Part]:
     """The page, from cells that are finished or not and from all stored records.
 
     Returns:
@@ -71,7 +71,7 @@ def page_parts(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> lis
     return [part for part in parts if not part.is_empty]
 
 
-def _headline(experiment: Experiment, records: Sequence[Record], scale: str, cells: Sequence[Cell]) -> str:
+def _headline(experiment: Experiment, records: Sequence[Record], scale: str, cells: Sequence[TableCell]) -> str:
     stored = [cell for record in records for cell in cells_in(record) if cell.state.is_done]
     as_printed = sum(cell.is_as_printed for cell in stored)
     kept = "No stored runs"
@@ -80,11 +80,11 @@ def _headline(experiment: Experiment, records: Sequence[Record], scale: str, cel
     return f"{kept}; {_counted(cells)} here at the scale {scale}"
 
 
-def _counted(cells: Sequence[Cell]) -> str:
+def _counted(cells: Sequence[TableCell]) -> str:
     return f"{sum(cell.state.is_done for cell in cells)} of {len(cells)} cells are done"
 
 
-def _here(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> Iterator[Part]:
+def _here(experiment: Experiment, scale: str, cells: Sequence[TableCell]) -> Iterator[Part]:
     heading = f"Measured here, at the scale {scale}"
     states = [(cell, cell.state) for cell in cells]
     if all(state.status == "new" for _, state in states):
@@ -132,7 +132,7 @@ def _record(experiment: Experiment, record: Record) -> Part:
     return Part(heading, tuple(told), laid.head, laid.rows, tuple(figures_of(experiment, cells)), folded=True)
 
 
-def _settings(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> Iterator[Part]:
+def _settings(experiment: Experiment, scale: str, cells: Sequence[TableCell]) -> Iterator[Part]:
     """Departures of the scale, and settings with their sources: those of all cells, then what a row has of its own."""
     named = tuple(departure.words for departure in experiment.scale(scale).departures)
     heading = f"Departures from the paper at the scale {scale}"
@@ -169,7 +169,7 @@ def _described(recipes: Iterable[Recipe]) -> list[tuple[str, str, str]]:
     return [(key, ", ".join(values), source) for (key, source), values in found.items()]
 
 
-def make_page(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> str:
+def make_page(experiment: Experiment, scale: str, cells: Sequence[TableCell]) -> str:
     """The page in Markdown, from cells that are finished or not and from all stored records."""
     first, *others = page_parts(experiment, scale, cells)
     texts = [f"# {first.heading}", *first.words]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from remanence._validate import message, one_of, positive_int
-from remanence.experiments._cell import Cell
+from remanence.experiments._cell import TableCell
 from remanence.experiments._experiment import Axes, Experiment
 from remanence.experiments.beyond import EXPERIMENTS as BEYOND
 from remanence.experiments.ke2017 import EXPERIMENTS as KE2017
@@ -58,7 +58,7 @@ def plan_cells(
     only: Iterable[str] = (),
     seeds: Sequence[int] | None = None,
     storage: str = "",
-) -> list[Cell]:
+) -> list[TableCell]:
     """The cells of a selection; nothing is made yet.
 
     Args:
@@ -84,7 +84,7 @@ def plan_cells(
     axes = {**experiment.axes_at(scale), **chosen}
     cells = []
     for place in experiment.places(scale, seeds, axes):
-        cells.append(Cell(place, experiment.work(scale, place), Path(root), storage))
+        cells.append(TableCell(place, experiment.work(scale, place), Path(root), storage))
     if not cells:
         hint = f"{experiment.id} has no such cell; see `remanence reproduce {experiment.id} --dry-run`"
         raise ValueError(message("only", "leave at least one cell", " ".join(only), hint))

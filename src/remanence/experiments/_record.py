@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from remanence.experiments._cell import Cell
+from remanence.experiments._cell import TableCell
 from remanence.experiments._cell_state import Kept, read_kept, run_of
 from remanence.experiments._experiment import Experiment
 from remanence.experiments._facts import differences, machine_facts
@@ -62,7 +62,7 @@ class Record(Result):
         return differences(self.facts)
 
 
-def make_record(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> Record:
+def make_record(experiment: Experiment, scale: str, cells: Sequence[TableCell]) -> Record:
     """Reduces cells, finished or not, to what is kept of them."""
     departures = [departure.words for departure in experiment.scale(scale).departures]
     facts = machine_facts()
@@ -83,7 +83,7 @@ def make_record(experiment: Experiment, scale: str, cells: Sequence[Cell]) -> Re
     )
 
 
-def _cell(cell: Cell) -> Values:
+def _cell(cell: TableCell) -> Values:
     state = cell.state
     kept = {measure.name: read_kept(cell.folder, measure) for measure in cell.work.measures}
     return {
@@ -105,14 +105,14 @@ def _short(found: Kept) -> Values:
     return {"facts": found.facts, "values": found.values}
 
 
-def _run_facts(cell: Cell) -> Values:
+def _run_facts(cell: TableCell) -> Values:
     """Where and by which code the run was made."""
     manifest = Run(run_of(cell.folder)).manifest
     named = ("remanence", "git", "torch", "backend", "instruction_set", "machine", "threads", "kernel")
     return {name: manifest[name] for name in named if name in manifest}
 
 
-def learning_curve(cell: Cell) -> dict[str, list[Any]]:
+def learning_curve(cell: TableCell) -> dict[str, list[Any]]:
     """Validations of a run, or returns of a policy, thinned out evenly with the last one always there."""
     lines = MetricsFile(run_of(cell.folder) / "metrics.jsonl").read()
     if isinstance(cell.work.config, RunConfig):

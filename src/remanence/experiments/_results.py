@@ -39,7 +39,7 @@ class Filled(Protocol):
 
 
 @dataclass(frozen=True)
-class Entry:
+class TableNumber:
     """One number of a table, from all seeds.
 
     Args:
@@ -52,7 +52,7 @@ class Entry:
         unfinished: what is known of the cells that are not done, in words, by seed.
 
     Example:
-        >>> Entry({"model": "LSTM"}, "accuracy", "%", 82.0, True, {0: 97.1}, {}).words
+        >>> TableNumber({"model": "LSTM"}, "accuracy", "%", 82.0, True, {0: 97.1}, {}).words
         '97.1'
     """
 
@@ -101,7 +101,7 @@ class Entry:
         }
 
     @classmethod
-    def from_dict(cls, values: Settings, axes: Iterable[str]) -> Entry:
+    def from_dict(cls, values: Settings, axes: Iterable[str]) -> TableNumber:
         """What :meth:`to_dict` gave of a table with these axes."""
         printed = values["printed"]
         number = None
@@ -136,7 +136,7 @@ def short(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def entries(experiment: Experiment, cells: Iterable[Filled]) -> list[Entry]:
+def entries(experiment: Experiment, cells: Iterable[Filled]) -> list[TableNumber]:
     """All numbers of a table, in the order of its cells."""
     grouped: dict[Key, list[Filled]] = {}
     for cell in cells:
@@ -148,11 +148,11 @@ def entries(experiment: Experiment, cells: Iterable[Filled]) -> list[Entry]:
     ]
 
 
-def _entry(experiment: Experiment, reading: Reading, group: Sequence[Filled]) -> Entry:
+def _entry(experiment: Experiment, reading: Reading, group: Sequence[Filled]) -> TableNumber:
     place = {name: group[0].place[name] for name in experiment.axes}
     values = {cell.place["seed"]: read(cell, reading) for cell in group}
     printed = experiment.printed_at(place, reading.name)
-    return Entry(
+    return TableNumber(
         place,
         reading.name,
         reading.unit,
@@ -221,7 +221,7 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
 
 
-def grid(experiment: Experiment, found: Sequence[Entry]) -> Grid:
+def grid(experiment: Experiment, found: Sequence[TableNumber]) -> Grid:
     """Lays entries out as the document does, the first axis downwards."""
     first, *others = experiment.axes
     columns: dict[Key, str] = {}
@@ -235,7 +235,7 @@ def grid(experiment: Experiment, found: Sequence[Entry]) -> Grid:
     return Grid(head, tuple((str(row), *(cells.get(key, "") for key in columns)) for row, cells in rows.items()))
 
 
-def _named(entry: Entry, experiment: Experiment) -> str:
+def _named(entry: TableNumber, experiment: Experiment) -> str:
     """The name of a number where a cell has several, with its unit."""
     parts = []
     if len(experiment.readings) > 1:
@@ -245,7 +245,7 @@ def _named(entry: Entry, experiment: Experiment) -> str:
     return " ".join(parts)
 
 
-def _beside(entry: Entry) -> str:
+def _beside(entry: TableNumber) -> str:
     if not entry.is_printed:
         return entry.words
     return f"{entry.words} [{entry.printed_words}]"

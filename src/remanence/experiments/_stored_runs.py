@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from remanence.experiments._cell_state import CellState
 from remanence.experiments._departures import paper_at
 from remanence.experiments._experiment import Experiment, Key, Place, without_seed
-from remanence.experiments._results import Entry, Grid, entries, grid, short, so_far
+from remanence.experiments._results import Grid, TableNumber, entries, grid, short, so_far
 from remanence.experiments._stored import StoredCell, nearest
 from remanence.runs import Values
 
@@ -38,7 +38,7 @@ def _row(experiment: Experiment, readings: Sequence[str], group: Sequence[Stored
     return (*axes, *numbers, _trained(group), _settings(group[0]))
 
 
-def _number(entry: Entry | None) -> str:
+def _number(entry: TableNumber | None) -> str:
     """Values by seed, and what is printed."""
     if entry is None:
         return ""

@@ -11,7 +11,7 @@ from torch import Tensor
 from remanence._validate import LARGEST_SIZE, dimension, message, one_of
 
 from ._memory import MemoryRule, MemoryRun, SlotCounts, empty_rows, where_rows
-from ._reads import Held, Read, Score, SoftmaxRead, check_score
+from ._reads import Held, Read, ScoreName, SoftmaxRead, check_score
 from ._screens import SCREENS, Judged, Screen, ScreenLike
 from ._slots import displaced_step, mark_slot, write_slot
 from ._state import EMPTY, State
@@ -23,7 +23,7 @@ class BufferRule(MemoryRule):
 
     recent: int | None
     """Size of the buffer; ``None`` means unbounded."""
-    score: Score | Read
+    score: ScoreName | Read
 
     @property
     def screening(self) -> Screen:
@@ -63,7 +63,7 @@ class Full(BufferRule):
     """
 
     limit: int | None = None
-    score: Score | Read = "additive"
+    score: ScoreName | Read = "additive"
 
     def __post_init__(self) -> None:
         if self.limit is not None:
@@ -113,7 +113,7 @@ class Screened(BufferRule):
     recent: int = 10
     relevant: int = 10
     screen: ScreenLike = "attention"
-    score: Score | Read = "additive"
+    score: ScoreName | Read = "additive"
 
     def __post_init__(self) -> None:
         dimension("recent", self.recent, minimum=0)

@@ -17,7 +17,7 @@ from remanence._validate import one_of
 from ._weights import OwnParameter, Weights
 
 Combine: TypeAlias = Literal["sum", "half", "concat"]
-Score: TypeAlias = Literal["additive", "dot"]
+ScoreName: TypeAlias = Literal["additive", "dot"]
 
 
 class Held(NamedTuple):
@@ -98,7 +98,7 @@ class Read(ABC):
         return hidden_size * (1 + (self.combine == "concat"))
 
 
-def check_score(score: Score | Read) -> None:
+def check_score(score: ScoreName | Read) -> None:
     """Refuse what is neither the name of a score of :class:`SoftmaxRead` nor a read."""
     if not isinstance(score, Read):
         one_of("score", score, ("additive", "dot"))
@@ -116,7 +116,7 @@ class SoftmaxRead(Read):
         ['weight_query', 'weight_key']
     """
 
-    score: Score = "additive"
+    score: ScoreName = "additive"
 
     def own_parameters(self, hidden_size: int, macro_size: int) -> dict[str, OwnParameter]:
         """Query and key matrices; the additive score has a vector too."""

@@ -15,12 +15,12 @@ from remanence.report._reading import StoredExperiment
 from remanence.report._run_record import RunRecord
 from remanence.runs import History, Measurement
 
-Entry = Mapping[str, Any]
+StoredRun = Mapping[str, Any]
 
 
 def stored_comparisons(found: StoredExperiment) -> list[Comparison]:
     """Comparisons of the runs that an experiment keeps: those with ``settings`` and a ``curve``, in arms."""
-    arms: dict[str, list[tuple[RunRecord, Entry]]] = {}
+    arms: dict[str, list[tuple[RunRecord, StoredRun]]] = {}
     for entry in _entries(found.record.results.get("runs")):
         arms.setdefault(str(entry.get("arm", "")), []).append((_run(found.place, entry), entry))
     runs = [run for arm in arms.values() for run, _ in arm]
@@ -30,7 +30,7 @@ def stored_comparisons(found: StoredExperiment) -> list[Comparison]:
     return [replace(comparison, source=found.place) for comparison in made]
 
 
-def _entries(runs: object) -> Iterator[Entry]:
+def _entries(runs: object) -> Iterator[StoredRun]:
     """The runs among the results that have settings and a learning curve."""
     if not isinstance(runs, list):
         return
@@ -39,7 +39,7 @@ def _entries(runs: object) -> Iterator[Entry]:
             yield run
 
 
-def _run(place: str, entry: Entry) -> RunRecord:
+def _run(place: str, entry: StoredRun) -> RunRecord:
     record = RunRecord(
         folder=Path(place) / f"{entry.get('arm', 'run')}-s{entry.get('seed', 0)}",
         config=entry["settings"],
@@ -50,7 +50,7 @@ def _run(place: str, entry: Entry) -> RunRecord:
     return replace(record, history=History(tuple(_clock(entry)), validation))
 
 
-def _clock(entry: Entry) -> Iterator[Measurement]:
+def _clock(entry: StoredRun) -> Iterator[Measurement]:
     """What is known of the time that the training took: until 99 %, and in all."""
     for updates, minutes in (("updates_to_99", "minutes_to_99"), ("updates", "minutes")):
         made = as_number(entry.get(updates))
@@ -59,7 +59,7 @@ def _clock(entry: Entry) -> Iterator[Measurement]:
             yield Measurement(int(made), {"seconds": 60 * spent, "updates_per_second": int(made) / (60 * spent)})
 
 
-def _validations(curve: Entry, by_accuracy: bool) -> Iterator[Measurement]:
+def _validations(curve: StoredRun, by_accuracy: bool) -> Iterator[Measurement]:
     """The validations of a curve; which of them were the best so far follows from the metric of the settings."""
     best = float("-inf")
     columns = (curve.get(name, []) for name in ("updates", "accuracy", "loss"))
@@ -74,7 +74,7 @@ def _validations(curve: Entry, by_accuracy: bool) -> Iterator[Measurement]:
         yield Measurement(int(update), numbers, gain)
 
 
-def _elsewhere(arm: list[tuple[RunRecord, Entry]]) -> list[dict[str, Any]]:
+def _elsewhere(arm: list[tuple[RunRecord, StoredRun]]) -> list[dict[str, Any]]:
     """How the best run of an arm does at other lengths."""
     best = best_of([run for run, _ in arm])
     asked = next((entry.get("elsewhere") for run, entry in arm if run is best), None)

@@ -3,6 +3,7 @@
 Start with :func:`train_policy`: it plays and learns by PPO what a :class:`PolicyConfig` says, in a run folder.
 """
 
+from remanence._renamed import renamed
 from remanence.rl._actions import Actions, Choice, Choices, Gaussian, actions_of
 from remanence.rl._building import build_policy
 from remanence.rl._comparison import COMPARED, COMPARISON, NO_MEMORY, Gain, PolicyComparison
@@ -14,7 +15,7 @@ from remanence.rl._film import FILM, film_policy, keep_film
 from remanence.rl._folder import PolicyRun
 from remanence.rl._learning import PolicyOutcome
 from remanence.rl._observations import Field, fields_of
-from remanence.rl._play import Score, evaluate_policy
+from remanence.rl._play import EpisodeResults, evaluate_policy
 from remanence.rl._policy import Judgement, MemoryPolicy
 from remanence.rl._ppo import Losses, Pieces, learn, ppo_losses
 from remanence.rl._rollout import Player, Rollout, advantages
@@ -38,7 +39,7 @@ __all__ = [
     "COMPARED",
     "COMPARISON",
     "evaluate_policy",
-    "Score",
+    "EpisodeResults",
     "film_policy",
     "keep_film",
     "FILM",
@@ -61,3 +62,5 @@ __all__ = [
     "Happened",
     "register_tmaze",
 ]
+
+__getattr__ = renamed(__name__, {"Score": "EpisodeResults"})

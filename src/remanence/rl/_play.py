@@ -18,7 +18,7 @@ from remanence.tasks import stream
 
 
 @dataclass(frozen=True)
-class Score:
+class EpisodeResults:
     """Results of some episodes.
 
     Args:
@@ -26,7 +26,7 @@ class Score:
         lengths: steps in each episode.
 
     Example:
-        >>> Score([1.0, 0.0], [10, 20]).mean
+        >>> EpisodeResults([1.0, 0.0], [10, 20]).mean
         0.5
     """
 
@@ -55,7 +55,7 @@ def evaluate_policy(
     likeliest: bool = False,
     options: Settings | None = None,
     tell: Callable[[int], None] | None = None,
-) -> Score:
+) -> EpisodeResults:
     """Plays each episode in its own copy, all in parallel, until the last has ended.
 
     Args:
@@ -102,4 +102,4 @@ def evaluate_policy(
             begins = torch.zeros(1, len(alive), dtype=torch.bool)
             if tell is not None:
                 tell(count - len(alive))
-    return Score(returns, lengths)
+    return EpisodeResults(returns, lengths)

@@ -45,7 +45,7 @@ TakenJob = TypeVar("TakenJob", contravariant=True)
 class Engine(Protocol[TakenJob]):
     """Carries out jobs, several at a time. What they come to lies in their folders; nobody else knows who does them."""
 
-    def start(self, jobs: Sequence[TakenJob]) -> None:
+    def start(self, jobs: Sequence[TakenJob], /) -> None:
         """Takes on jobs."""
         ...
 
@@ -79,7 +79,7 @@ class ProcessEngine(ABC, Generic[AnyJob]):
     def has_room(self, job: AnyJob) -> bool:
         """Whether a job may start beside those at work."""
 
-    def start(self, jobs: Sequence[AnyJob]) -> None:
+    def start(self, jobs: Sequence[AnyJob], /) -> None:
         """Takes on jobs."""
         self.waiting += jobs
 

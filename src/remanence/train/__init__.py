@@ -3,6 +3,7 @@
 Start with :func:`train`: it makes a :class:`Run` out of a :class:`RunConfig`; :func:`recipe` has a task's settings.
 """
 
+from remanence._renamed import renamed
 from remanence.runs import (
     Checkpoint,
     CheckpointError,
@@ -30,7 +31,7 @@ from remanence.train._config import (
 )
 from remanence.train._distributed import Processes, joined_processes
 from remanence.train._evaluation import Evaluation, evaluate
-from remanence.train._grid import Cell, Comparison, carry_out, plan_grid, run_name, summarise
+from remanence.train._grid import ComparedRun, Comparison, carry_out, plan_grid, run_name, summarise
 from remanence.train._optimisers import AveragingSGD, load_optimiser, make_optimiser, parameter_groups
 from remanence.train._progress import ACCURACY_REACHED
 from remanence.train._recipes import comparison_recipe, recipe
@@ -52,7 +53,7 @@ __all__ = [
     "best_run",
     "recipe",
     "comparison_recipe",
-    "Cell",
+    "ComparedRun",
     "plan_grid",
     "run_name",
     "carry_out",
@@ -89,3 +90,5 @@ __all__ = [
     "StorageError",
     "CheckpointError",
 ]
+
+__getattr__ = renamed(__name__, {"Cell": "ComparedRun"})

@@ -18,7 +18,7 @@ Tick = Callable[[list[Values]], None]
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparedRun:
     """One run of a comparison.
 
     Args:
@@ -28,7 +28,7 @@ class Cell:
         run: its folder.
 
     Example:
-        >>> Cell("LSTM", 100, 0, Run(Path("runs/x"))).label
+        >>> ComparedRun("LSTM", 100, 0, Run(Path("runs/x"))).label
         'LSTM T=100 seed 0'
     """
 
@@ -47,7 +47,7 @@ class Cell:
 
 def plan_grid(
     configs: dict[str, RunConfig], folder: str | Path, lengths: Sequence[int | None] = (None,), seeds: int = 1
-) -> list[Cell]:
+) -> list[ComparedRun]:
     """Lays out a comparison and makes its run folders; those that exist are found again.
 
     Args:
@@ -74,12 +74,12 @@ def plan_grid(
     return cells
 
 
-def _cell(model: str, config: RunConfig, folder: Path, length: int | None, seed: int) -> Cell:
+def _cell(model: str, config: RunConfig, folder: Path, length: int | None, seed: int) -> ComparedRun:
     options = dict(config.task.options)
     if length is not None:
         options["length"] = length
     config = resolved(replace(config, task=replace(config.task, options=options), seed=seed, label=model))
-    return Cell(model, length, seed, Run.create(folder / run_name(config), config))
+    return ComparedRun(model, length, seed, Run.create(folder / run_name(config), config))
 
 
 def run_name(config: RunConfig) -> str:
@@ -93,7 +93,7 @@ def run_name(config: RunConfig) -> str:
     return f"{config.task.name}-{config.model.name}-s{config.seed}-{config.digest}"
 
 
-def carry_out(cells: Sequence[Cell], jobs: int, tick: Tick | None = None, pause: float = 0.3) -> list[Values]:
+def carry_out(cells: Sequence[ComparedRun], jobs: int, tick: Tick | None = None, pause: float = 0.3) -> list[Values]:
     """Carries all runs to their end, at most `jobs` at a time; those that are done are left alone.
 
     Returns:
@@ -147,7 +147,7 @@ def _start(run: Run) -> Process:
     return start_process("remanence.train._worker", arguments, run.folder / "output.txt", run.config.loop.threads)
 
 
-def summarise(cells: Sequence[Cell]) -> list[Values]:
+def summarise(cells: Sequence[ComparedRun]) -> list[Values]:
     """The status of every run, read from its folder.
 
     Returns:
@@ -160,7 +160,7 @@ def summarise(cells: Sequence[Cell]) -> list[Values]:
     return [_row(cell) for cell in cells]
 
 
-def _row(cell: Cell) -> Values:
+def _row(cell: ComparedRun) -> Values:
     history = cell.run.history
     config = cell.run.config
     trained = history.training[-1] if history.training else Measurement(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from remanence._validate import one_of
-from remanence.experiments._cell import Cell
+from remanence.experiments._cell import TableCell
 from remanence.runs import Engine
 
 ENGINES = ("local", "ray")
@@ -13,7 +13,7 @@ ENGINES = ("local", "ray")
 
 def make_engine(
     name: str, workers: int | None = None, address: str | None = None, storage: str | Path | None = None
-) -> Engine[Cell]:
+) -> Engine[TableCell]:
     """An engine by its name.
 
     Args:

@@ -7,13 +7,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from remanence.experiments._cell import LOG, Cell
+from remanence.experiments._cell import LOG, TableCell
 from remanence.experiments._size import memory_of, size_of
 from remanence.ops import warn_without_kernel
 from remanence.runs import Process, ProcessEngine, available_cores, start_process
 
 
-class LocalEngine(ProcessEngine[Cell]):
+class LocalEngine(ProcessEngine[TableCell]):
     """Runs as many cells as there are cores, one thread each, and as fit into memory; the longest first.
 
     Args:
@@ -31,17 +31,17 @@ class LocalEngine(ProcessEngine[Cell]):
         self.workers = workers or available_cores()
         self.memory = available_memory()
 
-    def start(self, jobs: Sequence[Cell]) -> None:
+    def start(self, cells: Sequence[TableCell], /) -> None:
         """Takes on cells; warnings of theirs go to their logs, so a missing kernel is said here."""
-        if jobs:
+        if cells:
             warn_without_kernel()
-        super().start(sorted(jobs, key=lambda cell: -size_of(cell.work)))
+        super().start(sorted(cells, key=lambda cell: -size_of(cell.work)))
 
-    def launch(self, job: Cell) -> Process:
+    def launch(self, job: TableCell) -> Process:
         """Starts the process of a cell."""
         return _start(job)
 
-    def has_room(self, job: Cell) -> bool:
+    def has_room(self, job: TableCell) -> bool:
         """One cell always has; a further one needs a core, and memory beside what the others may come to need."""
         busy = [other.work for other, _ in self.working.values()]
         cores = sum(work.threads for work in busy) + job.work.threads
@@ -49,7 +49,7 @@ class LocalEngine(ProcessEngine[Cell]):
         return not busy or (cores <= self.workers and memory <= self.memory)
 
 
-def _start(cell: Cell) -> Process:
+def _start(cell: TableCell) -> Process:
     cell.folder.mkdir(parents=True, exist_ok=True)
     arguments = [str(cell.folder), cell.storage]
     work = json.dumps(cell.work.to_dict())

@@ -19,7 +19,7 @@ from typing import Any
 import fsspec
 
 from remanence._validate import message
-from remanence.experiments._cell import LOG, Cell, carry_out
+from remanence.experiments._cell import LOG, TableCell, carry_out
 from remanence.experiments._size import memory_of, size_of
 from remanence.experiments._work import Work
 from remanence.runs import Values
@@ -49,14 +49,14 @@ class RayEngine:
     def __init__(self, workers: int | None, address: str | None, storage: str) -> None:
         self.ray = _import_ray()
         self.workers = workers
-        self.waiting: list[Cell] = []
+        self.waiting: list[TableCell] = []
         self.working: list[Any] = []
         _connect(self.ray, address)
         _check_storage(self.ray, storage)
 
-    def start(self, jobs: Sequence[Cell]) -> None:
+    def start(self, cells: Sequence[TableCell], /) -> None:
         """Takes on cells, the longest first: Ray starts tasks of one shape in the order in which they came."""
-        self.waiting += sorted(jobs, key=lambda cell: -size_of(cell.work))
+        self.waiting += sorted(cells, key=lambda cell: -size_of(cell.work))
 
     def poll(self) -> bool:
         """Submits what there is room for; whether anything is still waiting or at work."""
@@ -66,7 +66,7 @@ class RayEngine:
             self.working.append(self._submit(self.waiting.pop(0)))
         return bool(self.waiting or self.working)
 
-    def _submit(self, cell: Cell) -> Any:
+    def _submit(self, cell: TableCell) -> Any:
         # A process of its own a cell, as the local engine has: nothing is left over from another one.
         task = self.ray.remote(
             num_cpus=cell.work.threads,
