@@ -11,11 +11,11 @@ import torch
 import typer
 
 from remanence._validate import message
+from remanence.cli._cells import leave_if_failed, watching
 from remanence.cli._errors import exit_codes
-from remanence.cli._reproduce import leave_if_failed, watching
 from remanence.cli._tables import show_rows
 from remanence.cli._train import table_of
-from remanence.experiments import TableCell, Measure, Work, make_engine, row_of, run_cells
+from remanence.experiments import Measure, TableCell, Work, make_engine, row_of, run_cells
 from remanence.rl import COMPARED, COMPARISON, NO_MEMORY, PolicyComparison, PolicyConfig, build_policy
 from remanence.runs import Values, settings_table, with_table, write_result
 

@@ -12,6 +12,7 @@ from remanence._validate import LARGEST_SIZE, dimension, message, one_of
 
 from ._memory import MemoryRule, MemoryRun, SlotCounts, empty_rows, where_rows
 from ._reads import Held, Read, ScoreName, SoftmaxRead, check_score
+from ._ring import roll, unroll
 from ._screens import SCREENS, Judged, Screen, ScreenLike
 from ._slots import displaced_step, mark_slot, write_slot
 from ._state import EMPTY, State
@@ -177,8 +178,8 @@ class Buffer(MemoryRun):
         self.recent_score = state.recent_score
         self.recent = state.recent[:, :0]
         if not fresh:
-            self.recent = _unroll(state.recent, state.step)
-            self.recent_score = _unroll(state.recent_score, state.step)
+            self.recent = unroll(state.recent, state.step)
+            self.recent_score = unroll(state.recent_score, state.step)
         self.recent_key = read.keys(weights, self.recent)
         self.relevant_key = read.keys(weights, self.relevant)
         self.gaps = not fresh
@@ -246,8 +247,8 @@ class Buffer(MemoryRun):
             end = self.carried + lengths
         score_end = torch.full_like(final, self.recent_score.shape[1])
         return {
-            "recent": _roll(entries, final, end, self.capacity),
-            "recent_score": _roll(self.recent_score, final, score_end, self.recent_score.shape[1]),
+            "recent": roll(entries, final, end, self.capacity),
+            "recent_score": roll(self.recent_score, final, score_end, self.recent_score.shape[1]),
             "relevant": self.relevant,
             "relevant_score": self.relevant_score,
             "relevant_step": self.relevant_step,
@@ -325,27 +326,3 @@ class Buffer(MemoryRun):
         if not self.ragged:
             return new
         return where_rows(active, new, old)
-
-
-def _unroll(ring: Tensor, step: Tensor) -> Tensor:
-    """Ring ``(B, R, ...)``, step ``i`` in slot ``i mod R``, to oldest first."""
-    if not ring.shape[1]:
-        return ring
-    index = (step[:, None] + torch.arange(ring.shape[1], device=ring.device)) % ring.shape[1]
-    return _take_slots(ring, index)
-
-
-def _roll(entries: Tensor, step: Tensor, end: Tensor, size: int) -> Tensor:
-    """The ring of ``size`` slots after ``step`` steps; the row's newest entry is ``entries[end - 1]``."""
-    if not size:
-        return entries[:, :0]
-    place = (torch.arange(size, device=entries.device) - step[:, None]) % size
-    index = end[:, None] - size + place
-    held = (size - place <= step[:, None]) & (index >= 0)
-    taken = _take_slots(entries, index.clamp(min=0))
-    return torch.where(held.reshape(held.shape + (1,) * (taken.dim() - 2)), taken, 0.0)
-
-
-def _take_slots(tensor: Tensor, index: Tensor) -> Tensor:
-    index = index.reshape(index.shape + (1,) * (tensor.dim() - 2)).expand(-1, -1, *tensor.shape[2:])
-    return tensor.gather(1, index)

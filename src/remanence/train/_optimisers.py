@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from remanence.nn import orthogonal_parameter_groups
 from remanence.runs import Values
-from remanence.train._config import OptimiserConfig, ScheduleConfig
+from remanence.train._optimiser_config import OptimiserConfig, ScheduleConfig
 
 
 class AveragingSGD(torch.optim.Optimizer):

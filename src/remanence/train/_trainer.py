@@ -12,23 +12,16 @@ from typing import Literal
 from remanence._validate import message
 from remanence.nn import SequenceModel
 from remanence.runs import (
-    Checkpoint,
-    CheckpointError,
     NonFiniteError,
     Observer,
     RunError,
     StopRequest,
-    Values,
     isolated,
     locked,
-    random_states,
     remember_code,
     save_best,
-    save_checkpoint,
     seed_all,
-    set_random_states,
     stop_requests,
-    taking_up,
 )
 from remanence.tasks import Task
 from remanence.train._building import build, found_from_anywhere, resolved
@@ -37,11 +30,9 @@ from remanence.train._distributed import Processes
 from remanence.train._evaluation import evaluate
 from remanence.train._journal import Journal
 from remanence.train._learner import BadNumberError, Learner, Learnt
-from remanence.train._optimisers import load_optimiser
 from remanence.train._progress import Progress, stop_reason
 from remanence.train._run import Run
-
-OTHER_PARAMETERS = "the model has other parameters than the checkpoint; undo the change of its options"
+from remanence.train._saver import Saver
 
 
 @dataclass(frozen=True)
@@ -161,7 +152,6 @@ class _Training:
         self.journal = Journal(run, processes, observer)
         self.wanted = config
         self.built = built
-        self.saved_update: int | None = None
 
     def carry_out(self) -> Outcome:
         """Trains until the run is done."""
@@ -195,13 +185,14 @@ class _Training:
         self.budget = self._budget()
         self.journal.budget = self.budget
         self.learner = Learner(self.config, model, self.processes)
+        self.saver = Saver(self.run, self.learner, self.processes, self.journal)
         self.progress = Progress(length=self.config.curriculum.start)
         found = None
         if self.processes.writes:
             found = self.run.checkpoint_to_resume(self.journal.say)
         checkpoint = self.processes.shared(found)
         if checkpoint is not None:
-            self._restore(checkpoint)
+            self.progress = self.saver.restore(checkpoint)
         if self.was_done and self.progress.update >= self.budget:
             expected = f"leave something to do: the run is done after {self.progress.update} updates"
             raise ValueError(message("settings", expected, f"a budget of {self.budget}", "Raise budget.updates"))
@@ -219,27 +210,6 @@ class _Training:
         if per_epoch is None:
             raise ValueError(f"`budget.epochs` must be 'none' for task {self.task.name!r}, which never ends")
         return (budget.epochs or 1) * per_epoch
-
-    def _restore(self, checkpoint: Checkpoint) -> None:
-        training = checkpoint.training
-        try:
-            self.learner.model.load_state_dict(checkpoint.weights)
-        except RuntimeError as error:
-            raise CheckpointError(OTHER_PARAMETERS) from error
-        with taking_up(self.run.checkpoints):
-            self._take_up(training)
-        self.saved_update = checkpoint.update
-
-    def _take_up(self, training: Values) -> None:
-        optimiser = self.learner.optimiser
-        load_optimiser(optimiser, _matched(optimiser.state_dict(), training["optimiser"]))
-        self.progress = Progress.from_dict(training["progress"])
-        set_random_states(training["random"])
-        carried = training["carried"]
-        if len(carried) == self.processes.size and len(carried[0]) == len(self.learner.rows):
-            self.learner.carried = carried[self.processes.rank]
-        elif any(state is not None for states in carried for state in states):
-            self.journal.say("the batch is shared out differently now; the carried layer state is dropped")
 
     # ---- the loop ---------------------------------------------------------------------------------------------------
 
@@ -319,23 +289,11 @@ class _Training:
     # ---- saving and ending ------------------------------------------------------------------------------------------
 
     def _save(self) -> None:
-        if self.saved_update == self.progress.update:
+        if self.saver.saved_update == self.progress.update:
             return
-        carried = self.processes.gathered(self.learner.carried)
         if not self.learner.weights_are_finite():
             raise self._bad_number("a weight is not finite", stepped=True)
-        if self.processes.writes:
-            training = {
-                "optimiser": self.learner.optimiser.state_dict(),
-                "progress": self.progress.to_dict(),
-                "random": random_states(),
-                "carried": carried,
-            }
-            self.run.metrics.sync()
-            checkpoint = Checkpoint(self.progress.update, dict(self.learner.model.state_dict()), training)
-            save_checkpoint(self.run.checkpoints, checkpoint)
-        self.saved_update = self.progress.update
-        self.journal.tell({"kind": "saved", "update": self.progress.update})
+        self.saver.save(self.progress)
 
     def _end(self, status: Literal["done", "interrupted"], reason: str, number: int | None = None) -> Outcome:
         self._save()
@@ -357,14 +315,8 @@ class _Training:
         if not stepped and self.learner.weights_are_finite():
             self._save()
         named = "; ".join(f"group {group}: {', '.join(names)}" for group, names in groups.items()) or "no group"
+        saved = self.saver.saved_update
         return NonFiniteError(
-            f"update {update}: {words} ({named}). The last good state is the checkpoint of update {self.saved_update}, "
+            f"update {update}: {words} ({named}). The last good state is the checkpoint of update {saved}, "
             f"the batch is in {self.run.folder / 'failure'}. Resume with a smaller optimiser.learning_rate or clip_norm"
         )
-
-
-def _matched(fresh: Values, saved: Values) -> Values:
-    """The saved state of the optimiser; rates and penalties come from the configuration, which may have changed."""
-    if [group["names"] for group in fresh["param_groups"]] != [group["names"] for group in saved["param_groups"]]:
-        raise CheckpointError(OTHER_PARAMETERS)
-    return {"state": saved["state"], "param_groups": fresh["param_groups"]}
