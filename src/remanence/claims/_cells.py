@@ -63,33 +63,42 @@ def _is_at(cell: StoredCell, place: Settings) -> bool:
     return beside <= set(place) and all(known.get(name) == value for name, value in place.items())
 
 
+def _model_of(cell: StoredCell) -> str:
+    """Its model; where there is none, its place without the seed."""
+    if "model" in cell.place:
+        return str(cell.place["model"])
+    return cell.label.rpartition(" seed=")[0]
+
+
 def trained(
     cells: Iterable[StoredCell],
     falls_short: Callable[[StoredCell], bool],
-    name: Callable[[StoredCell], str] | None = None,
+    name: Callable[[StoredCell], str] = _model_of,
 ) -> tuple[TrainedRun, ...]:
     """What the rule asks of cells; all of it is in their records.
 
     Args:
         cells: that a claim was measured on.
         falls_short: whether one of them did not come to what the paper prints for it.
-        name: of its model; None takes its place.
+        name: of its model.
     """
     return tuple(
         TrainedRun(
-            model=_named(cell) if name is None else name(cell),
+            model=name(cell),
             budget=cell.spent or 0.0,
             falls_short=falls_short(cell),
             curve=tuple(_rising(cell.curve)),
             departures=cell.departures,
-            needs=None if cell.spent is None else Budget(cell.paper.budget, cell.paper.unit),
+            needs=_needs(cell),
         )
         for cell in cells
     )
 
 
-def _named(cell: StoredCell) -> str:
-    return str(cell.place["model"]) if "model" in cell.place else cell.label.rpartition(" seed=")[0]
+def _needs(cell: StoredCell) -> Budget | None:
+    if cell.spent is None:
+        return None
+    return Budget(cell.paper.budget, cell.paper.unit)
 
 
 def _rising(curve: Mapping[str, list[Any]]) -> list[float]:

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -14,13 +14,25 @@ import torch
 from remanence._documents import PAPERS, paper_key
 from remanence._validate import one_of
 from remanence.claims._cells import Cells
-from remanence.claims._types import VERDICTS, Claim, Evidence, Result, Verdict
+from remanence.claims._types import VERDICTS, Claim, Evidence, Number, Result, Verdict
 
 _REGISTRY: dict[str, Claim] = {}
 
-
+Size = TypeVar("Size")
 Check: TypeAlias = Callable[[bool], Evidence]
 Reading: TypeAlias = Callable[[Cells], Evidence]
+
+
+def amount(quick: bool, few: Size, many: Size) -> Size:
+    """How much a check computes: little if it is to be quick, and all that the claim asks for otherwise.
+
+    Example:
+        >>> amount(True, 5, 40)
+        5
+    """
+    if quick:
+        return few
+    return many
 
 
 def claim(
@@ -38,8 +50,10 @@ def claim(
 
     Unless told otherwise, a claim is expected to hold, or to hold with its correction where one is given.
     """
-    if expected is None:
-        expected = "holds with correction" if corrected else "holds"
+    if expected is None and corrected:
+        expected = "holds with correction"
+    elif expected is None:
+        expected = "holds"
     one_of("expected", expected, VERDICTS)
     described = Claim(id, place, printed, measures, tolerance, expected, corrected=corrected, assumptions=assumptions)
     _refuse_a_taken_id(id)
@@ -126,13 +140,20 @@ def present_id(id: str) -> str:
     return f"{paper_key(number)}/{rest}"
 
 
+def _plain(number: Number) -> Number:
+    """A number as Python has it, so that it is shown and stored as such."""
+    if isinstance(number, np.floating):
+        return float(number)
+    return number
+
+
 def measure(claim: Claim, quick: bool = False) -> Result:
     """Measures one claim, always from the same random numbers, and leaves the generator as it was."""
     started = time.perf_counter()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         evidence = claim.check(quick)
-    numbers = {name: float(n) if isinstance(n, np.floating) else n for name, n in evidence.numbers.items()}
+    numbers = {name: _plain(number) for name, number in evidence.numbers.items()}
     seconds = time.perf_counter() - started
     return Result(claim, evidence.verdict, numbers, seconds, evidence.source, evidence.reason)
 

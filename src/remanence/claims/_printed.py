@@ -43,7 +43,9 @@ def number(cell: StoredCell, reading: str) -> float | None:
 def printed(cell: StoredCell, reading: str) -> float | None:
     """What the paper prints there; None if nothing, or that the model did not fit into memory."""
     found = find_experiment(cell.experiment).printed_at(cell.place, reading)
-    return None if found is None else found.value
+    if found is None:
+        return None
+    return found.value
 
 
 def beside(cell: StoredCell) -> dict[str, tuple[float, float]]:
@@ -84,8 +86,10 @@ def is_worse(cell: StoredCell, reading: str) -> bool:
     if found is None:
         return False
     (chosen,) = [one for one in find_experiment(cell.experiment).readings if one.name == reading]
-    sign = 1 if chosen.unit == "%" or chosen.measure == "play" else -1
-    return sign * (found[0] - found[1]) < -tolerance(cell, reading)
+    measured, wanted = found
+    if chosen.unit == "%" or chosen.measure == "play":
+        return measured - wanted < -tolerance(cell, reading)
+    return wanted - measured < -tolerance(cell, reading)
 
 
 def differs(cell: StoredCell, reading: str) -> bool:
@@ -111,7 +115,9 @@ def comes_to(cells: Iterable[StoredCell], *readings: str) -> Evidence:
             known = [cell for cell in own if reading in beside(cell)]
             if known:
                 reached.append(median(is_worse(cell, reading) for cell in known) < 1)
-                name = f"{model}, {reading}" if len(readings) > 1 else model
+                name = model
+                if len(readings) > 1:
+                    name = f"{model}, {reading}"
                 numbers[name] = "; ".join(shown(cell, reading) for cell in known)
     runs = trained(chosen, lambda cell: any(is_worse(cell, reading) for reading in readings))
     return Evidence(all(reached), numbers=numbers, runs=runs)
@@ -121,7 +127,11 @@ def shown(cell: StoredCell, reading: str) -> str:
     """A measured number with its unit."""
     found = number(cell, reading)
     unit = next(one.unit for one in find_experiment(cell.experiment).readings if one.name == reading)
-    return "not measured" if found is None else f"{found:.1f} %" if unit == "%" else f"{found:.4g}"
+    if found is None:
+        return "not measured"
+    if unit == "%":
+        return f"{found:.1f} %"
+    return f"{found:.4g}"
 
 
 # ---- every number of every table ------------------------------------------------------------------------------------
@@ -140,8 +150,10 @@ def _whole_table(cells: Cells) -> Evidence:
         agreeing += len(found) - len(apart)
         for reading in apart:
             name = f"{_place(cell)}, {reading}"
-            before = numbers[name].partition(" [")[0] + "; " if name in numbers else ""
-            numbers[name] = f"{before}{shown(cell, reading)} [{found[reading][1]:g}]"
+            told = shown(cell, reading)
+            if name in numbers:
+                told = f"{numbers[name].partition(' [')[0]}; {told}"
+            numbers[name] = f"{told} [{found[reading][1]:g}]"
         if found:
             runs.append(_compared(cell, apart))
     counted = {"as printed": f"{agreeing} of {measured} numbers that were measured"}

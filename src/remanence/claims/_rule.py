@@ -92,7 +92,9 @@ def judge(printed: bool, runs: Sequence[TrainedRun] = (), needs: Budget | None =
         doubts.append(f"the two sides were not tuned alike: {favour}")
     if doubts:
         return Judgement("not settled at this budget", "; ".join(doubts))
-    return Judgement("holds on stored runs" if printed else "fails as printed", _scale(runs, needs))
+    if printed:
+        return Judgement("holds on stored runs", _scale(runs, needs))
+    return Judgement("fails as printed", _scale(runs, needs))
 
 
 def still_improving(curve: Sequence[float]) -> bool:

@@ -35,8 +35,10 @@ class StoredRun:
     scaled_down: str = ""
 
     def __str__(self) -> str:
-        smaller = f"; scaled down: {self.scaled_down}" if self.scaled_down else ""
-        return f"stored runs of {self.name} ({self.command}){smaller}"
+        told = f"stored runs of {self.name} ({self.command})"
+        if self.scaled_down:
+            told += f"; scaled down: {self.scaled_down}"
+        return told
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,9 @@ class Evidence:
             return self.judgement.verdict
         if self.printed:
             return "holds"
-        return "holds with correction" if self.corrected else "fails as printed"
+        if self.corrected:
+            return "holds with correction"
+        return "fails as printed"
 
     @property
     def judgement(self) -> Judgement:
@@ -83,7 +87,9 @@ class Evidence:
     @property
     def reason(self) -> str:
         """Why stored runs settle it or leave it open, in words; empty if it was measured now."""
-        return "" if self.source is None else self.judgement.reason
+        if self.source is None:
+            return ""
+        return self.judgement.reason
 
 
 def _read_from_a_file(quick: bool) -> Evidence:

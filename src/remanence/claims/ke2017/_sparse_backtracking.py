@@ -91,7 +91,9 @@ def _change_with_query(score: str) -> float:
     x = torch.randn(T, 1, 3).double()
 
     def run() -> Tensor:  # the printed score as the paper defines it, query and all
-        return quadratic_definition(layer, x, 4, 2) if score == "affine" else layer(x)[0]
+        if score == "affine":
+            return quadratic_definition(layer, x, 4, 2)
+        return layer(x)[0]
 
     before = run()
     with torch.no_grad():
@@ -131,7 +133,9 @@ def query_weights_are_never_learned(quick: bool) -> Evidence:
     sizes = {}
     for name in ("weight_query_l0", "weight_score_l0", "weight_key_l0"):
         gradient = getattr(layer, name).grad
-        sizes[name] = 0.0 if gradient is None else float(gradient.abs().max())
+        sizes[name] = 0.0
+        if gradient is not None:
+            sizes[name] = float(gradient.abs().max())
     learned = sizes["weight_query_l0"] > 0 or sizes["weight_score_l0"] > 0
     return Evidence(
         learned,
@@ -170,7 +174,8 @@ def quadratic_definition(layer: nn.SABRNN, x: Tensor, top_k: int, every: int) ->
     for t, x_t in enumerate(x[:, 0]):
         pre = weights.ih @ x_t + weights.hh @ h
         for bias in (weights.bias_ih, weights.bias_hh):
-            pre = pre if bias is None else pre + bias
+            if bias is not None:
+                pre = pre + bias
         h = pre.tanh()
         if stored:
             memory = torch.stack(stored)

@@ -94,7 +94,10 @@ def chains_rise_strictly(quick: bool) -> Evidence:
         for chain in loose:
             product = direct(chain[0])
             for earlier, later in pairwise((*chain, k)):
-                product = (stay if earlier == later else closed.factor(recording, t + earlier, t + later)) @ product
+                if earlier == later:
+                    product = stay @ product
+                else:
+                    product = closed.factor(recording, t + earlier, t + later) @ product
             total = total + product
         return total
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from itertools import pairwise
 from statistics import median
+from typing import NamedTuple
 
 from remanence.claims._cells import Cells, trained, unlike
 from remanence.claims._framework import stored_claim
 from remanence.claims._printed import TOLERANCE, comes_to, is_worse, number, shown
 from remanence.claims._types import Evidence, Number
 from remanence.experiments import StoredCell
+from remanence.runs import Settings
 
 ALIKE = 2.0
 """Per cent of answers."""
 SCREENED = ("RelRNN", "RelLSTM")
 LENGTHS = ("T = 100", "T = 200", "T = 400", "T = 2000", "T = 5000")
-_ANSWERS = "accuracy at T = 100 on fresh sequences, by seed"
-_TRANSFER = "accuracy of weights learnt at T = 100 at T = 100, 200, 400, 2000 and 5000, by seed"
 
 # Claims that models come to what is printed for them: name, table, models, statement.
 REACHED = (
@@ -42,19 +42,38 @@ REACHED = (
 )
 
 
+class _Asked(NamedTuple):
+    """What is asked of the runs of a table."""
+
+    measures: str
+    readings: tuple[str, ...]
+    place: Settings
+    words: str
+
+
+_AT_100 = _Asked("accuracy at T = 100 on fresh sequences, by seed", ("accuracy",), {"length": 100}, ", T = 100")
+_TRANSFER = _Asked(
+    "accuracy of weights learnt at T = 100 at T = 100, 200, 400, 2000 and 5000, by seed",
+    LENGTHS,
+    {},
+    " (Transfer Copy)",
+)
+_ASKED = {1: _TRANSFER, 2: _AT_100, 5: _AT_100}
+
+
 def _register(name: str, table: int, models: tuple[str, ...], statement: str) -> None:
-    readings = LENGTHS if table == 1 else ("accuracy",)
+    asked = _ASKED[table]
 
     def reading(cells: Cells) -> Evidence:
-        found = [cells.at(model=model) if table == 1 else cells.at(model=model, length=100) for model in models]
-        return comes_to([cell for runs in found for cell in runs], *readings)
+        found = [cells.at(model=model, **asked.place) for model in models]
+        return comes_to([cell for runs in found for cell in runs], *asked.readings)
 
     stored_claim(
         f"kerg2020/{name}",
         stored=f"kerg2020/table-{table}",
-        place=f"Table {table}, {', '.join(models)}" + (" (Transfer Copy)" if table == 1 else ", T = 100"),
+        place=f"Table {table}, {', '.join(models)}{asked.words}",
         printed=statement,
-        measures=_TRANSFER if table == 1 else _ANSWERS,
+        measures=asked.measures,
         tolerance=f"the median over seeds: {TOLERANCE}",
         cells=tuple(f"Table {table}, {model}" for model in models),
     )(reading)
@@ -97,7 +116,7 @@ def screened_layers_are_alike_on_denoise(cells: Cells) -> Evidence:
     stored="kerg2020/table-2",
     place="section 5.1, Denoise, and Table 2, LSTM",
     printed="RelRNN outperforms purely recurrent models on Denoise: at T = 100 the LSTM reaches 82 %",
-    measures=_ANSWERS,
+    measures=_AT_100.measures,
     tolerance=f"RelRNN's median at least {ALIKE:g} % of answers ahead",
     cells=("Table 2, LSTM",),
 )
@@ -149,7 +168,7 @@ def _least(cell: StoredCell) -> float:
     stored="kerg2020/table-1",
     place="Table 1 (Transfer Copy), RelRNN and RelLSTM",
     printed="learnt at T = 100, they keep 99 % at T = 200, 400, 2000 and 5000, both exactly alike",
-    measures=_TRANSFER,
+    measures=_TRANSFER.measures,
     tolerance=f"{TOLERANCE}; alike within {ALIKE:g} % in the median",
     cells=("Table 1, RelRNN", "Table 1, RelLSTM"),
 )
@@ -182,7 +201,7 @@ def _learns_and_forgets(cells: Cells, model: str) -> Evidence:
     stored="kerg2020/table-1",
     place="Table 1 (Transfer Copy), LSTM",
     printed="purely recurrent networks fail to transfer, the more so the greater T: the LSTM falls from 99 % to 14 %",
-    measures=_TRANSFER,
+    measures=_TRANSFER.measures,
     tolerance=_FORGETS,
     assumptions=_NOTHING_TO_LOSE,
     cells=("Table 1, LSTM",),
@@ -196,7 +215,7 @@ def lstm_does_not_transfer(cells: Cells) -> Evidence:
     stored="kerg2020/table-1",
     place="Table 1 (Transfer Copy), h-detach",
     printed="h-detach learns Copy at T = 100 and falls with the length: 100, 91, 77, 51 and 42 % from T = 100 to 5000",
-    measures=_TRANSFER,
+    measures=_TRANSFER.measures,
     tolerance=_FORGETS,
     assumptions=_NOTHING_TO_LOSE,
     cells=("Table 1, HDetachLSTM",),
@@ -210,7 +229,7 @@ def h_detach_does_not_transfer(cells: Cells) -> Evidence:
     stored="kerg2020/table-1",
     place="Table 1 (Transfer Copy), orth-RNN",
     printed="orth-RNN, which solves Copy at T = 100, fails to transfer: 4, 16, 10 and 0 % at T = 200 to 5000",
-    measures=_TRANSFER,
+    measures=_TRANSFER.measures,
     tolerance="learnt at T = 100, and below one quarter at all the others; a guess gets one eighth",
     cells=("Table 1, OrthRNN",),
 )

@@ -37,7 +37,9 @@ _about_change = partial(
 def change_of(cell: StoredCell) -> float:
     """Mean ln |dL/dh| over the farthest tenth of the run less that over the nearest; -inf if nothing gets there."""
     found = (cell.result("gradients") or {})["reach"][LENGTH]["change"]
-    return -math.inf if found is None else found
+    if found is None:
+        return -math.inf
+    return found
 
 
 def change(cells: Iterable[StoredCell]) -> float:

@@ -33,7 +33,8 @@ def _layer() -> nn.MemRNN:
 
 
 def _recording(layer: nn.RecurrentLayer | None = None) -> Recording:
-    layer = _layer() if layer is None else layer
+    if layer is None:
+        layer = _layer()
     return closed.record(layer, torch.randn(T, 1, 3).double(), 0, 0, T - 1)[0]
 
 
@@ -68,7 +69,10 @@ def _totals(recording: Recording, t: int) -> tuple[list[Tensor], list[Tensor]]:
         macros = []
         for j in range(t, T):
             pre = recording.inputs[j] + recording.weights.hh @ s
-            states.append(pre.tanh() + (offset if j == t else 0.0))
+            h = pre.tanh()
+            if j == t:
+                h = h + offset
+            states.append(h)
             s = _read(recording, torch.stack(states), s)
             macros.append(s)
         return torch.stack(macros), torch.stack(states[t:])
@@ -174,7 +178,10 @@ def _exact_factor(recording: Recording, j: int, k: int) -> Tensor:
     by_states, by_macro = _partials(recording, k)
     pre = recording.inputs[j + 1] + recording.weights.hh @ recording.s[j]
     jacobian = (1 - pre.tanh().square())[:, None] * recording.weights.hh
-    return by_states[j + 1] @ jacobian + (by_macro if j == k - 1 else 0.0)
+    factor = by_states[j + 1] @ jacobian
+    if j == k - 1:
+        return factor + by_macro
+    return factor
 
 
 @_exact_claim(

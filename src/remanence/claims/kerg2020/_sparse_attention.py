@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from remanence import nn, ops, theory
-from remanence.claims._framework import claim
+from remanence.claims._framework import amount, claim
 from remanence.claims._types import Evidence
 from remanence.probes import peak_bytes
 from remanence.probes.closed_forms import leaking_macro_state
@@ -35,7 +35,7 @@ _INEQUALITY = "none: an inequality, with one part in 10^9 for rounding"
 def sparse_lower_bound(quick: bool) -> Evidence:
     generator = np.random.default_rng(0)
     below = {"as printed": 0, "corrected": 0}
-    patterns = 300 if quick else 3000
+    patterns = amount(quick, 300, 3000)
     for _ in range(patterns):
         kappa = int(generator.integers(1, 5))
         t = int(generator.integers(1, 5))
@@ -181,7 +181,9 @@ def _first_not_finite(layer: nn.RecurrentLayer, spec: ops.ScanSpec, x: Tensor) -
     with torch.no_grad():
         output = ops.scan(x, layer.weights(), None, spec=spec, backend="reference")[0]
     bad = (~output.isfinite()).flatten(1).any(dim=1).nonzero()
-    return int(bad[0]) if len(bad) else math.inf
+    if not len(bad):
+        return math.inf
+    return int(bad[0])
 
 
 @claim(
@@ -238,7 +240,7 @@ def _growth(make: type[nn.RecurrentLayer], lengths: tuple[int, int], **options: 
     tolerance="linear within 0.1; quadratic above 1.6, since the linear part has not died away; our kernel below 1.3",
 )
 def training_memory_grows(quick: bool) -> Evidence:
-    lengths = (64, 256) if quick else (128, 512)
+    lengths = amount(quick, (64, 256), (128, 512))
     screened = _growth(nn.RelLSTM, lengths, recent=5, relevant=5)
     full = _growth(nn.MemLSTM, lengths)
     plain = _growth(nn.LSTM, lengths)
@@ -259,7 +261,7 @@ def training_memory_grows(quick: bool) -> Evidence:
     tolerance="none: integers",
 )
 def state_of_the_screened_layer_is_constant(quick: bool) -> Evidence:
-    lengths = (20, 200) if quick else (20, 200, 2000)
+    lengths = amount(quick, (20, 200), (20, 200, 2000))
     screened = nn.RelLSTM(3, 8, recent=5, relevant=5)
     full = nn.MemLSTM(3, 8)
     with torch.no_grad():

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from remanence import nn, theory
-from remanence.claims._framework import claim
+from remanence.claims._framework import amount, claim
 from remanence.claims._types import Evidence
 
 from ._gradient_paths import run_scan
@@ -176,7 +176,10 @@ def chi_is_enclosed(quick: bool) -> Evidence:
                     continue
                 low, high = theory.chi_bounds(t, k, s)
                 value = theory.chi(t, k, s)[s]
-                wrong["k >= s" if k >= s else "k < s"] += not low <= value * _SLACK <= high * _SLACK**2
+                which = "k < s"
+                if k >= s:
+                    which = "k >= s"
+                wrong[which] += not low <= value * _SLACK <= high * _SLACK**2
     numbers = {f"violations, {name}": count for name, count in wrong.items()}
     return Evidence(sum(wrong.values()) == 0, wrong["k >= s"] == 0, numbers)
 
@@ -190,7 +193,7 @@ def chi_is_enclosed(quick: bool) -> Evidence:
     tolerance="s = 1 must fall by at least 8, s = 2 stay within 5 %, s = 3, 4 grow by at least 20 %",
 )
 def remainder_of_chi(quick: bool) -> Evidence:
-    ends = (500, 8000) if quick else (5000, 80000)
+    ends = amount(quick, (500, 8000), (5000, 80000))
     left = {}
     for k in ends:
         exact = theory.chi(2, k, 4)
@@ -213,7 +216,7 @@ def remainder_of_chi(quick: bool) -> Evidence:
     expected="fails as printed",
 )
 def bounds_do_not_meet(quick: bool) -> Evidence:
-    ends = (200, 3000) if quick else (1000, 30000)
+    ends = amount(quick, (200, 3000), (1000, 30000))
     gaps = {}
     for s in (2, 3):
         for k in ends:
@@ -273,7 +276,7 @@ def measured_exponent(eigenvalue: complex, end: int) -> float:
     tolerance="0.02, or 2 % of an exponent above one: what is left of the next power of T",
 )
 def exponent_of_uniform_attention(quick: bool) -> Evidence:
-    end = 40_000 if quick else 1_000_000
+    end = amount(quick, 40_000, 1_000_000)
     found = {value: measured_exponent(value, end) for value in EIGENVALUES}
 
     def near(value: complex, exponent: float) -> bool:
@@ -294,7 +297,7 @@ def exponent_of_uniform_attention(quick: bool) -> Evidence:
     assumptions="as a bound on grad L: grad_{s_T} L not orthogonal to that eigenvector",
 )
 def lower_bound_of_uniform_attention(quick: bool) -> Evidence:
-    end = 20_000 if quick else 200_000
+    end = amount(quick, 20_000, 200_000)
     angles = np.arange(12) * 2 * np.pi / 12 + 0.1
     inside = [0.5 + 0.45 * np.exp(1j * angle) for angle in angles]
     outside = [v for v in (0.5 + 0.55 * np.exp(1j * angle) for angle in angles) if abs(v) < 0.98]
@@ -314,7 +317,7 @@ def lower_bound_of_uniform_attention(quick: bool) -> Evidence:
 )
 def frobenius_norm_bounds_eigenvalues(quick: bool) -> Evidence:
     least = math.inf
-    for _ in range(20 if quick else 200):
+    for _ in range(amount(quick, 20, 200)):
         v = torch.randn(4, 4).double() / 4
         weights = theory.chi(2, 10, 10)
         polynomial = sum(float(weights[s]) * torch.linalg.matrix_power(v, s) for s in range(11))

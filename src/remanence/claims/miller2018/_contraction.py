@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from remanence import nn
-from remanence.claims._framework import claim
+from remanence.claims._framework import amount, claim
 from remanence.claims._types import Evidence
 
 Step = Callable[[Tensor, Tensor], Tensor]
@@ -67,12 +67,12 @@ def stable_rnn_contracts(quick: bool) -> Evidence:
         with torch.no_grad():
             layer.get_parameter("weight_hh_l0").mul_(20)
         layer.project_()
-        pairs = 32 if quick else 200
+        pairs = amount(quick, 32, 200)
         found = worst_ratio(
             _rnn_step(layer),
             lambda x: x.norm(dim=-1),
             lambda pairs=pairs: [_box(pairs, 6, 1.0), _box(pairs, 6, 1.0), _box(pairs, 3, 1.0)],
-            30 if quick else 200,
+            amount(quick, 30, 200),
         )
         factor = layer.certificate().factor
         numbers[f"ratio found, {nonlinearity}"] = found
@@ -118,12 +118,12 @@ def stable_lstm_contracts(quick: bool) -> Evidence:
     layer.project_()
     certificate = layer.certificate()
     cell = certificate.layers[0].cell_bound or 1.0
-    pairs = 32 if quick else 200
+    pairs = amount(quick, 32, 200)
     found = worst_ratio(
         _lstm_step(layer),
         _greatest,
         lambda: [_joint_box(pairs, 5, cell), _joint_box(pairs, 5, cell), _box(pairs, 3, 1.0)],
-        30 if quick else 200,
+        amount(quick, 30, 200),
     )
     numbers = {"ratio found": found, "certificate": certificate.factor}
     return Evidence(found <= certificate.factor * (1 + 1e-9), numbers=numbers)
@@ -176,7 +176,7 @@ def authors_projection_is_not_enough(quick: bool) -> Evidence:
     n = 12
     d = 12
     layer = nn.LSTM(d, n, dtype=torch.float64)
-    seek_wide_rows(layer, 60 if quick else 200)
+    seek_wide_rows(layer, amount(quick, 60, 200))
     forget = layer.get_parameter("weight_hh_l0").chunk(4)[1], layer.get_parameter("weight_ih_l0").chunk(4)[1]
     reach = torch.cat(forget, dim=1).detach().abs().sum(dim=1)
     gate = float(torch.sigmoid(reach).max())
@@ -186,7 +186,7 @@ def authors_projection_is_not_enough(quick: bool) -> Evidence:
         _lstm_step(layer),
         _greatest,
         lambda: [_joint_box(pairs, n, cell), _joint_box(pairs, n, cell), _box(pairs, d, 1.0)],
-        60 if quick else 200,
+        amount(quick, 60, 200),
     )
     stable = stable_lstm_contracts(quick)
     numbers = {"forget gate": gate, "ratio found": found, "ratio with rows": stable.numbers["ratio found"]}

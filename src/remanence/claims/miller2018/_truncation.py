@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from remanence import theory
-from remanence.claims._framework import claim
+from remanence.claims._framework import amount, claim
 from remanence.claims._types import Evidence
 
 _INEQUALITY = "none: an inequality, with one part in 10^9 for rounding"
@@ -30,9 +30,13 @@ class Instance:
     def states(self, weight: Tensor, window: int | None = None) -> Tensor:
         """The last state, of the whole run or of its last ``window`` steps from zero: ``(n,)``."""
         h = torch.zeros(len(weight), dtype=weight.dtype)
-        for u in self.inputs if window is None else self.inputs[len(self.inputs) - window :]:
+        inputs = self.inputs
+        if window is not None:
+            inputs = inputs[len(inputs) - window :]
+        for u in inputs:
             h = weight @ h + u
-            h = h if self.linear else h.tanh()
+            if not self.linear:
+                h = h.tanh()
         return h
 
     def gradient(self, weight: Tensor, window: int | None = None) -> Tensor:
@@ -67,7 +71,7 @@ def truncated_states_are_close(quick: bool) -> Evidence:
     worst = 0.0
     epsilon = 1e-3
     for norm in (0.5, 0.8, 0.9):
-        for _ in range(5 if quick else 40):
+        for _ in range(amount(quick, 5, 40)):
             instance = gaussian_instance(norm, length=200)
             bound = float(instance.inputs.norm(dim=1).max())
             k = theory.sufficient_window(norm, bound, epsilon)
@@ -98,7 +102,7 @@ def truncated_gradients_are_close(quick: bool) -> Evidence:
     worst = 0.0
     spread = 1.0
     for norm in (0.5, 0.8, 0.9):
-        for _ in range(2 if quick else 15):
+        for _ in range(amount(quick, 2, 15)):
             instance = gaussian_instance(norm)
             constants = instance.constants(norm)
             gaps = _gradient_gaps(instance, range(1, 31))
@@ -154,7 +158,7 @@ def gaussian_instances_fall_faster(quick: bool) -> Evidence:
 def gradients_are_smooth(quick: bool) -> Evidence:
     worst = 0.0
     for norm in (0.3, 0.6, 0.9):
-        for _ in range(5 if quick else 40):
+        for _ in range(amount(quick, 5, 40)):
             instance = gaussian_instance(norm)
             beta = theory.gradient_smoothness(instance.constants(norm))
             other = instance.weight * 0.98 + 0.02 * norm * torch.randn(6, 6).double() / 6
@@ -195,7 +199,7 @@ def trained_weights_are_close(quick: bool) -> Evidence:
     steps = 20
     for norm in (0.5, 0.8):
         for k in (3, 8):
-            for _ in range(1 if quick else 5):
+            for _ in range(amount(quick, 1, 5)):
                 instance = gaussian_instance(norm, length=40)
                 constants = instance.constants(norm)
                 rate = 1 / theory.gradient_smoothness(constants)
@@ -217,7 +221,7 @@ def trained_outputs_are_close(quick: bool) -> Evidence:
     largest = 0
     epsilon = 0.1
     norm = 0.3
-    for _ in range(2 if quick else 8):
+    for _ in range(amount(quick, 2, 8)):
         instance = gaussian_instance(norm, length=200, size=0.2)
         constants = instance.constants(norm)
         k = theory.training_window(constants, 10, epsilon)
@@ -242,7 +246,9 @@ def runaway_gap(k: int, steps: int, constant: bool) -> tuple[float, float]:
     centre = gains[0]
     weights = [1.0, 1.0]
     for t in range(1, steps + 1):
-        step = rate if constant else rate / t
+        step = rate
+        if not constant:
+            step = rate / t
         weights = [w + step * gain * math.sin(w * gain - centre) for w, gain in zip(weights, gains, strict=True)]
     return abs(weights[0] - weights[1]), theory.weight_gap(constants, k, steps, rate)
 

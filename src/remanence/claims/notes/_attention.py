@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from remanence import nn, theory
-from remanence.claims._framework import claim
+from remanence.claims._framework import amount, claim
 from remanence.claims._types import Evidence
 
 ROUNDING = 1e-12
@@ -214,7 +214,7 @@ def _estimates(query: Tensor, key: Tensor, m: int, draws: int) -> Tensor:
 def random_features_are_unbiased(quick: bool) -> Evidence:
     query = 0.3 * _draw(3)
     key = 0.3 * _draw(3)
-    estimates = _estimates(query, key, 4, 20_000 if quick else 200_000)
+    estimates = _estimates(query, key, 4, amount(quick, 20_000, 200_000))
     error = float(estimates.std()) / math.sqrt(len(estimates))
     sigmas = abs(float(estimates.mean()) - math.exp(float(query @ key))) / error
     return Evidence(sigmas <= _SIGMAS, numbers={"standard errors": sigmas, "mean": float(estimates.mean())})
@@ -239,7 +239,7 @@ def normalised_output_is_biased(quick: bool) -> Evidence:
         off = outputs.mean(dim=0) - exact[0]
         return float(off.norm()), float((off / (outputs.std(dim=0) / math.sqrt(draws))).abs().max())
 
-    draws = 10_000 if quick else 60_000
+    draws = amount(quick, 10_000, 60_000)
     small, sigmas = bias(8, draws)
     large, _ = bias(64, draws // 4)
     numbers = {"bias at m = 8": small, "standard errors": sigmas, "bias at m = 64": large}
@@ -259,7 +259,7 @@ def variance_falls_with_features(quick: bool) -> Evidence:
     key = torch.tensor([0.2, 0.4, -0.3]).double()
     ratios = {}
     for m in (4, 16):
-        estimates = _estimates(query, key, m, 20_000 if quick else 100_000)
+        estimates = _estimates(query, key, m, amount(quick, 20_000, 100_000))
         ratios[m] = float(estimates.var() / theory.random_feature_variance(query, key, m))
     holds = all(abs(ratio - 1) < 0.15 for ratio in ratios.values())
     return Evidence(holds, numbers={f"measured / formula, m = {m}": ratio for m, ratio in ratios.items()})

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from remanence import nn, train
-from remanence.claims._framework import claim
+from remanence.claims._framework import amount, claim
 from remanence.claims._types import Evidence
 
 ROUNDING = 1e-12
@@ -76,7 +76,7 @@ def small_weights_make_gradients_vanish(quick: bool) -> Evidence:
     worst = 0.0
     steps = 12
     delta = 0.9
-    for _ in range(10 if quick else 100):
+    for _ in range(amount(quick, 10, 100)):
         w = torch.randn(5, 5).double()
         w *= delta / torch.linalg.matrix_norm(w, 2)
         jacobian = _state_jacobian(w, 0.1 * torch.randn(steps, 5).double(), torch.tanh)
@@ -279,7 +279,7 @@ def _shrink_in_adam(penalty: float, decay: float, steps: int) -> tuple[float, fl
     tolerance="the small-gradient weights must lose at least twice as much: the ratio of gradients is 10^4",
 )
 def adam_with_l2_shrinks_small_gradients_more(quick: bool) -> Evidence:
-    small, large = _shrink_in_adam(0.01, 0.0, 100 if quick else 400)
+    small, large = _shrink_in_adam(0.01, 0.0, amount(quick, 100, 400))
     return Evidence(1 - small > 2 * abs(1 - large), numbers={"left, small gradients": small, "left, large": large})
 
 
@@ -291,7 +291,7 @@ def adam_with_l2_shrinks_small_gradients_more(quick: bool) -> Evidence:
     tolerance="0.02: the mean of 200 weights that take random steps of 10^-3",
 )
 def adam_with_decay_shrinks_alike(quick: bool) -> Evidence:
-    steps = 100 if quick else 400
+    steps = amount(quick, 100, 400)
     small, large = _shrink_in_adam(0.0, 1e-3, steps)
     expected = (1 - 1e-3) ** steps
     holds = max(abs(small - expected), abs(large - expected)) < 0.02

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from remanence import theory
-from remanence.claims._framework import claim
+from remanence.claims._framework import amount, claim
 from remanence.claims._types import Evidence
 
 _ROUNDING = 1e-9
@@ -39,7 +39,7 @@ def _slope(model: theory.LinearGaussianRNN, start: np.ndarray, first: int = 60, 
 def information_falls_exponentially(quick: bool) -> Evidence:
     worst = 0.0
     for radius in (0.7, 0.9):
-        for _ in range(3 if quick else 20):
+        for _ in range(amount(quick, 3, 20)):
             model, start = random_model(radius)
             worst = max(worst, abs(_slope(model, start) / model.decay_rate - 1))
     return Evidence(worst < 0.1, numbers={"slope against 2 ln radius, greatest relative gap": worst})
@@ -56,7 +56,7 @@ def information_falls_exponentially(quick: bool) -> Evidence:
 def weights_alone_set_the_exponent(quick: bool) -> Evidence:
     gaps = []
     slopes = []
-    for _ in range(3 if quick else 20):
+    for _ in range(amount(quick, 3, 20)):
         model, start = random_model()
         other = random_model()[1]
         gaps.append(abs(abs(model.poles[0]) * model.spectral_radius - 1))
@@ -74,7 +74,7 @@ def weights_alone_set_the_exponent(quick: bool) -> Evidence:
 )
 def variances_do_not_degenerate(quick: bool) -> Evidence:
     least = np.inf
-    for _ in range(5 if quick else 50):
+    for _ in range(amount(quick, 5, 50)):
         model, start = random_model()
         least = min(least, np.linalg.eigvalsh(model.variances(_STEPS, start)[1:]).min() / model.noise**2)
     return Evidence(bool(least >= 1 - _ROUNDING), numbers={"least eigenvalue / sigma^2": float(least)})

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from remanence import probes, tasks
-from remanence.claims._framework import claim
+from remanence.claims._framework import amount, claim
 from remanence.claims._types import Evidence
 from remanence.probes import Estimator, information_from_counts
 
@@ -43,7 +43,7 @@ def _integrated(covariance: float) -> float:
     tolerance=f"{_ROUNDING:g}: the trapezoid rule's error",
 )
 def signs_of_gaussian_numbers(quick: bool) -> Evidence:
-    covariances = np.linspace(0.05, 0.95, 5 if quick else 19)
+    covariances = np.linspace(0.05, 0.95, amount(quick, 5, 19))
     integrated = np.array([_integrated(c) for c in covariances])
     gap = float(np.abs(eq46(np.arccos(covariances)) - integrated).max())
     lags = torch.arange(1, 100)
@@ -119,7 +119,7 @@ def repetitive_sequences_never_forget(quick: bool) -> Evidence:
     tolerance="0.02 of the rate: smaller eigenvalues still count at short lags",
 )
 def hidden_chains_fall_exponentially(quick: bool) -> Evidence:
-    hidden = max(_slope_gap(_reversible_chain(), np.array([0, 0, 1])) for _ in range(3 if quick else 20))
+    hidden = max(_slope_gap(_reversible_chain(), np.array([0, 0, 1])) for _ in range(amount(quick, 3, 20)))
     trigram = _slope_gap(*_trigram_chain(np.array([[0.1, 0.6], [0.4, 0.9]])))
     kept = chain_information(*_pairs_chain(0.9), 1000)
     slope = "slope against the rate, greatest relative gap"
@@ -146,7 +146,9 @@ def _reversible_chain() -> np.ndarray:
     """Three states with a second eigenvalue of 0.9 and a third of 0.3: slow enough to be seen, far enough apart."""
     mixed = torch.linalg.qr(torch.cat([torch.ones(3, 1), torch.randn(3, 2)], dim=1).double())[0].numpy()
     matrix = mixed @ np.diag([1.0, 0.9, 0.3]) @ mixed.T
-    return matrix if matrix.min() >= 0 else _reversible_chain()
+    if matrix.min() < 0:
+        return _reversible_chain()
+    return matrix
 
 
 def boltzmann(spins: int, couplings: dict[int, float]) -> np.ndarray:
@@ -193,7 +195,7 @@ def _mean_bias(estimator: Estimator, alphabet: int, pairs: int, trials: int) -> 
     tolerance="0.05 of plug-in's for 'equal', a hundredth for 'far less'",
 )
 def digamma_is_less_biased(quick: bool) -> Evidence:
-    trials = 1 if quick else 5
+    trials = amount(quick, 1, 5)
     two = {name: _mean_bias(name, 2, 500, 20_000 * trials) for name in ("plug-in", "grassberger")}
     many = {name: _mean_bias(name, 27, 5000, 300 * trials) for name in ("plug-in", "grassberger")}
     ratios = [abs(found["grassberger"] / found["plug-in"]) for found in (two, many)]
@@ -221,8 +223,8 @@ def _fitted_exponent(exponent: float, sequences: int) -> float:
     tolerance="0.05: from fewer and shorter sequences than the paper's 10,000 of 1,000 bits",
 )
 def estimator_finds_the_exponent(quick: bool) -> Evidence:
-    exponents = (0.2, 0.4, 0.8) if quick else tuple(np.arange(1, 11) / 10)
-    found = {gamma: _fitted_exponent(gamma, 1000 if quick else 4000) for gamma in exponents}
+    exponents = amount(quick, (0.2, 0.4, 0.8), tuple(np.arange(1, 11) / 10))
+    found = {gamma: _fitted_exponent(gamma, amount(quick, 1000, 4000)) for gamma in exponents}
     worst = max(abs(value - gamma) for gamma, value in found.items())
     return Evidence(worst < 0.05, numbers={f"gamma {gamma:g}": value for gamma, value in found.items()})
 

@@ -73,7 +73,9 @@ def _law(cell: StoredCell) -> Values:
 def _xi(cells: Iterable[StoredCell]) -> float:
     """Mean correlation length over seeds; NaN where one has none."""
     fits = [_law(cell)["exponential"] for cell in cells]
-    return float(np.mean([np.nan if fit is None or fit["xi"] is None else fit["xi"] for fit in fits]))
+    if any(fit is None or fit["xi"] is None for fit in fits):
+        return float("nan")
+    return float(np.mean([fit["xi"] for fit in fits]))
 
 
 def _gamma(cells: Iterable[StoredCell]) -> float:
@@ -86,7 +88,9 @@ def _refitted(cell: StoredCell, shortest: int, longest: int) -> probes.Informati
 
 
 def _said(law: probes.InformationLaw | None) -> str:
-    return "nothing to fit" if law is None else law.verdict
+    if law is None:
+        return "nothing to fit"
+    return law.verdict
 
 
 def _is(law: probes.InformationLaw | None, name: str) -> bool:
@@ -95,8 +99,10 @@ def _is(law: probes.InformationLaw | None, name: str) -> bool:
 
 def _named(cell: StoredCell) -> str:
     place = cell.place
-    depth = "" if place.get("depth", 1) == 1 else f"x{place['depth']}"
-    return f"{place.get('model', 'Transformer')} {place['width']}{depth}"
+    name = f"{place.get('model', 'Transformer')} {place['width']}"
+    if place.get("depth", 1) == 1:
+        return name
+    return f"{name}x{place['depth']}"
 
 
 def _judged(cells: Iterable[StoredCell], holds: bool) -> tuple[TrainedRun, ...]:
