@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy
 import torch
@@ -11,6 +12,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from remanence._validate import message
+
+if TYPE_CHECKING:  # gymnasium is an extra
+    from gymnasium import Space
+
+GivenAction: TypeAlias = "int | float | list[GivenAction]"
+"""An action as a checkpoint can hold it: a number, or nested lists of the space's shape."""
 
 
 class Actions(nn.Module):
@@ -38,11 +45,17 @@ class Actions(nn.Module):
         """Entropy in nats: ``(...)``."""
         raise NotImplementedError
 
-    def for_environment(self, action: Tensor) -> Any:
+    def choose(self, given: Tensor, likeliest: bool, generator: torch.Generator | None = None) -> Tensor:
+        """The mode for each row of `given`, or an action that is drawn."""
+        if likeliest:
+            return self.likeliest(given)
+        return self.draw(given, generator)
+
+    def for_environment(self, action: Tensor) -> GivenAction:
         """One action as the environment's `step` takes it, and as a checkpoint can hold it."""
         raise NotImplementedError
 
-    def for_environments(self, actions: Tensor) -> list[Any]:
+    def for_environments(self, actions: Tensor) -> Sequence[GivenAction]:
         """The same for all copies at once, ``(B, ...)``."""
         return [self.for_environment(action) for action in actions]
 
@@ -130,7 +143,7 @@ class Choices(Actions):
         parts = zip(self.choices, given.split(self.sizes, dim=-1), strict=True)
         return torch.stack([choice.entropy(part) for choice, part in parts]).sum(0)
 
-    def for_environment(self, action: Tensor) -> Any:
+    def for_environment(self, action: Tensor) -> GivenAction:
         """Numbers of the choices, as nested lists of the space's shape."""
         numbers = [choice.for_environment(part) for choice, part in zip(self.choices, action, strict=True)]
         return numpy.array(numbers).reshape(self.shape).tolist()
@@ -191,14 +204,14 @@ class Gaussian(Actions):
         entropy = (self.log_deviation + 0.5 * math.log(2 * math.pi * math.e)).sum()
         return entropy.expand(given.shape[:-1])
 
-    def for_environment(self, action: Tensor) -> Any:
+    def for_environment(self, action: Tensor) -> GivenAction:
         """The action inside the box, as nested lists of the space's shape."""
         if self.squash:
             action = self.low + (action.tanh() + 1) / 2 * (self.high - self.low)
         return action.clamp(self.low, self.high).reshape(self.shape).tolist()
 
 
-def actions_of(space: Any, squash: bool = False) -> Actions:
+def actions_of(space: Space | int, squash: bool = False) -> Actions:
     """The actions of a Gymnasium action space, or of a number of actions.
 
     Args:

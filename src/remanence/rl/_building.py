@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from remanence._validate import message
 from remanence.rl._config import PolicyConfig
@@ -11,6 +11,9 @@ from remanence.rl._environment import longest_episode, make_environment, observe
 from remanence.rl._observations import Field
 from remanence.rl._policy import MemoryPolicy
 from remanence.runs import Settings, Values
+
+if TYPE_CHECKING:  # gymnasium is an extra
+    from gymnasium import Env, Space
 
 
 def build_policy(
@@ -48,6 +51,6 @@ def build_policy(
     return MemoryPolicy(*spaces, name, **choices, **{**options, "limit": limit})
 
 
-def _spaces(environment: Any, config: PolicyConfig) -> tuple[tuple[Field, ...], Any]:
+def _spaces(environment: Env, config: PolicyConfig) -> tuple[tuple[Field, ...], Space]:
     """What a policy sees there, and what it can do."""
     return observed(environment, config.words, config.observe), environment.action_space

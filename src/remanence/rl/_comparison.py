@@ -37,8 +37,9 @@ class Gain(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        interval = f"{self.low:+.2f} to {self.high:+.2f}" if math.isfinite(self.low) else "one seed, no interval"
-        return f"{self.mean:+.2f} ({interval})"
+        if not math.isfinite(self.low):
+            return f"{self.mean:+.2f} (one seed, no interval)"
+        return f"{self.mean:+.2f} ({self.low:+.2f} to {self.high:+.2f})"
 
 
 def gain(having: Sequence[float], without: Sequence[float]) -> Gain:
@@ -114,12 +115,14 @@ class PolicyComparison(Result):
 
         None if that is not shown: what nobody has learned within the budget may still need a memory.
         """
-        return True if any(gained.low > 0 for gained in self.gains.values()) else None
+        return any(gained.low > 0 for gained in self.gains.values()) or None
 
     @property
     def verdict(self) -> str:
         """Whether memory is needed, and the difference that it makes to each model."""
-        shown = "needs memory" if self.needs_memory else f"is not shown to need memory within {self.frames:,} frames"
+        shown = f"is not shown to need memory within {self.frames:,} frames"
+        if self.needs_memory:
+            shown = "needs memory"
         gains = ", ".join(f"{model} {gained}" for model, gained in self.gains.items())
         return f"{self.environment} {shown}; return with memory less without, 95 % interval over seeds: {gains}."
 
@@ -129,8 +132,12 @@ class PolicyComparison(Result):
         without = self.returns.get(NO_MEMORY)
         if not without:
             return [f"Without the model {NO_MEMORY!r} nothing shows whether {self.environment} needs memory."]
-        said = [self.verdict, *self._about_learners()] if self.gains else []
-        spread = f" ({min(without):.2f} to {max(without):.2f})" if len(without) > 1 else ""
+        said = []
+        if self.gains:
+            said = [self.verdict, *self._about_learners()]
+        spread = ""
+        if len(without) > 1:
+            spread = f" ({min(without):.2f} to {max(without):.2f})"
         said.append(f"Without memory the same network gets {fmean(without):.2f}{spread}.")
         return said
 
@@ -143,7 +150,9 @@ class PolicyComparison(Result):
         if not self.needs_memory:
             told = f"Every seed of {listed(self.learnt)} gets more than the best one without memory"
             return [f"{told}. So few seeds do not rule out luck; take more (--seeds 5)."]
-        its = "its" if len(self.learnt) == 1 else "their"
+        its = "their"
+        if len(self.learnt) == 1:
+            its = "its"
         told = f"{listed(self.learnt)} learned to use {its} memory in {self.environment}"
         said = [f"{told}: every seed gets more than the best one without memory."]
         if others:
@@ -159,4 +168,6 @@ def listed(names: Sequence[str]) -> str:
         'LSTM, GRU and RNN'
     """
     *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
+    if not others:
+        return last
+    return f"{', '.join(others)} and {last}"

@@ -130,7 +130,9 @@ class PolicyConfig:
     def where(self) -> str:
         """The environment in words, with its options."""
         options = ", ".join(f"{name} {value}" for name, value in self.environment_options.items())
-        return f"{self.environment} ({options})" if options else self.environment
+        if not options:
+            return self.environment
+        return f"{self.environment} ({options})"
 
     @property
     def updates(self) -> int:

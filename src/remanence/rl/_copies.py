@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy
 import torch
@@ -12,8 +12,11 @@ from torch import Tensor
 from remanence._validate import message, one_of
 from remanence.rl._actions import Actions, actions_of
 from remanence.rl._environment import Episode
-from remanence.rl._observations import Field, Observation, each_field, fields_of, read, read_all, stack
+from remanence.rl._observations import Field, Observation, Shown, each_field, fields_of, read, read_all, stack
 from remanence.runs import Values
+
+if TYPE_CHECKING:  # gymnasium is an extra
+    from gymnasium.vector import VectorEnv
 
 
 class Happened(NamedTuple):
@@ -83,13 +86,15 @@ class EpisodeCopies:
         cut_off = torch.tensor([seen is not None for seen in left])
         last_seen = None
         if bool(cut_off.any()):
-            last_seen = stack(
-                [
-                    episode.observation if seen is None else seen
-                    for episode, seen in zip(self.episodes, left, strict=True)
-                ]
-            )
+            last_seen = stack([_last_seen(episode) for episode in self.episodes])
         return Happened(torch.tensor(rewards), torch.tensor(ends), cut_off, last_seen)
+
+
+def _last_seen(episode: Episode) -> Observation:
+    """What a policy saw last of an episode that was cut off; where none was, what it sees."""
+    if episode.cut_off is None:
+        return episode.observation
+    return episode.cut_off
 
 
 class VectorCopies:
@@ -112,7 +117,7 @@ class VectorCopies:
     """
 
     def __init__(
-        self, environment: Any, words: bool = False, only: Sequence[str] = (), seed: int | None = None
+        self, environment: VectorEnv, words: bool = False, only: Sequence[str] = (), seed: int | None = None
     ) -> None:
         mode = environment.metadata.get("autoreset_mode", "NextStep")
         name = str(getattr(mode, "value", mode))
@@ -159,7 +164,7 @@ class VectorCopies:
             rows[row] = read(self.fields, facts["final_obs"][row])
         return stack(rows)
 
-    def _read(self, observations: Any) -> Observation:
+    def _read(self, observations: Shown) -> Observation:
         from gymnasium.vector.utils import iterate
 
         return read_all(self.fields, list(iterate(self.environment.observation_space, observations)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, Protocol, TypeAlias, cast, get_args
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,7 @@ from remanence.nn import (
     get_model,
     make_core,
 )
+from remanence.ops import MemoryRule
 from remanence.runs import Values
 
 HIDDEN = 64
@@ -36,7 +37,30 @@ CoreState: TypeAlias = State | CarriedState
 """What a core carries from step to step."""
 
 
-def core_of(core: nn.Module | str, width: int, options: Values) -> Any:
+class Core(Protocol):
+    """What a policy asks of its core, one of `CORES`."""
+
+    @property
+    def output_size(self) -> int:
+        """Numbers that it gives at a step."""
+        ...
+
+    def __call__(
+        self, input: Tensor, state: CoreState | None = None, *, reset: Tensor | None = None
+    ) -> tuple[Tensor, CoreState]:
+        """Runs over whole sequences, ``(T, B, width)``."""
+        ...
+
+    def step(self, input: Tensor, state: CoreState, /) -> tuple[Tensor, CoreState]:
+        """Takes one step, ``(B, width)``."""
+        ...
+
+    def initial_state(self, batch_size: int, /) -> CoreState:
+        """The empty state of so many rows."""
+        ...
+
+
+def core_of(core: nn.Module | str, width: int, options: Values) -> Core:
     """A core by its name, or a given one, checked: it runs over ``(T, B, width)``, and its state has a fixed size.
 
     Raises:
@@ -58,20 +82,22 @@ def core_of(core: nn.Module | str, width: int, options: Values) -> Any:
         expected = "have a state of fixed size: rows of different age stand side by side"
         hint = "Take score='affine' or 'tanh' with sparse='forward'"
         raise ValueError(message("core", expected, f"{type(made).__name__} that keeps all stored states", hint))
-    return made
+    return cast(Core, made)
 
 
-def memory_of(core: Any) -> Any:
+def memory_of(core: object) -> MemoryRule | None:
     """The attended memory of a core, None if it has none.
 
     Example:
         >>> memory_of(core_of("LSTM", 3, {})) is memory_of(core_of("MinGRU", 3, {}))
         True
     """
-    return core.spec.memory if isinstance(core, RecurrentLayer) else None
+    if isinstance(core, RecurrentLayer):
+        return core.spec.memory
+    return None
 
 
-def grows(core: Any) -> bool:
+def grows(core: Core) -> bool:
     """Whether a core keeps every state of an episode, without a limit.
 
     Example:
@@ -83,7 +109,7 @@ def grows(core: Any) -> bool:
 
 
 def run_core(
-    core: Any, features: Tensor, state: CoreState | None, reset: Tensor | None, use: MemoryUse
+    core: Core, features: Tensor, state: CoreState | None, reset: Tensor | None, use: MemoryUse
 ) -> tuple[Tensor, CoreState]:
     """Runs a core over whole sequences.
 
@@ -103,7 +129,9 @@ def run_core(
         return _one_step(core, features, state, reset)
     if use != "emptied" or memory_of(core) is None:
         return core(features, state, reset=reset)
-    resets = [None] * len(features) if reset is None else reset.split(1)
+    resets = [None] * len(features)
+    if reset is not None:
+        resets = reset.split(1)
     outputs = []
     for now, starts in zip(features.split(1), resets, strict=True):
         output, state = core(now, entering(core, state, use), reset=starts)
@@ -112,7 +140,7 @@ def run_core(
     return torch.cat(outputs), state
 
 
-def _one_step(core: Any, features: Tensor, state: CoreState, reset: Tensor | None) -> tuple[Tensor, CoreState]:
+def _one_step(core: Core, features: Tensor, state: CoreState, reset: Tensor | None) -> tuple[Tensor, CoreState]:
     """One step while nothing is learned: the same numbers as a scan of one step, with less overhead."""
     if reset is not None and bool(reset.any()):
         state = _begun(core, state, reset[0])
@@ -120,7 +148,7 @@ def _one_step(core: Any, features: Tensor, state: CoreState, reset: Tensor | Non
     return output.unsqueeze(0), after
 
 
-def _begun(core: Any, state: CoreState, begins: Tensor) -> CoreState:
+def _begun(core: Core, state: CoreState, begins: Tensor) -> CoreState:
     """The state with some rows empty, chosen by ``(B,)`` bool."""
     empty = core.initial_state(len(begins))
     fields = []
@@ -130,7 +158,7 @@ def _begun(core: Any, state: CoreState, begins: Tensor) -> CoreState:
     return type(state)(*fields)
 
 
-def checked_state(core: Any, found: Any, rows: int) -> CoreState:
+def checked_state(core: Core, found: object, rows: int) -> CoreState:
     """A state that was saved, if the core can go on from it.
 
     Args:
@@ -147,26 +175,32 @@ def checked_state(core: Any, found: Any, rows: int) -> CoreState:
         Traceback (most recent call last):
         ValueError: `s` of the core's state must be torch.float32 of size (1, 3, 4); got torch.float32 of size (1, 2, 4)
     """
-    empty: Any = core.initial_state(rows)
-    if type(found) is not type(empty):
+    empty = core.initial_state(rows)
+    if not isinstance(found, type(empty)):
         raise ValueError(f"the core's state must be a {type(empty).__name__}; got a {type(found).__name__}")
     for name, have, wanted in zip(empty._fields, found, empty, strict=True):
-        lead = 2 if grows(core) else wanted.dim()  # a memory that grows has more slots with every step
+        lead = wanted.dim()
+        if grows(core):
+            lead = 2  # a memory that grows has more slots with every step
         fits = isinstance(have, Tensor) and have.dtype == wanted.dtype and have.dim() == wanted.dim()
         if not fits or have.shape[:lead] != wanted.shape[:lead]:
-            got = f"{have.dtype} of size {tuple(have.shape)}" if isinstance(have, Tensor) else repr(have)
-            expected = f"{wanted.dtype} of size {tuple(wanted.shape)}"
-            raise ValueError(f"`{name}` of the core's state must be {expected}; got {got}")
+            raise ValueError(f"`{name}` of the core's state must be {_described(wanted)}; got {_described(have)}")
     return found
+
+
+def _described(part: object) -> str:
+    if isinstance(part, Tensor):
+        return f"{part.dtype} of size {tuple(part.shape)}"
+    return repr(part)
 
 
 def join_rows(states: Sequence[CoreState]) -> CoreState:
     """The rows of several states in one batch."""
-    kind: Any = type(states[0])
-    return kind.cat(states)
+    kind = cast(type[State], type(states[0]))  # all are of one core, so of one type
+    return kind.cat(cast(Sequence[State], states))
 
 
-def entering(core: Any, state: CoreState | None, use: MemoryUse) -> CoreState | None:
+def entering(core: Core, state: CoreState | None, use: MemoryUse) -> CoreState | None:
     """The state that a call starts from: with nothing in its memory unless it is kept; the recurrent state stays."""
     if use == "kept" or not isinstance(state, State) or memory_of(core) is None:
         return state

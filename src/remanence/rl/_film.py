@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+import numpy
 import torch
 from torch import Tensor
 
 from remanence._validate import positive_int
-from remanence.nn import Trace
+from remanence.nn import RecurrentLayer, Trace
 from remanence.rl._core import CoreState, entering, memory_of
 from remanence.rl._environment import Episode, make_environment, observed
-from remanence.rl._observations import each_field
+from remanence.rl._observations import Observation, each_field
 from remanence.rl._policy import MemoryPolicy
 from remanence.rl._rollout import acting
 from remanence.rl._run import load_policy
 from remanence.runs import Settings, replace_file
 from remanence.tasks import stream
+
+if TYPE_CHECKING:  # both are extras
+    from gymnasium import Env
+    from numpy.typing import NDArray
+    from PIL.Image import Image
 
 FILM = "film.gif"
 """Name of the film that lies in a run's folder, for its report."""
@@ -71,7 +77,7 @@ def film_policy(
         ...     film_policy(policy, "MiniGrid-MemoryS7-v0", Path(folder) / "play.gif", steps=3)
         4
     """
-    image = _pillow()
+    _require_pillow()
     positive_int("steps", steps)
     there = _visible(environment, options)
     names = tuple(field.name for field in policy.fields if field.name)
@@ -84,9 +90,9 @@ def film_policy(
         for step in range(steps + 1):
             seen = each_field(lambda part: part[None, None], episode.observation)
             traces = _attended(policy, seen, state, begins)
-            frames.append(_frame(image, _picture(there), traces, step))
+            frames.append(_frame(_picture(there), traces, step))
             given, _, state = policy(seen, state, reset=begins)
-            action = policy.actions.likeliest(given[0]) if likeliest else policy.actions.draw(given[0], generator)
+            action = policy.actions.choose(given[0], likeliest, generator)
             if step == steps or episode.act(policy.actions.for_environment(action[0]))[1]:
                 break
             begins = torch.zeros(1, 1, dtype=torch.bool)
@@ -126,15 +132,14 @@ def keep_film(folder: str | Path, *, seed: int = 0, likeliest: bool = False) -> 
     return film
 
 
-def _pillow() -> Any:
+def _require_pillow() -> None:
     try:
-        from PIL import Image
+        import PIL  # noqa: F401 - only whether it is there
     except ImportError as error:
         raise ImportError("a film needs Pillow: pip install 'remanence[rl]'") from error
-    return Image
 
 
-def _visible(environment: str, options: Settings | None) -> Any:
+def _visible(environment: str, options: Settings | None) -> Env:
     """The environment with its own pictures, if it has any."""
     try:
         return make_environment(environment, {**(options or {}), "render_mode": "rgb_array"})
@@ -142,37 +147,45 @@ def _visible(environment: str, options: Settings | None) -> Any:
         return make_environment(environment, options)
 
 
-def _picture(environment: Any) -> Any:
-    return environment.render() if environment.render_mode == "rgb_array" else None
+def _picture(environment: Env) -> NDArray[numpy.uint8] | None:
+    if environment.render_mode != "rgb_array":
+        return None
+    return numpy.asarray(environment.render())
 
 
-def _attended(policy: MemoryPolicy, seen: Any, state: CoreState, begins: Tensor) -> tuple[Trace, ...]:
-    if memory_of(policy.core) is None:
+def _attended(policy: MemoryPolicy, seen: Observation, state: CoreState, begins: Tensor) -> tuple[Trace, ...]:
+    core = policy.core
+    if not isinstance(core, RecurrentLayer) or memory_of(core) is None:
         return ()
     features = policy.encoder(each_field(lambda part: part.flatten(0, 1), seen)).unflatten(0, (1, 1))
-    return policy.core.trace(features, entering(policy.core, state, policy.memory_use), reset=begins)
+    return core.trace(features, entering(core, state, policy.memory_use), reset=begins)
 
 
-def _frame(image: Any, picture: Any, traces: tuple[Trace, ...], step: int) -> Any:
-    memory = _memory_panel(image, traces[-1] if traces else None, step)
+def _frame(picture: NDArray[numpy.uint8] | None, traces: tuple[Trace, ...], step: int) -> Image:
+    from PIL import Image
+
+    memory = _memory_panel(traces, step)
     if picture is None:
         return memory
-    shown = image.fromarray(picture).resize((HEIGHT, HEIGHT))
-    frame = image.new("RGB", (HEIGHT + WIDTH, HEIGHT), PAPER)
+    shown = Image.fromarray(picture).resize((HEIGHT, HEIGHT))
+    frame = Image.new("RGB", (HEIGHT + WIDTH, HEIGHT), PAPER)
     frame.paste(shown, (0, 0))
     frame.paste(memory, (HEIGHT, 0))
     return frame
 
 
-def _memory_panel(image: Any, trace: Trace | None, step: int) -> Any:
-    from PIL import ImageDraw
+def _memory_panel(traces: tuple[Trace, ...], step: int) -> Image:
+    from PIL import Image, ImageDraw
 
-    panel = image.new("RGB", (WIDTH, HEIGHT), PAPER)
+    panel = Image.new("RGB", (WIDTH, HEIGHT), PAPER)
     draw = ImageDraw.Draw(panel)
     bottom = HEIGHT - MARGIN
     draw.line((MARGIN, bottom, WIDTH - MARGIN, bottom), fill=INK)
-    weights = [] if trace is None else trace.weights[0, 0].tolist()
-    held = [] if trace is None else trace.steps[0, 0].tolist()
+    weights = []
+    held = []
+    if traces:
+        weights = traces[-1].weights[0, 0].tolist()
+        held = traces[-1].steps[0, 0].tolist()
     last = max([step, *held, 1])
     bar = max(2, (WIDTH - 2 * MARGIN) // (last + 1))
     present = [place for place in held if place >= 0]
@@ -181,10 +194,14 @@ def _memory_panel(image: Any, trace: Trace | None, step: int) -> Any:
             continue
         left = MARGIN + round((WIDTH - 2 * MARGIN - bar) * place / last)
         top = bottom - 2 - round((bottom - 2 * MARGIN) * max(0.0, min(1.0, weight)))
-        colour = RECENT if _is_recent(place, present) else RELEVANT
+        colour = RELEVANT
+        if _is_recent(place, present):
+            colour = RECENT
         draw.rectangle((left, top, left + bar - 1, bottom - 1), fill=colour)
-    oldest = f", oldest from step {min(present)}" if present else ""
-    draw.text((MARGIN, 6), f"step {step}. States in memory: {len(present)}{oldest}", fill=INK)
+    told = f"step {step}. States in memory: {len(present)}"
+    if present:
+        told += f", oldest from step {min(present)}"
+    draw.text((MARGIN, 6), told, fill=INK)
     draw.text((MARGIN, bottom + 4), "0", fill=INK)
     draw.text((WIDTH - 2 * MARGIN, bottom + 4), str(last), fill=INK)
     return panel

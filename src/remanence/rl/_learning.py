@@ -139,7 +139,7 @@ class Learning:
         self.returns = (self.returns + rollout.returns)[-REMEMBERED:]
         self.lengths = (self.lengths + rollout.lengths)[-REMEMBERED:]
         line = {"kind": "train", "update": self.update, "frames": self.frames, "mean_return": self.mean_return}
-        line["mean_length"] = sum(self.lengths) / len(self.lengths) if self.lengths else None
+        line["mean_length"] = _mean(self.lengths)
         line |= {**losses, "frames_per_second": self.frames / self.seconds, "playing": playing, "seconds": self.seconds}
         self.metrics.append(line)
         self._tell(line)
@@ -150,7 +150,7 @@ class Learning:
 
     @property
     def mean_return(self) -> float | None:
-        return sum(self.returns) / len(self.returns) if self.returns else None
+        return _mean(self.returns)
 
     def _save(self) -> None:
         player = self.player
@@ -198,7 +198,9 @@ class Learning:
         self.seconds = training["seconds"]
 
     def _outcome(self, status: Literal["done", "interrupted"], signal: int | None = None) -> PolicyOutcome:
-        reason = "budget used up" if signal is None else f"signal {signal}"
+        reason = "budget used up"
+        if signal is not None:
+            reason = f"signal {signal}"
         facts = {"update": self.update, "budget": self.config.updates, "frames": self.frames, "seconds": self.seconds}
         self.run.set_status(status, reason=reason, **facts, mean_return=self.mean_return)
         return PolicyOutcome(status, self.run.folder, self.update, self.frames, self.mean_return, signal)
@@ -209,6 +211,12 @@ class Learning:
     def _tell(self, line: Values) -> None:
         if self.observer is not None:
             self.observer({**line, "budget": self.config.updates})
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    if not values:
+        return None
+    return sum(values) / len(values)
 
 
 def _checked_begins(begins: object, rows: int) -> Tensor:

@@ -6,7 +6,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy
 import torch
@@ -14,11 +14,16 @@ from torch import Tensor
 
 from remanence._validate import message, one_of
 
+if TYPE_CHECKING:  # gymnasium is an extra
+    from gymnasium import Space
+
 VOCABULARY = 258
 """Numbers that words are hashed to: few, yet no two words of MiniGrid's missions collide."""
 LONGEST_TEXT = 49
 """Most words of a text that a policy can read."""
 
+Shown: TypeAlias = "numpy.ndarray | numpy.generic | int | str | tuple[Shown, ...] | Mapping[str, Shown]"
+"""An observation as an environment gives it."""
 Observation: TypeAlias = Tensor | Mapping[str, Tensor]
 """One tensor, or one tensor for each field where there are several."""
 
@@ -49,27 +54,32 @@ class Field:
     def __post_init__(self) -> None:
         one_of("kind", self.kind, ("vector", "picture", "text"))
 
-    def read(self, observation: Any) -> Tensor:
+    def read(self, observation: Shown) -> Tensor:
         """This part of an observation as a tensor of `shape`, a copy."""
         return self.read_all([observation])[0]
 
-    def read_all(self, observations: Sequence[Any]) -> Tensor:
+    def read_all(self, observations: Sequence[Shown]) -> Tensor:
         """This part of several observations side by side, ``(B, *shape)``, a copy."""
         parts = [self._find(observation) for observation in observations]
         if self.kind == "text":
-            return torch.stack([_words(part) for part in parts])
+            return torch.stack([_words(str(part)) for part in parts])
         if self.sizes:
             return _one_hot(numpy.array(parts).reshape(len(parts), -1), self.sizes, self.starts)
         return torch.from_numpy(numpy.array(parts, dtype=numpy.float32).reshape(-1, *self.shape))
 
-    def _find(self, observation: Any) -> Any:
+    def _find(self, observation: Shown) -> Shown:
+        if not self.name:
+            return observation
         part = observation
-        for key in self.name.split(".") if self.name else ():
-            part = part[int(key)] if isinstance(part, tuple) else part[key]
+        for key in self.name.split("."):
+            if isinstance(part, tuple):
+                part = part[int(key)]
+            else:
+                part = cast(Mapping[str, Shown], part)[key]
         return part
 
 
-def fields_of(space: Any, words: bool = False, only: Sequence[str] = ()) -> tuple[Field, ...]:
+def fields_of(space: Space, words: bool = False, only: Sequence[str] = ()) -> tuple[Field, ...]:
     """The parts of a Gymnasium observation space, as a policy reads them.
 
     Boxes are vectors, or pictures where they are (height, width, channels) of at least 7 x 7; Discrete, MultiDiscrete
@@ -100,14 +110,14 @@ def fields_of(space: Any, words: bool = False, only: Sequence[str] = ()) -> tupl
     return seen
 
 
-def read(fields: Sequence[Field], observation: Any) -> Observation:
+def read(fields: Sequence[Field], observation: Shown) -> Observation:
     """An observation as a policy takes it: a tensor where there is one field, else a dictionary of them."""
     if len(fields) == 1:
         return fields[0].read(observation)
     return {field.name: field.read(observation) for field in fields}
 
 
-def read_all(fields: Sequence[Field], observations: Sequence[Any]) -> Observation:
+def read_all(fields: Sequence[Field], observations: Sequence[Shown]) -> Observation:
     """Several observations side by side as a policy takes them, ``(B, ...)``."""
     if len(fields) == 1:
         return fields[0].read_all(observations)
@@ -118,8 +128,9 @@ def stack(observations: Sequence[Observation]) -> Observation:
     """Several observations side by side, in a new first dimension."""
     first = observations[0]
     if isinstance(first, Tensor):
-        return torch.stack([cast(Tensor, one) for one in observations])
-    return {name: torch.stack([cast(Any, one)[name] for one in observations]) for name in first}
+        return torch.stack(cast(list[Tensor], observations))
+    several = cast(Sequence[Mapping[str, Tensor]], observations)
+    return {name: torch.stack([one[name] for one in several]) for name in first}
 
 
 def each_field(change: Callable[[Tensor], Tensor], observation: Observation) -> Observation:
@@ -144,13 +155,15 @@ def word_numbers(text: str) -> list[int]:
     return [1 + zlib.crc32(word.encode()) % VOCABULARY for word in re.findall("[a-z]+", text.lower())]
 
 
-def _parts(space: Any, name: str) -> Iterator[Field]:
+def _parts(space: Space, name: str) -> Iterator[Field]:
     from gymnasium import spaces
 
-    if isinstance(space, spaces.Dict | spaces.Tuple):
-        inner = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
-        for key, part in inner:
-            yield from _parts(part, f"{name}.{key}" if name else str(key))
+    if isinstance(space, spaces.Dict):
+        for key, part in space.spaces.items():
+            yield from _parts(part, _inside(name, key))
+    elif isinstance(space, spaces.Tuple):
+        for place, part in enumerate(space.spaces):
+            yield from _parts(part, _inside(name, str(place)))
     elif isinstance(space, spaces.Box):
         yield _box(space.shape, name)
     elif isinstance(space, spaces.Discrete):
@@ -166,6 +179,13 @@ def _parts(space: Any, name: str) -> Iterator[Field]:
     else:
         expected = "be made of Box, Discrete, MultiDiscrete, MultiBinary, Text, Dict and Tuple"
         raise ValueError(message("observation space", expected, f"{space} as {name or 'the whole'!r}"))
+
+
+def _inside(name: str, key: str) -> str:
+    """The name of a part of what has a name, or of the whole observation."""
+    if not name:
+        return key
+    return f"{name}.{key}"
 
 
 def _box(shape: tuple[int, ...], name: str) -> Field:

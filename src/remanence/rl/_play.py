@@ -42,7 +42,9 @@ class EpisodeResults:
     def error(self) -> float:
         """Standard error of the mean."""
         count = len(self.returns)
-        return stdev(self.returns) / count**0.5 if count > 1 else float("nan")
+        if count < 2:
+            return float("nan")
+        return stdev(self.returns) / count**0.5
 
 
 @torch.no_grad()
@@ -88,7 +90,7 @@ def evaluate_policy(
         while alive:
             seen = read_all(copies[0].fields, [copies[copy].shown for copy in alive])
             given, _, state = policy(each_field(lambda part: part[None], seen), state, reset=begins)
-            actions = policy.actions.likeliest(given[0]) if likeliest else policy.actions.draw(given[0], generator)
+            actions = policy.actions.choose(given[0], likeliest, generator)
             stays = []
             for row, (copy, action) in enumerate(zip(alive, policy.actions.for_environments(actions), strict=True)):
                 reward, ended = copies[copy].act(action)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,11 @@ from remanence.rl._actions import Actions, actions_of
 from remanence.rl._core import HIDDEN, MEMORY_USES, CoreState, MemoryUse, core_of, run_core
 from remanence.rl._observations import LONGEST_TEXT, VOCABULARY, Field, Observation, each_field, fields_of
 
+if TYPE_CHECKING:  # gymnasium is an extra
+    from gymnasium import Space
+
+Seen: TypeAlias = "Space | Sequence[int] | Sequence[Field]"
+"""What a policy sees: a space, the shape of one observation, or fields."""
 WORD = 32
 TEXT = 128
 
@@ -68,8 +73,8 @@ class MemoryPolicy(nn.Module):
 
     def __init__(
         self,
-        observation: Any,
-        actions: Any,
+        observation: Seen,
+        actions: Space | int,
         core: nn.Module | str = "RelLSTM",
         *,
         words: bool = False,
@@ -116,7 +121,9 @@ class MemoryPolicy(nn.Module):
             The core's output, ``(T, B, output_size)``, and its state after the last step.
         """
         self._check(observations)
-        any_field = observations if isinstance(observations, Tensor) else observations[self.fields[0].name]
+        any_field = observations
+        if not isinstance(any_field, Tensor):
+            any_field = any_field[self.fields[0].name]
         steps = any_field.shape[:2]
         features = self.encoder(each_field(lambda part: part.flatten(0, 1), observations)).unflatten(0, steps)
         if self.forgets:
@@ -128,35 +135,44 @@ class MemoryPolicy(nn.Module):
         return self.critic(output).squeeze(-1)
 
     def _check(self, observations: Observation) -> None:
+        given: Mapping[str, Tensor]
         if len(self.fields) == 1:
-            given = {self.fields[0].name: observations}
+            given = {self.fields[0].name: cast(Tensor, observations)}
+        elif isinstance(observations, Tensor):
+            given = {"": observations}
         else:
-            given = observations if not isinstance(observations, Tensor) else {"": observations}
+            given = observations
         if set(given) != {field.name for field in self.fields}:
             expected = f"have the fields {', '.join(field.name for field in self.fields)}"
             raise ValueError(message("observations", expected, ", ".join(given) or "one tensor"))
         for field in self.fields:
-            part = cast(Tensor, given[field.name])
+            part = given[field.name]
             if part.shape[2:] != field.shape:
                 expected = f"have the shape (T, B, {', '.join(map(str, field.shape))})"
-                name = f"observations[{field.name!r}]" if len(self.fields) > 1 else "observations"
+                name = "observations"
+                if len(self.fields) > 1:
+                    name = f"observations[{field.name!r}]"
                 raise ValueError(message(name, expected, tuple(part.shape)))
 
 
-def _fields(observation: Any, words: bool) -> tuple[Field, ...]:
+def _fields(observation: Seen, words: bool) -> tuple[Field, ...]:
     if hasattr(observation, "sample") and hasattr(observation, "contains"):  # a Gymnasium space
-        return fields_of(observation, words)
-    given = tuple(observation)
-    if given and all(isinstance(part, Field) for part in given):
-        return given
-    shape = tuple(int(size) for size in given)
+        return fields_of(cast("Space", observation), words)
+    given = tuple(cast(Sequence[int] | Sequence[Field], observation))
+    fields = tuple(part for part in given if isinstance(part, Field))
+    if given and len(fields) == len(given):
+        return fields
+    shape = tuple(int(size) for size in cast(Sequence[int], given))
     if words and len(shape) != 3:
         raise ValueError(message("words", "be False where no picture is seen", f"observations of shape {shape}"))
     if len(shape) != 1 and (len(shape) != 3 or min(shape[:2]) < 7):
         expected = "be (features,), or (height, width, channels) of at least 7 x 7"
         raise ValueError(message("observation_shape", expected, shape))
-    whole = Field("image" if words else "", "picture" if len(shape) == 3 else "vector", shape)
-    return (whole, Field("mission", "text", (LONGEST_TEXT,))) if words else (whole,)
+    if words:
+        return Field("image", "picture", shape), Field("mission", "text", (LONGEST_TEXT,))
+    if len(shape) == 3:
+        return (Field("", "picture", shape),)
+    return (Field("", "vector", shape),)
 
 
 class _Pictures(nn.Sequential):

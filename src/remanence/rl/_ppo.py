@@ -59,12 +59,16 @@ class Pieces(NamedTuple):
         parts = {
             name: change(getattr(self, name)) for name in ("begins", "actions", "log_chances", "values", "advantages")
         }
-        counts = None if self.counts is None else change(self.counts)
+        counts = self.counts
+        if counts is not None:
+            counts = change(counts)
         return Pieces(each_field(change, self.observations), **parts, state=state, counts=counts)
 
     def mean(self, measured: Tensor) -> Tensor:
         """Mean over the steps that count of what was measured at every step, ``(steps, rows)``."""
-        return measured.mean() if self.counts is None else measured[self.counts].mean()
+        if self.counts is not None:
+            measured = measured[self.counts]
+        return measured.mean()
 
 
 def cut(rollout: Rollout, advantage: Tensor) -> Pieces:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import gymnasium
 import numpy
+from numpy.typing import NDArray
 
 from remanence._validate import positive_int
 from remanence.runs import Values
 
 ID = "remanence/TMaze-v0"
+Sight: TypeAlias = NDArray[numpy.float32]
 
 
-class TMaze(gymnasium.Env):
+class TMaze(gymnasium.Env[Sight, numpy.int64]):
     """A corridor with a junction at its end; which way is right was shown at its start, and nowhere else.
 
     Bakker 2002, "Reinforcement learning with long short-term memory", with a simpler walk along the corridor: the
@@ -36,14 +38,14 @@ class TMaze(gymnasium.Env):
     def __init__(self, length: int = 10) -> None:
         self.length = positive_int("length", length)
 
-    def reset(self, *, seed: int | None = None, options: Values | None = None) -> tuple[Any, Values]:
+    def reset(self, *, seed: int | None = None, options: Values | None = None) -> tuple[Sight, Values]:
         """Begins an episode: at the start, in front of the sign."""
         super().reset(seed=seed)
         self.right_turn = int(self.np_random.integers(2))
         self.place = 0
         return self._seen(), {}
 
-    def step(self, action: int) -> tuple[Any, float, bool, bool, Values]:
+    def step(self, action: int | numpy.int64) -> tuple[Sight, float, bool, bool, Values]:
         """Goes ahead (0), or turns left (1) or right (2)."""
         at_junction = self.place == self.length
         if action == 0:
@@ -53,7 +55,7 @@ class TMaze(gymnasium.Env):
             return self._seen(), -0.01, False, False, {}
         return self._seen(), float(action - 1 == self.right_turn), True, False, {}
 
-    def _seen(self) -> Any:
+    def _seen(self) -> Sight:
         seen = numpy.zeros(3, dtype=numpy.float32)
         if self.place == 0:
             seen[self.right_turn] = 1.0
@@ -68,7 +70,7 @@ def register() -> None:
         gymnasium.register(ID, entry_point=make_tmaze, disable_env_checker=True)
 
 
-def make_tmaze(length: int = 10, **options: Any) -> gymnasium.Env:
+def make_tmaze(length: int = 10, **options: object) -> gymnasium.Env:
     """A maze with its limit of steps.
 
     Args:

@@ -5,7 +5,8 @@ It needs TorchRL: ``pip install 'remanence[torchrl]'``.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor
@@ -23,6 +24,9 @@ except ImportError as error:
     raise ImportError(f"remanence.rl.torchrl needs {error.name}: pip install 'remanence[torchrl]'") from error
 
 __all__ = ["RecurrentModule"]
+
+Key: TypeAlias = str | tuple[str, ...]
+"""Of an entry of a tensordict; several names lead to a nested one."""
 
 
 class RecurrentModule(TensorDictModuleBase):
@@ -57,11 +61,11 @@ class RecurrentModule(TensorDictModuleBase):
     def __init__(
         self,
         layer: RecurrentLayer,
-        in_key: Any = "observation",
-        out_key: Any = "embed",
+        in_key: Key = "observation",
+        out_key: Key = "embed",
         *,
         state_key: str = "recurrent_state",
-        is_init_key: Any = "is_init",
+        is_init_key: Key = "is_init",
         default_recurrent_mode: bool = False,
     ) -> None:
         super().__init__()
@@ -71,16 +75,18 @@ class RecurrentModule(TensorDictModuleBase):
         self.default_recurrent_mode = boolean("default_recurrent_mode", default_recurrent_mode)
         # Fields of size 0, such as the cell of an RNN, are not worth an entry.
         self.carried = [name for name, part in _empty(layer)._asdict().items() if part.numel()]
-        state_keys: list[Any] = [(state_key, name) for name in self.carried]
-        self.in_keys = [in_key, *state_keys, is_init_key]
-        next_keys: list[Any] = [("next", *key) for key in state_keys]
-        self.out_keys = [out_key, *next_keys]
+        # TensorDict annotates its keys as tuples of one name, though it takes longer ones.
+        state_keys = [(state_key, name) for name in self.carried]
+        self.in_keys = cast(Any, [in_key, *state_keys, is_init_key])
+        self.out_keys = cast(Any, [out_key, *(("next", *key) for key in state_keys)])
 
     @property
     def recurrent_mode(self) -> bool:
         """Whether the last batch dimension is time."""
         chosen = recurrent_mode()
-        return self.default_recurrent_mode if chosen is None else bool(chosen)
+        if chosen is None:
+            return self.default_recurrent_mode
+        return bool(chosen)
 
     def make_tensordict_primer(self) -> TensorDictPrimer:
         """The transform that puts the empty state into an environment's tensordicts and specifications."""
@@ -98,17 +104,19 @@ class RecurrentModule(TensorDictModuleBase):
         over_time = self.recurrent_mode
         if over_time and not tensordict.ndim:
             raise ValueError(message("tensordict", "have time as its last batch dimension", "no batch dimension"))
-        batch = tensordict.shape[:-1] if over_time else tensordict.shape
-        steps = tensordict.shape[-1] if over_time else 1
+        batch = tensordict.shape
+        steps = 1
+        if over_time:
+            *batch, steps = tensordict.shape
         x = tensordict.get(self.in_keys[0]).reshape(-1, steps, self.layer.input_size)
         begins = tensordict.get(self.is_init_key).reshape(-1, steps)
         output, after = self._run(x, self._state(tensordict, len(batch), over_time), begins)
         tensordict.set(self.out_keys[0], output.reshape(*tensordict.shape, -1))
         for name, key in zip(self.carried, self.out_keys[1:], strict=True):
-            rows = (
-                getattr(after, name).transpose(0, 1).unflatten(0, batch) if batch else getattr(after, name).squeeze(1)
-            )
-            tensordict.set(key, _at_the_end(rows, len(batch), steps) if over_time else rows)
+            rows = _batch_first(getattr(after, name), batch)
+            if over_time:
+                rows = _at_the_end(rows, len(batch), steps)
+            tensordict.set(key, rows)
         return tensordict
 
     def _run(self, x: Tensor, state: State | None, begins: Tensor) -> tuple[Tensor, State]:
@@ -125,8 +133,10 @@ class RecurrentModule(TensorDictModuleBase):
             part = tensordict.get(key, None)
             if part is None:
                 return None
-            first = part.select(batch_dims, 0) if over_time else part
-            fields[name] = first.flatten(0, batch_dims - 1).transpose(0, 1) if batch_dims else first.unsqueeze(1)
+            first = part
+            if over_time:
+                first = part.select(batch_dims, 0)
+            fields[name] = _layers_first(first, batch_dims)
         rows = fields["step"].shape[1]
         return self.layer.initial_state(rows)._replace(**fields)
 
@@ -150,8 +160,25 @@ def _empty(layer: RecurrentLayer) -> State:
     return layer.initial_state(1)
 
 
-def _default(name: str) -> float:
-    return -1 if name == "relevant_step" else 0
+def _default(name: str) -> int:
+    """What stands in an empty state."""
+    if name == "relevant_step":
+        return -1
+    return 0
+
+
+def _batch_first(part: Tensor, batch: Sequence[int]) -> Tensor:
+    """A field of a state, ``(layers, B, ...)``, with the batch dimensions of a tensordict first."""
+    if not batch:
+        return part.squeeze(1)
+    return part.transpose(0, 1).unflatten(0, batch)
+
+
+def _layers_first(part: Tensor, batch_dims: int) -> Tensor:
+    """What :func:`_batch_first` has changed, as a layer takes it."""
+    if not batch_dims:
+        return part.unsqueeze(1)
+    return part.flatten(0, batch_dims - 1).transpose(0, 1)
 
 
 def _at_the_end(rows: Tensor, batch_dims: int, steps: int) -> Tensor:
