@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from remanence.experiments._cell import LOG, TableCell, refresh, unique
-from remanence.experiments._cell_state import ERROR
+from remanence.experiments._cell_state import ERROR, CellState
 from remanence.experiments._storage import PAUSE
 from remanence.runs import Engine, Values, read_file, run_jobs
 
@@ -99,15 +99,14 @@ def row_of(cell: TableCell) -> Values:
         "budget": state.budget,
         "validation": state.validation,
         "seconds": round(state.seconds, 1),
-        "seconds_left": seconds_left(cell),
+        "seconds_left": seconds_left(state),
         "reason": state.reason,
         "folder": str(cell.folder),
     }
 
 
-def seconds_left(cell: TableCell) -> float | None:
+def seconds_left(state: CellState) -> float | None:
     """Seconds to the end of the budget at the pace so far; None before there is one."""
-    state = cell.state
     if state.status in ("done", "failed", "trained"):
         return 0.0
     if not state.update or not state.budget:

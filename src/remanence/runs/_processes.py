@@ -161,6 +161,10 @@ def stop_processes(processes: Sequence[Process]) -> None:
             process.wait()
 
 
+LOOK_PATIENCE = 50
+"""A look at many jobs reads many files: so many times what it took passes before the next."""
+
+
 def run_jobs(engine: Engine[AnyJob], jobs: Sequence[AnyJob], look: Callable[[], None], pause: float) -> None:
     """Carries jobs to their end; one that crashes does not stop the others.
 
@@ -168,7 +172,7 @@ def run_jobs(engine: Engine[AnyJob], jobs: Sequence[AnyJob], look: Callable[[], 
         engine: that carries them out.
         jobs: to be done.
         look: called now and then, to show how far they are.
-        pause: seconds between two looks.
+        pause: seconds between two looks; longer if a look takes longer than 2 % of it.
 
     Raises:
         Stopped: by SIGTERM or Ctrl-C; every job has then been asked to save, and has.
@@ -177,8 +181,12 @@ def run_jobs(engine: Engine[AnyJob], jobs: Sequence[AnyJob], look: Callable[[], 
     try:
         # A signal is a request: raised in the middle of a start, it would leave a process behind that nobody knows.
         with stop_requests() as request:
+            next_look = 0.0
             while engine.poll():
-                look()
+                began = time.monotonic()
+                if began >= next_look:
+                    look()
+                    next_look = began + LOOK_PATIENCE * (time.monotonic() - began)
                 time.sleep(pause)
                 if request.signal is not None:
                     raise Stopped(request.signal)

@@ -8,7 +8,7 @@ from remanence.experiments._work import Measure
 from remanence.experiments.kerg2020._recall import ACCURACY, LAPTOP, LEARNING, SMOKE, asked_at
 from remanence.experiments.kerg2020._recall_settings import COMMON, recall_settings
 
-FAR = (100, 10_000, 50_000)
+FAR = (100, 400, 2000, 10_000, 50_000)
 MODELS = ("LSTM", "RelRNN", "RelLSTM")
 
 
