@@ -33,7 +33,7 @@ from remanence.train import ModelConfig
 
 COPIES = 16
 STEPS = 128
-UPDATES = 3
+UPDATES = 5
 REPEATS = 3
 
 

@@ -231,8 +231,12 @@ class RecurrentLayer(LayerParameters):
         if state is None:
             return None
         if batched:
-            return enter_state(state, self._empty_state(rows), self.spec)
-        return add_row(enter_state(state, self._empty_state(), self.spec))
+            return self._checked_state(state, rows)
+        return add_row(self._checked_state(state))
+
+    def _checked_state(self, state: StateLike, *rows: int) -> State:
+        depth = self.num_layers * self.directions
+        return enter_state(state, self.spec, self.hidden_size, (depth, *rows), self._like())
 
     # ---- torch's habits ---------------------------------------------------------------------------------------------
 

@@ -9,17 +9,32 @@ from torch import Tensor
 
 from remanence._validate import message
 from remanence.ops import ScanSpec, State
+from remanence.ops.reference import empty_state, state_shapes
 
 StateLike: TypeAlias = State | Tensor | tuple[Tensor, Tensor] | None
 """What a caller may hand in: a state, torch's ``hx``, or nothing."""
 
+COUNTS = ("relevant_step", "step")
+"""Fields of whole numbers, whatever the layer's dtype."""
 
-def enter_state(state: object, expected: State, spec: ScanSpec) -> State:
-    """A :class:`State` or torch's ``hx``, checked against the layer's empty state for this batch, or unbatched."""
+
+def enter_state(state: object, spec: ScanSpec, hidden: int, batch: tuple[int, ...], like: Tensor) -> State:
+    """A :class:`State` or torch's ``hx``, checked against the shapes of a layer's empty state.
+
+    Args:
+        state: what was handed in.
+        spec: what kind of layer this is.
+        hidden: n.
+        batch: leading dimensions of every field.
+        like: a parameter of the layer.
+    """
     if not isinstance(state, State):
-        state = state_of_hx(state, expected)
-    for name, have, want in zip(State._fields, state, expected, strict=True):
-        check_field(name, have, want, name in spec.rule.growing)
+        state = state_of_hx(state, empty_state(spec, hidden, batch, like))
+    growing = spec.rule.growing
+    expected = state_shapes(spec, hidden, batch).items()
+    for (name, shape), have in zip(expected, state, strict=True):
+        dtype = torch.int64 if name in COUNTS else like.dtype
+        check_field(name, have, shape, dtype, like.device, name in growing)
     return state
 
 
@@ -43,21 +58,26 @@ def state_of_hx(hx: object, empty: State) -> State:
     return empty._replace(**given)
 
 
-def check_field(name: str, have: Tensor, want: Tensor, grows: bool) -> None:
+def check_field(
+    name: str, have: Tensor, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, grows: bool
+) -> None:
     """Compare one field of a given state with what this layer carries."""
     if not isinstance(have, Tensor):
         raise TypeError(message(f"state.{name}", "be a tensor", type(have).__name__))
-    have_shape = list(have.shape)
-    want_shape = list(want.shape)
-    if grows and len(have_shape) == len(want_shape):
-        slots = -1
-        if name in ("recent", "relevant"):  # states, (..., slots, n)
-            slots = -2
-        have_shape[slots] = want_shape[slots]
-    if have_shape != want_shape:
+    if have.shape != shape and not (grows and _differs_in_slots(name, have.shape, shape)):
         hint = "Does the state come from another layer or another batch size?"
-        raise ValueError(message(f"state.{name}", f"have shape {tuple(want.shape)}", str(tuple(have.shape)), hint))
-    if have.dtype != want.dtype and not torch.is_autocast_enabled(have.device.type):
-        raise ValueError(message(f"state.{name}", f"have dtype {want.dtype}", str(have.dtype), "Use state.to(...)"))
-    if have.device != want.device:
-        raise ValueError(message(f"state.{name}", f"be on {want.device}", str(have.device), "Use state.to(...)"))
+        raise ValueError(message(f"state.{name}", f"have shape {shape}", str(tuple(have.shape)), hint))
+    if have.dtype != dtype and not torch.is_autocast_enabled(have.device.type):
+        raise ValueError(message(f"state.{name}", f"have dtype {dtype}", str(have.dtype), "Use state.to(...)"))
+    if have.device != device:
+        raise ValueError(message(f"state.{name}", f"be on {device}", str(have.device), "Use state.to(...)"))
+
+
+def _differs_in_slots(name: str, have: tuple[int, ...], want: tuple[int, ...]) -> bool:
+    """Whether two shapes agree but for how many slots there are."""
+    if len(have) != len(want):
+        return False
+    slots = len(want) - 1
+    if name in ("recent", "relevant"):  # states, (..., slots, n)
+        slots -= 1
+    return all(size == expected for place, (size, expected) in enumerate(zip(have, want, strict=True)) if place != slots)

@@ -106,24 +106,38 @@ def initial_state(spec: ScanSpec, weights: Weights, batch: int) -> State:
 
 def empty_state(spec: ScanSpec, hidden: int, batch: tuple[int, ...], like: Tensor) -> State:
     """The empty state with leading dimensions ``batch``, with dtype and device of ``like``."""
+    *numbers, relevant_step, step = state_shapes(spec, hidden, batch).values()
+    steps = torch.full(relevant_step, EMPTY, dtype=torch.int64, device=like.device)
+    return State(
+        *[like.new_zeros(shape) for shape in numbers],
+        relevant_step=spec.rule.empty_steps(steps),
+        step=torch.zeros(step, dtype=torch.int64, device=like.device),
+    )
+
+
+def state_shapes(spec: ScanSpec, hidden: int, batch: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the fields of the empty state with leading dimensions ``batch``, in the order of :class:`State`.
+
+    Example:
+        >>> list(state_shapes(ScanSpec("lstm"), 4, (1, 2)).values())[:2]
+        [(1, 2, 4), (1, 2, 4)]
+    """
     slots = spec.rule.slots_at_start()
     macro = spec.macro_size(hidden)
     cell = hidden * spec.cell.has_c
     leak = hidden * spec.keeps_leak
-    chain = (macro + cell + leak) * spec.rule.doubles_chain
-    steps = torch.full((*batch, slots.relevant), EMPTY, dtype=torch.int64, device=like.device)
-    return State(
-        s=like.new_zeros(*batch, macro),
-        c=like.new_zeros(*batch, cell),
-        h=like.new_zeros(*batch, leak),
-        chain=like.new_zeros(*batch, chain),
-        recent=like.new_zeros(*batch, slots.recent, hidden),
-        recent_score=like.new_zeros(*batch, slots.recent_score),
-        relevant=like.new_zeros(*batch, slots.relevant, hidden),
-        relevant_score=like.new_zeros(*batch, slots.relevant_score),
-        relevant_step=spec.rule.empty_steps(steps),
-        step=torch.zeros(batch, dtype=torch.int64, device=like.device),
-    )
+    return {
+        "s": (*batch, macro),
+        "c": (*batch, cell),
+        "h": (*batch, leak),
+        "chain": (*batch, (macro + cell + leak) * spec.rule.doubles_chain),
+        "recent": (*batch, slots.recent, hidden),
+        "recent_score": (*batch, slots.recent_score),
+        "relevant": (*batch, slots.relevant, hidden),
+        "relevant_score": (*batch, slots.relevant_score),
+        "relevant_step": (*batch, slots.relevant),
+        "step": batch,
+    }
 
 
 def _start_afresh(state: State, rows: Tensor, empty: State) -> State:

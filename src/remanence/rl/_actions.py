@@ -31,6 +31,14 @@ class Actions(nn.Module):
 
     def draw(self, given: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """One action for each row of `given` ``(B, outputs)``."""
+        return self.pick(given, self.noise(given.shape, generator).to(given))
+
+    def noise(self, shape: Sequence[int], generator: torch.Generator | None = None) -> Tensor:
+        """Random numbers ``(..., outputs)`` that decide between the actions; of many steps they come sooner at once."""
+        raise NotImplementedError
+
+    def pick(self, given: Tensor, noise: Tensor) -> Tensor:
+        """The action that such numbers decide on, for each row of `given`."""
         raise NotImplementedError
 
     def likeliest(self, given: Tensor) -> Tensor:
@@ -50,6 +58,10 @@ class Actions(nn.Module):
         if likeliest:
             return self.likeliest(given)
         return self.draw(given, generator)
+
+    def judge(self, given: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Both: :meth:`log_chance` of `actions`, and :meth:`entropy`."""
+        return self.log_chance(given, actions), self.entropy(given)
 
     def for_environment(self, action: Tensor) -> GivenAction:
         """One action as the environment's `step` takes it, and as a checkpoint can hold it."""
@@ -77,11 +89,13 @@ class Choice(Actions):
         self.outputs = count
         self.start = start
 
-    def draw(self, given: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """One action for each row."""
-        # Times until each action happens, at rates of its probability: the first is drawn. `multinomial` takes longer.
-        waits = torch.empty_like(given).exponential_(generator=generator)
-        return (given - waits.log()).argmax(-1)
+    def noise(self, shape: Sequence[int], generator: torch.Generator | None = None) -> Tensor:
+        """Gumbel's: less the logarithm of a time until each action happens, at rates that its logit raises."""
+        return -torch.empty(shape).exponential_(generator=generator).log()
+
+    def pick(self, given: Tensor, noise: Tensor) -> Tensor:
+        """The action that happens first; `multinomial` takes longer."""
+        return (given + noise).argmax(-1)
 
     def likeliest(self, given: Tensor) -> Tensor:
         """The mode for each row."""
@@ -89,12 +103,16 @@ class Choice(Actions):
 
     def log_chance(self, given: Tensor, actions: Tensor) -> Tensor:
         """Logarithm of the probability."""
-        return functional.log_softmax(given, dim=-1).gather(-1, actions[..., None])[..., 0]
+        return _taken(functional.log_softmax(given, dim=-1), actions)
 
     def entropy(self, given: Tensor) -> Tensor:
         """Entropy in nats."""
+        return _entropy(functional.log_softmax(given, dim=-1))
+
+    def judge(self, given: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Logarithm of the probability, and the entropy."""
         log_chances = functional.log_softmax(given, dim=-1)
-        return -(log_chances.exp() * log_chances).sum(-1)
+        return _taken(log_chances, actions), _entropy(log_chances)
 
     def for_environment(self, action: Tensor) -> int:
         """The number of the action."""
@@ -103,6 +121,14 @@ class Choice(Actions):
     def for_environments(self, actions: Tensor) -> list[int]:
         """The numbers of the actions."""
         return [action + self.start for action in actions.tolist()]
+
+
+def _taken(log_chances: Tensor, actions: Tensor) -> Tensor:
+    return log_chances.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+
+
+def _entropy(log_chances: Tensor) -> Tensor:
+    return -(log_chances.exp() * log_chances).sum(-1)
 
 
 class Choices(Actions):
@@ -124,10 +150,13 @@ class Choices(Actions):
         self.outputs = sum(self.sizes)
         self.shape = shape
 
-    def draw(self, given: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def noise(self, shape: Sequence[int], generator: torch.Generator | None = None) -> Tensor:
+        """That of all choices side by side."""
+        return self.choices[0].noise(shape, generator)
+
+    def pick(self, given: Tensor, noise: Tensor) -> Tensor:
         """One action for each row, ``(B, choices)``."""
-        parts = zip(self.choices, given.split(self.sizes, dim=-1), strict=True)
-        return torch.stack([choice.draw(part, generator) for choice, part in parts], dim=-1)
+        return self.likeliest(given + noise)
 
     def likeliest(self, given: Tensor) -> Tensor:
         """The mode for each row."""
@@ -180,9 +209,12 @@ class Gaussian(Actions):
                 message("squash", "be False where actions have no bounds", f"{low.tolist()} to {high.tolist()}")
             )
 
-    def draw(self, given: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def noise(self, shape: Sequence[int], generator: torch.Generator | None = None) -> Tensor:
+        """Standard normal numbers."""
+        return torch.empty(shape).normal_(generator=generator)
+
+    def pick(self, given: Tensor, noise: Tensor) -> Tensor:
         """One action for each row, before it is squashed or clipped."""
-        noise = torch.empty_like(given).normal_(generator=generator)
         return given + self.log_deviation.exp() * noise
 
     def likeliest(self, given: Tensor) -> Tensor:

@@ -81,13 +81,12 @@ class EpisodeCopies:
         """Takes one step in every copy."""
         given = meaning.for_environments(actions)
         made = [episode.act(action) for episode, action in zip(self.episodes, given, strict=True)]
-        rewards, ends = zip(*made, strict=True)
+        rewards, ends = (torch.tensor(facts) for facts in zip(*made, strict=True))
         left = [episode.cut_off for episode in self.episodes]
+        if all(seen is None for seen in left):
+            return Happened(rewards, ends, torch.zeros_like(ends), None)
         cut_off = torch.tensor([seen is not None for seen in left])
-        last_seen = None
-        if bool(cut_off.any()):
-            last_seen = stack([_last_seen(episode) for episode in self.episodes])
-        return Happened(torch.tensor(rewards), torch.tensor(ends), cut_off, last_seen)
+        return Happened(rewards, ends, cut_off, stack([_last_seen(episode) for episode in self.episodes]))
 
 
 def _last_seen(episode: Episode) -> Observation:

@@ -125,8 +125,6 @@ def run_core(
         The output ``(T, B, output_size)`` and the state after the last step.
     """
     state = entering(core, state, use)
-    if len(features) == 1 and state is not None and not torch.is_grad_enabled() and not grows(core):
-        return _one_step(core, features, state, reset)
     if use != "emptied" or memory_of(core) is None:
         return core(features, state, reset=reset)
     resets = [None] * len(features)
@@ -140,12 +138,32 @@ def run_core(
     return torch.cat(outputs), state
 
 
-def _one_step(core: Core, features: Tensor, state: CoreState, reset: Tensor | None) -> tuple[Tensor, CoreState]:
-    """One step while nothing is learned: the same numbers as a scan of one step, with less overhead."""
-    if reset is not None and bool(reset.any()):
-        state = _begun(core, state, reset[0])
-    output, after = core.step(features[0], state)
-    return output.unsqueeze(0), after
+def step_core(
+    core: Core, features: Tensor, state: CoreState, begins: Tensor | None, use: MemoryUse
+) -> tuple[Tensor, CoreState]:
+    """Runs a core one step on: the same numbers as :func:`run_core`, sooner.
+
+    Args:
+        core: from :func:`core_of`.
+        features: ``(B, width)``.
+        state: before the step.
+        begins: bool ``(B,)``, True where a row is reset; None resets none.
+        use: as in :func:`run_core`.
+
+    Returns:
+        The output ``(B, output_size)`` and the state after it.
+    """
+    if grows(core):
+        reset = begins
+        if reset is not None:
+            reset = reset.unsqueeze(0)
+        output, after = run_core(core, features.unsqueeze(0), state, reset, use)
+        return output[0], after
+    if use != "kept":
+        state = emptied(core, state)
+    if begins is not None and True in begins.tolist():
+        state = _begun(core, state, begins)
+    return core.step(features, state)
 
 
 def _begun(core: Core, state: CoreState, begins: Tensor) -> CoreState:
@@ -201,8 +219,15 @@ def join_rows(states: Sequence[CoreState]) -> CoreState:
 
 
 def entering(core: Core, state: CoreState | None, use: MemoryUse) -> CoreState | None:
-    """The state that a call starts from: with nothing in its memory unless it is kept; the recurrent state stays."""
-    if use == "kept" or not isinstance(state, State) or memory_of(core) is None:
+    """The state that a call starts from: with nothing in its memory unless it is kept."""
+    if use == "kept" or state is None:
+        return state
+    return emptied(core, state)
+
+
+def emptied(core: Core, state: CoreState) -> CoreState:
+    """The state with nothing in its attended memory; the recurrent state stays."""
+    if not isinstance(state, State) or memory_of(core) is None:
         return state
     empty = core.initial_state(state.s.shape[1])
     return empty._replace(s=state.s, c=state.c, h=state.h, chain=state.chain)

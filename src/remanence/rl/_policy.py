@@ -12,7 +12,7 @@ from torch.nn import functional
 from remanence._validate import boolean, message, one_of, positive_int
 from remanence.nn import GRU
 from remanence.rl._actions import Actions, actions_of
-from remanence.rl._core import HIDDEN, MEMORY_USES, CoreState, MemoryUse, core_of, run_core
+from remanence.rl._core import HIDDEN, MEMORY_USES, CoreState, MemoryUse, core_of, run_core, step_core
 from remanence.rl._observations import LONGEST_TEXT, VOCABULARY, Field, Observation, each_field, fields_of
 
 if TYPE_CHECKING:  # gymnasium is an extra
@@ -120,7 +120,7 @@ class MemoryPolicy(nn.Module):
         Returns:
             The core's output, ``(T, B, output_size)``, and its state after the last step.
         """
-        self._check(observations)
+        self._check(observations, 2)
         any_field = observations
         if not isinstance(any_field, Tensor):
             any_field = any_field[self.fields[0].name]
@@ -130,13 +130,32 @@ class MemoryPolicy(nn.Module):
             reset = torch.ones(steps, dtype=torch.bool, device=features.device)
         return run_core(self.core, features, state, reset, self.memory_use)
 
+    def step(self, seen: Observation, state: CoreState, begins: Tensor | None = None) -> tuple[Tensor, CoreState]:
+        """One step in all rows: the same numbers as :meth:`remember`, and sooner inside ``torch.no_grad()``.
+
+        Args:
+            seen: ``(B, *shape)``, or such a tensor for each field.
+            state: the core's state before.
+            begins: bool ``(B,)``, True where an episode begins.
+
+        Returns:
+            The core's output, ``(B, output_size)``, and its state after the step.
+        """
+        self._check(seen, 1)
+        features = self.encoder(seen)
+        if self.forgets:
+            begins = torch.ones(len(features), dtype=torch.bool, device=features.device)
+        return step_core(self.core, features, state, begins, self.memory_use)
+
     def expect(self, output: Tensor) -> Tensor:
         """The return that the critic expects, ``(...)``."""
         return self.critic(output).squeeze(-1)
 
-    def _check(self, observations: Observation) -> None:
+    def _check(self, observations: Observation, leading: int) -> None:
         given: Mapping[str, Tensor]
         if len(self.fields) == 1:
+            if isinstance(observations, Tensor) and observations.shape[leading:] == self.fields[0].shape:
+                return
             given = {self.fields[0].name: cast(Tensor, observations)}
         elif isinstance(observations, Tensor):
             given = {"": observations}
@@ -147,8 +166,9 @@ class MemoryPolicy(nn.Module):
             raise ValueError(message("observations", expected, ", ".join(given) or "one tensor"))
         for field in self.fields:
             part = given[field.name]
-            if part.shape[2:] != field.shape:
-                expected = f"have the shape (T, B, {', '.join(map(str, field.shape))})"
+            if part.shape[leading:] != field.shape:
+                sizes = (*("T", "B")[-leading:], *map(str, field.shape))
+                expected = f"have the shape ({', '.join(sizes)})"
                 name = "observations"
                 if len(self.fields) > 1:
                     name = f"observations[{field.name!r}]"

@@ -52,7 +52,7 @@ class Pieces(NamedTuple):
 
     def select(self, rows: Tensor) -> Pieces:
         """Some of the rows."""
-        return self._by_time(lambda tensor: tensor[:, rows], self.state.select(rows))
+        return self._by_time(lambda tensor: tensor.index_select(1, rows), self.state.select(rows))
 
     def _by_time(self, change: Callable[[Tensor], Tensor], state: CoreState) -> Pieces:
         """All that is ``(steps, ...)`` changed alike, with a state that fits."""
@@ -110,14 +110,26 @@ def ppo_losses(policy: MemoryPolicy, pieces: Pieces, config: PPOConfig) -> Losse
         True
     """
     given, values, _ = policy(pieces.observations, pieces.state, reset=pieces.begins)
-    entropy = pieces.mean(policy.actions.entropy(given))
-    ratio = (policy.actions.log_chance(given, pieces.actions) - pieces.log_chances).exp()
-    held = ratio.clamp(1 - config.clip, 1 + config.clip)
-    gain = pieces.mean(torch.minimum(ratio * pieces.advantages, held * pieces.advantages))
-    target = pieces.values + pieces.advantages
-    near = pieces.values + (values - pieces.values).clamp(-config.clip, config.clip)
-    error = pieces.mean(torch.maximum((values - target).square(), (near - target).square()))
+    log_chances, entropies = policy.actions.judge(given, pieces.actions)
+    ratio = (log_chances - pieces.log_chances).exp()
+    gain = pieces.mean(_clipped_gain(ratio, pieces.advantages, config.clip))
+    error = pieces.mean(_clipped_error(values - pieces.values, pieces.advantages, config.clip))
+    entropy = pieces.mean(entropies)
     return Losses(config.value * error - gain - config.entropy * entropy, -gain, error, entropy)
+
+
+def _clipped_gain(ratio: Tensor, advantage: Tensor, clip: float) -> Tensor:
+    """The lesser of two gains, with the ratio as it is and held near 1. What is held has no slope where it is less."""
+    free = ratio * advantage
+    held = ratio.detach().clamp(1 - clip, 1 + clip) * advantage
+    return torch.where(held < free, held, free)  # so a NaN keeps its slope, and is found
+
+
+def _clipped_error(moved: Tensor, advantage: Tensor, clip: float) -> Tensor:
+    """The greater of two squared errors of a value that has moved, as it is and held near to where it was."""
+    free = (moved - advantage).square()
+    held = (moved.detach().clamp(-clip, clip) - advantage).square()
+    return torch.where(held > free, held, free)
 
 
 def learn(
@@ -149,7 +161,7 @@ def learn(
     """
     pieces = cut(rollout, advantages(rollout, config.discount, config.smoothing))
     rows, together = pieces.begins.shape[1], max(1, config.batch // len(pieces.begins))
-    parameters, found = list(policy.parameters()), []
+    parameters, found, norms = list(policy.parameters()), [], []
     for _ in range(config.epochs):
         for chosen in torch.randperm(rows, generator=generator).split(together):
             losses = ppo_losses(policy, pieces.select(chosen), config)
@@ -160,6 +172,8 @@ def learn(
                 hint = "The last checkpoint is whole; try a smaller ppo.learning_rate"
                 raise NonFiniteError(f"the gradient is not finite, and no step was made with it. {hint}")
             optimiser.step()
-            found.append(torch.stack([losses.policy, losses.value, losses.entropy, torch.tensor(norm)]).detach())
-    means = torch.stack(found).double().mean(0).tolist()
-    return dict(zip(("policy_loss", "value_loss", "entropy", "gradient_norm"), means, strict=True))
+            found += [loss.detach() for loss in losses[1:]]
+            norms.append(norm)
+    means = torch.stack(found).double().unflatten(0, (-1, 3)).mean(0).tolist()
+    named = dict(zip(("policy_loss", "value_loss", "entropy"), means, strict=True))
+    return {**named, "gradient_norm": sum(norms) / len(norms)}

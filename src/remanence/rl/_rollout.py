@@ -12,7 +12,7 @@ from torch import Tensor
 from remanence.rl._copies import Copies, EpisodeCopies, Happened
 from remanence.rl._core import CoreState
 from remanence.rl._environment import Episode
-from remanence.rl._observations import Observation, each_field, stack
+from remanence.rl._observations import Observation, stack
 from remanence.rl._policy import MemoryPolicy
 
 
@@ -89,19 +89,21 @@ class Player:
             generator: decides between the actions.
             bootstrap: whether the critic is asked what would have come after a time limit.
         """
+        policy = self.policy
         rows, states, ended = [], [], _Ended([], [])
         limits: list[Tensor] = []
         counts: list[Tensor | None] = []
-        with acting(self.policy):
-            for step in range(steps):
+        noise = policy.actions.noise((steps, len(self.copies), policy.actions.outputs), generator)
+        with acting(policy):
+            for step, luck in enumerate(noise.unbind()):
                 if step % recurrence == 0:
                     states.append(self.state)
                 seen = self.seen()
                 begins = self.begins
-                output, self.state = self._remember(seen, begins)
-                given = self.policy.actor(output)
-                actions = self.policy.actions.draw(given, generator)
-                happened = self.copies.act(actions, self.policy.actions)
+                output, self.state = policy.step(seen, self.state, begins)
+                given = policy.actor(output)
+                actions = policy.actions.pick(given, luck)
+                happened = self.copies.act(actions, policy.actions)
                 self._count(happened, ended)
                 if bootstrap:
                     limits.append(self._after_limit(happened))
@@ -113,7 +115,7 @@ class Player:
         seen, *others = zip(*rows, strict=True)
         begun, outputs, said, done, rewards, ends = (torch.stack(part) for part in others)
         # No action waits for these, so all steps are judged at once.
-        log_chances, values = self.policy.actions.log_chance(said, done), self.policy.expect(outputs)
+        log_chances, values = policy.actions.log_chance(said, done), policy.expect(outputs)
         expected = torch.stack(limits) if bootstrap else None
         real = None if counts[0] is None else torch.stack([mask for mask in counts if mask is not None])
         happenings = (stack(seen), begun, done, log_chances, values, rewards, ends, last)
@@ -123,19 +125,13 @@ class Player:
         """The present observations, ``(B, ...)``."""
         return self.copies.seen()
 
-    def _remember(self, seen: Observation, begins: Tensor) -> tuple[Tensor, CoreState]:
-        one_step = each_field(lambda part: part[None], seen)
-        output, state = self.policy.remember(one_step, self.state, reset=begins[None])
-        return output[0], state
-
-    def _expect(self, seen: Observation, begins: Tensor) -> Tensor:
-        return self.policy.expect(self._remember(seen, begins)[0])
+    def _expect(self, seen: Observation, begins: Tensor | None) -> Tensor:
+        return self.policy.expect(self.policy.step(seen, self.state, begins)[0])
 
     def _after_limit(self, happened: Happened) -> Tensor:
-        if not bool(happened.cut_off.any()) or happened.last_seen is None:
+        if happened.last_seen is None or not bool(happened.cut_off.any()):
             return torch.zeros_like(happened.rewards)
-        nobody_begins = torch.zeros_like(happened.ends)
-        values = self._expect(happened.last_seen, nobody_begins)
+        values = self._expect(happened.last_seen, None)
         return torch.where(happened.cut_off, values, 0.0)
 
     def _count(self, happened: Happened, ended: _Ended) -> None:
@@ -196,16 +192,16 @@ def advantages(rollout: Rollout, discount: float, smoothing: float) -> Tensor:
         >>> advantages(rollout, discount=0.9, smoothing=1.0)
         tensor([[4.2000]])
     """
+    after = torch.cat([rollout.values[1:], rollout.last_values.unsqueeze(0)])
+    goes_on = (~rollout.ends).to(after)
+    expected = goes_on * after
+    if rollout.limit_values is not None:
+        expected = expected + rollout.limit_values
+    errors = rollout.rewards + discount * expected - rollout.values
+    fades = discount * smoothing * goes_on
+    ahead = torch.zeros_like(rollout.last_values)
     found = []
-    after = rollout.last_values
-    ahead = torch.zeros_like(after)
-    for step in reversed(range(len(rollout.rewards))):
-        goes_on = (~rollout.ends[step]).to(after)
-        expected = goes_on * after
-        if rollout.limit_values is not None:
-            expected = expected + rollout.limit_values[step]
-        error = rollout.rewards[step] + discount * expected - rollout.values[step]
-        ahead = error + discount * smoothing * goes_on * ahead
-        after = rollout.values[step]
+    for error, fade in zip(reversed(errors.unbind()), reversed(fades.unbind()), strict=True):
+        ahead = error + fade * ahead
         found.append(ahead)
     return torch.stack(found[::-1])

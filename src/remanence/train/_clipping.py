@@ -9,6 +9,10 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_value_, clip_grads_with_norm_, get_total_norm
 
 
+SURELY_SMALL = 0.99
+"""Of the greatest norm: torch would multiply smaller gradients by 1, whichever way it rounds."""
+
+
 def clip_gradients_(parameters: Sequence[nn.Parameter], norm: float | None, value: float | None) -> float:
     """Clips gradients in place, by the norm of all of them or by value.
 
@@ -33,15 +37,16 @@ def clip_gradients_(parameters: Sequence[nn.Parameter], norm: float | None, valu
     """
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     total = get_total_norm(gradients)
+    size = float(total)
     if norm is None and value is None:
-        return float(total)
-    if total.isinf():
+        return size
+    if math.isinf(size):
         return _clip_large_(gradients, norm, value)
-    if norm is not None and total.isfinite():
+    if norm is not None and size > SURELY_SMALL * norm:
         clip_grads_with_norm_(parameters, norm, total)
-    elif value is not None and total.isfinite():
+    elif norm is None and value is not None and math.isfinite(size):
         clip_grad_value_(parameters, value)
-    return float(total)
+    return size
 
 
 def _clip_large_(gradients: list[Tensor], norm: float | None, value: float | None) -> float:
