@@ -40,6 +40,38 @@ def test_whole_and_step_by_step_agree(policy):
     assert_matches({name: torch.cat([part[name] for part in parts]) for name in whole}, whole)
 
 
+@pytest.mark.parametrize("use", ["kept", "emptied", "emptied_acting"])
+def test_the_quick_step_says_what_the_whole_does(policy, use):
+    policy.memory_use = use
+    seen, begins = sequences()
+    slow, quick = policy.core.initial_state(ROWS), policy.core.initial_state(ROWS)
+    with torch.no_grad():
+        for now, starts in zip(seen, begins, strict=True):
+            expected, slow = policy.remember(now[None], slow, reset=starts[None])
+            found, quick = policy.step(now, quick, starts)
+            assert_matches({"output": found}, {"output": expected[0]})
+
+
+def test_the_quick_step_serves_a_memory_that_grows_and_a_policy_that_forgets():
+    grows = MemoryPolicy((3,), 2, "MemLSTM").double()
+    forgets = MemoryPolicy((3,), 2, "LSTM", forgets=True).double()
+    seen = torch.randn(STEPS, ROWS, 3).double()
+    for policy in (grows, forgets):
+        state, outputs = policy.core.initial_state(ROWS), []
+        with torch.no_grad():
+            whole, _ = policy.remember(seen)
+            for now in seen:
+                output, state = policy.step(now, state)
+                outputs.append(output)
+        assert_matches({"output": torch.stack(outputs)}, {"output": whole})
+
+
+def test_the_quick_step_refuses_another_shape():
+    policy = MemoryPolicy((3,), 2)
+    with pytest.raises(ValueError, match=r"have the shape \(B, 3\); got \(5, 4\)"):
+        policy.step(torch.zeros(5, 4), policy.core.initial_state(5))
+
+
 def test_an_episode_knows_nothing_of_the_one_before(policy):
     seen, begins = sequences()
     whole, _ = judged(policy, seen, begins)

@@ -112,6 +112,27 @@ def test_a_value_that_has_moved_enough_is_left_alone(policy, rollout):
     assert not any(part.any() for part in found)
 
 
+def test_the_losses_and_their_gradients_are_those_of_the_definition(policy, rollout):
+    pieces = cut(rollout, rollout.rewards)
+    moved = pieces._replace(
+        log_chances=pieces.log_chances + 0.3 * torch.randn_like(pieces.log_chances),
+        values=pieces.values + 0.3 * torch.randn_like(pieces.values),
+    )
+    config = PPOConfig(clip=0.2)
+    given, values, _ = policy(moved.observations, moved.state, reset=moved.begins)
+    spread = torch.distributions.Categorical(logits=given)
+    ratio = (spread.log_prob(moved.actions) - moved.log_chances).exp()
+    gain = torch.minimum(ratio * moved.advantages, ratio.clamp(0.8, 1.2) * moved.advantages).mean()
+    target, near = moved.values + moved.advantages, moved.values + (values - moved.values).clamp(-0.2, 0.2)
+    error = torch.maximum((values - target).square(), (near - target).square()).mean()
+    expected = config.value * error - gain - config.entropy * spread.entropy().mean()
+    found = ppo_losses(policy, moved, config).total
+    parameters = dict(policy.named_parameters())
+    slopes = [torch.autograd.grad(loss, list(parameters.values())) for loss in (found, expected)]
+    found_slopes, expected_slopes = (dict(zip(parameters, slope, strict=True)) for slope in slopes)
+    assert_matches({"total": found, **found_slopes}, {"total": expected, **expected_slopes})
+
+
 def test_every_row_is_learnt_from_once_an_epoch(policy, rollout, monkeypatch):
     seen = []
     real = type(cut(rollout, rollout.rewards)).select
@@ -135,6 +156,15 @@ def test_a_gradient_that_is_not_finite_moves_nothing(policy, rollout):
             torch.Generator(),
         )
     assert all(torch.equal(part, before[name]) for name, part in policy.state_dict().items())
+
+
+@pytest.mark.parametrize("head", ["actor", "critic"])
+def test_one_head_that_is_not_finite_is_found(policy, rollout, head):
+    with torch.no_grad():
+        next(getattr(policy, head).parameters()).fill_(float("nan"))
+    config = PPOConfig(steps=STEPS, recurrence=4, batch=8)
+    with pytest.raises(NonFiniteError, match="gradient is not finite"):
+        learn(policy, torch.optim.Adam(policy.parameters()), rollout, config, torch.Generator())
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -50,7 +51,8 @@ def episodes(rows=4, steps=12):
 
 def step_by_step(module, data):
     """What a collector does: one step at a time, the next state handed on."""
-    outputs, carried = [], None
+    outputs: list[Any] = []
+    carried: Any = None
     for step in range(data.shape[1]):
         now = data[:, step].clone()
         if carried is not None:
@@ -100,7 +102,7 @@ def test_a_plain_lstm_is_torchrls_own():
     for module in (theirs, ours):
         data = episodes()
         for key in module.in_keys[1:-1]:
-            shape = (1, 5) if module is theirs else getattr(ours.layer.initial_state(1), key[1]).squeeze(1).shape
+            shape = (1, 5) if module is theirs else getattr(ours.layer.initial_state(1), str(key[1])).squeeze(1).shape
             kind = torch.int64 if key[-1] == "step" else torch.float64
             data[key] = torch.zeros(*data.shape, *shape, dtype=kind)
         with set_recurrent_mode(True):
@@ -120,7 +122,7 @@ def test_a_layer_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="`layer` must run forward"):
         RecurrentModule(LSTM(3, 5, bidirectional=True))
     with pytest.raises(TypeError, match="`layer` must be a recurrent layer"):
-        RecurrentModule(torch.nn.LSTM(3, 5))
+        RecurrentModule(torch.nn.LSTM(3, 5))  # type: ignore[arg-type]
 
 
 def parts(name="RelLSTM", size=4):
@@ -135,13 +137,14 @@ def parts(name="RelLSTM", size=4):
     layer = {"RelLSTM": RelLSTM(size, 8, recent=2, relevant=2), "LSTM": LSTM(size, 8)}[name]
     memory = RecurrentModule(layer, "observation", "embed")
     primer = memory.make_tensordict_primer()
-    environment = TransformedEnv(GymEnv("CartPole-v1"), Compose(InitTracker(), StepCounter(), primer))
+    transforms = Compose(InitTracker(), StepCounter(), primer)  # type: ignore[call-arg] # it declares only one
+    environment = TransformedEnv(GymEnv("CartPole-v1"), transforms)
     head = TensorDictModule(MLP(in_features=8, out_features=2, num_cells=[8]), ["embed"], ["logits"])
     actor = ProbabilisticActor(
-        TensorDictSequential(memory, head), ["logits"], distribution_class=OneHotCategorical, return_log_prob=True
+        TensorDictSequential([memory, head]), ["logits"], distribution_class=OneHotCategorical, return_log_prob=True
     )
     value = ValueOperator(MLP(in_features=8, out_features=1, num_cells=[8]), in_keys=["embed"])
-    critic = TensorDictSequential(memory, value)
+    critic = TensorDictSequential([memory, value])
     return environment, actor, critic
 
 

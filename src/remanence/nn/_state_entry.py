@@ -80,4 +80,6 @@ def _differs_in_slots(name: str, have: tuple[int, ...], want: tuple[int, ...]) -
     slots = len(want) - 1
     if name in ("recent", "relevant"):  # states, (..., slots, n)
         slots -= 1
-    return all(size == expected for place, (size, expected) in enumerate(zip(have, want, strict=True)) if place != slots)
+    return all(
+        size == expected for place, (size, expected) in enumerate(zip(have, want, strict=True)) if place != slots
+    )
