@@ -74,7 +74,7 @@ QUICK = "FlatQuick-v0"
 WATCHED = {PLAIN: "FlatWatched-v0", QUICK: "FlatQuickWatched-v0"}
 
 
-def register(name: str, kind: type[Flat], quick: bool) -> None:
+def register(name: str, kind: Callable[..., Flat], quick: bool) -> None:
     gymnasium.register(name, entry_point=kind, kwargs={"quick": quick}, max_episode_steps=245, disable_env_checker=True)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_value_, clip_grads_with_norm_, get_total_norm
 
-
 SURELY_SMALL = 0.99
 """Of the greatest norm: torch would multiply smaller gradients by 1, whichever way it rounds."""
 
