@@ -76,14 +76,14 @@ DOCUMENTS: dict[str, str] = {key: paper.reference for key, paper in PAPERS.items
 _KEY_OF_NUMBER = {paper.number: key for key, paper in PAPERS.items()}
 
 
-def paper_key(name: str, argument: str = "paper") -> str:
+def paper_key(name: str) -> str:
     """The key of a paper that is named by its key or by its old number.
 
     Raises:
-        ValueError: If it is neither; ``argument`` says what the caller's argument is called.
+        ValueError: If it is neither.
 
     Example:
         >>> paper_key("kerg2020"), paper_key("000")
         ('kerg2020', 'kerg2020')
     """
-    return one_of(argument, _KEY_OF_NUMBER.get(name, name), PAPERS)
+    return one_of("paper", _KEY_OF_NUMBER.get(name, name), PAPERS)

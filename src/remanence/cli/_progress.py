@@ -14,14 +14,14 @@ from remanence.runs import Observer, Values
 
 
 @contextlib.contextmanager
-def watch(folder: Path, quiet: bool = False, console: Console | None = None) -> Iterator[Observer]:
+def watch(folder: Path, quiet: bool = False) -> Iterator[Observer]:
     """Gives an observer of a run that shows it.
 
     Example:
         >>> with watch(Path("runs/mine"), quiet=True) as observer:
         ...     observer({"kind": "train", "update": 1, "budget": 2})
     """
-    console = console or Console()
+    console = Console()
     if quiet:
         yield _warn
     elif console.is_terminal:

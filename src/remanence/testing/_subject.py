@@ -99,9 +99,9 @@ def assert_equal(actual: Tensor, expected: Tensor, what: str) -> None:
         raise AssertionError(f"{what}: values differ by up to {float((actual - expected).detach().abs().max()):.2e}")
 
 
-def named(state: State, prefix: str = "state") -> dict[str, Tensor]:
+def named(state: State) -> dict[str, Tensor]:
     """Fields of a state by name."""
-    return {f"{prefix}.{name}": field for name, field in state._asdict().items()}
+    return {f"state.{name}": field for name, field in state._asdict().items()}
 
 
 def random_chunks(length: int, seed: int = 0) -> list[int]:

@@ -32,10 +32,8 @@ def _layer() -> nn.MemRNN:
     return layer
 
 
-def _recording(layer: nn.RecurrentLayer | None = None) -> Recording:
-    if layer is None:
-        layer = _layer()
-    return closed.record(layer, torch.randn(T, 1, 3).double(), 0, 0, T - 1)[0]
+def _recording() -> Recording:
+    return closed.record(_layer(), torch.randn(T, 1, 3).double(), 0, 0, T - 1)[0]
 
 
 def _gap(have: Tensor, want: Tensor) -> float:

@@ -23,7 +23,8 @@ def random_model(radius: float = 0.8, m: int = 4, d: int = 2) -> tuple[theory.Li
     return theory.LinearGaussianRNN(loop[:m, m:], loop[:m, :m], loop[m:, :m]), root @ root.T
 
 
-def _slope(model: theory.LinearGaussianRNN, start: np.ndarray, first: int = 60, last: int = 160) -> float:
+def _slope(model: theory.LinearGaussianRNN, start: np.ndarray) -> float:
+    first, last = 60, 160
     logs = np.log(model.mutual_information(last, start)[first:])
     return float(np.polyfit(np.arange(first, last), logs, 1)[0])
 

@@ -33,12 +33,11 @@ def sab(truncate: int, top_k: int, every: int = 2) -> str:
     return f"SAB ({truncate}, {top_k}, {every})"
 
 
-def method_settings(name: str, as_printed: bool = False) -> tuple[Setting, ...]:
-    """Settings of a row.
+def method_settings(name: str) -> tuple[Setting, ...]:
+    """Settings of a row; those of backtracking are the authors' code, which normalises the weights.
 
     Args:
         name: of :func:`lstm` or :func:`sab`, or ``BPTT``.
-        as_printed: the equations of the paper, in place of the authors' code, which normalises the weights.
 
     Example:
         >>> [setting.value for setting in method_settings(lstm(5))]
@@ -51,8 +50,6 @@ def method_settings(name: str, as_printed: bool = False) -> tuple[Setting, ...]:
         return (*told(ROW, model__name="LSTM"), *options(ROW, cuts={"truncate": numbers[0]}))
     truncate, top_k, every = numbers
     own = (*told(ROW, model__name="SABLSTM"), *options(ROW, truncate=truncate, top_k=top_k, every=every))
-    if as_printed:
-        return own
     return (*own, *options(CODE, score="tanh", normalise=True, underfull="raw", start="zero", output="summary"))
 
 
