@@ -38,7 +38,7 @@ MAY_IMPORT["report"] |= {"claims"}
 MAY_IMPORT["cli"] |= {"claims", "kv"}
 
 # What lies below all subpackages.
-SHARED = {"_validate", "_require", "_documents", "_renamed", "_statistics", "__version__"}
+SHARED = {"_validate", "_require", "_documents", "_renamed", "_statistics", "_wording", "__version__"}
 
 
 def imported_names(tree: ast.Module, package: list[str]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from remanence._wording import bracketed
 from remanence.cli._errors import exit_codes
 from remanence.cli._progress import watch
 from remanence.cli._tables import show_rows
@@ -51,9 +52,7 @@ def label_of(config: PolicyConfig) -> str:
     own = [f"{name} {value}" for name, value in config.model.options.items()]
     if config.forgets:
         own.append("without memory")
-    if not own:
-        return config.model.name
-    return f"{config.model.name} ({', '.join(own)})"
+    return bracketed(config.model.name, ", ".join(own))
 
 
 def continue_policy(folder: Path, settings: list[str], *, quiet: bool, as_json: bool) -> None:

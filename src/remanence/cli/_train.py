@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 
 from remanence import runs
+from remanence._wording import bracketed
 from remanence.cli._errors import exit_codes
 from remanence.cli._progress import watch
 from remanence.runs import Values, nested_table, remember_code, require_trust, settings_table, tag, trusting
@@ -128,9 +129,7 @@ def label_of(config: RunConfig) -> str:
     """
     usual = recipe(config.task.name, config.model.name).model.options
     own = [f"{name} {value}" for name, value in config.model.options.items() if usual.get(name) != value]
-    if not own:
-        return config.model.name
-    return f"{config.model.name} ({', '.join(own)})"
+    return bracketed(config.model.name, ", ".join(own))
 
 
 def adjusted(start: RunConfig, given: Values, settings: list[str]) -> RunConfig:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from remanence._validate import message, one_of
+from remanence._wording import bracketed
 from remanence.experiments._work import Measure, Work, make_config
 from remanence.train import RunConfig
 
@@ -287,10 +288,7 @@ class Experiment:
 def _label(model: str, place: Place) -> str:
     """What a run is called: its model, and where it stands in the table, but for length and seed."""
     parts = [f"{name} {value}" for name, value in place.items() if name not in ("model", "task", "length", "seed")]
-    name = str(place.get("model", model))
-    if not parts:
-        return name
-    return f"{name} ({', '.join(parts)})"
+    return bracketed(str(place.get("model", model)), ", ".join(parts))
 
 
 def without_seed(place: Place) -> Place:

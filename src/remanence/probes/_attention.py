@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from remanence._wording import number_of
 from remanence.figures import Axis, Curve, Figure, HeatMap, Look
 from remanence.ops import Log, ScanSpec, Screened, State, Trace, Weights
 from remanence.ops.reference import scan as reference_scan
@@ -20,7 +21,6 @@ from remanence.ops.reference import scan as reference_scan
 from ._layout import is_language_model
 from ._observe import FAST_PATH, forward_replaced, modules, watched_scans
 from ._result import ProbeResult
-from ._steps import number_of
 from ._subject import Model, Subject
 
 NOTHING = np.zeros(0)

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from remanence._validate import message, positive_int
+from remanence._wording import number_of
 from remanence.figures import Band, Curve, Figure, length_axis, log_axis
 
 from ._result import ProbeResult
-from ._steps import number_of
 from ._subject import Model, Subject, subject_of
 from ._truncation import require_any_length
 

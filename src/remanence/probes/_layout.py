@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from remanence._validate import message
+from remanence._wording import number_of
 from remanence.figures import Figure
 
 from ._observe import modules
 from ._result import ProbeResult
-from ._steps import number_of
 
 Source = Literal["given", "declared", "measured", "unbatched", "single"]
 REASONS: dict[Source, str] = {

@@ -12,13 +12,14 @@ import torch
 from torch import Tensor
 
 from remanence._validate import message, one_of, real
+from remanence._wording import number_of
 from remanence.figures import Axis, Curve, Figure
 
 from ._fit import Decay, fit_decay
 from ._layout import Layout
 from ._observe import Offsets, modules, watched_embeddings, watched_states
 from ._result import ProbeResult
-from ._steps import farthest, number_of, seen_words
+from ._steps import farthest, seen_words
 from ._subject import Model, Subject, output_of, subject_of
 
 Loss = Callable[[Any, Any], Tensor]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from remanence._validate import real
+from remanence._wording import number_of
 from remanence.figures import Axis, Curve, Figure, log_axis
 from remanence.ops import RNNCell, ScanSpec, Weights
 from remanence.ops.states import map_tensors
@@ -17,7 +18,7 @@ from remanence.ops.states import map_tensors
 from ._observe import modules, recurrent_spec, recurrent_weights
 from ._reach import NoGradientError, gradient_reach
 from ._result import ProbeResult
-from ._steps import last_steps, number_of
+from ._steps import last_steps
 from ._subject import Model, Subject, subject_of
 from ._truncation import last_output, output_gap
 

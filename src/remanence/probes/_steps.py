@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from remanence._wording import number_of
+
 HALF = 0.5
 HARDLY = 0.01
 
@@ -38,18 +40,6 @@ def _reference(log_size: np.ndarray) -> float:
     if np.isfinite(log_size[0]):
         return float(log_size[0])
     return float(finite.max())
-
-
-def number_of(count: int, noun: str) -> str:
-    """A count with its noun.
-
-    Example:
-        >>> number_of(1, "token"), number_of(2000, "token")
-        ('1 token', '2,000 tokens')
-    """
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count:,} {noun}s"
 
 
 def last_steps(count: int) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from remanence import claims
 from remanence._documents import PAPERS, paper_key
+from remanence._wording import enumerated, number_of
 from remanence.report._blocks import Block, Column, Entry, Facts, Finding, Section, Table
-from remanence.report._numbers import ABSENT, enumerated, number_of, plain
+from remanence.report._numbers import ABSENT, plain
 
 COLUMNS = tuple(Column(name, numeric=False) for name in ("claim", "printed", "true instead", "measured", "verdict"))
 KINDS = {"holds with correction": "corrected", "fails as printed": "fails", "not settled at this budget": "open"}

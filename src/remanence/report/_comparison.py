@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from remanence import train
+from remanence._wording import bracketed, number_of
 from remanence.experiments import Printed, printed_accuracy
 from remanence.report._labels import model_labels
 from remanence.report._measured_weights import MeasuredWeights
-from remanence.report._numbers import as_number, bracketed, number_of, only_if, shortened, the_only
+from remanence.report._numbers import as_number, only_if, shortened, the_only
 from remanence.report._run_record import RunRecord
 
 LONGEST = 60

@@ -6,9 +6,10 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from remanence._wording import number_of
 from remanence.figures import Axis, Curve, Figure, Look, length_axis, log_axis, overlay, share_axis
 from remanence.report._comparison import Comparison, SeedRuns
-from remanence.report._numbers import number_of, only_if
+from remanence.report._numbers import only_if
 from remanence.report._run_record import RunRecord
 from remanence.runs import Measurement
 

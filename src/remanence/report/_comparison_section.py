@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from remanence._wording import number_of
 from remanence.figures import Look
 from remanence.report._blocks import (
     Block,
@@ -23,7 +24,7 @@ from remanence.report._blocks import (
 )
 from remanence.report._comparison import Comparison, SeedRuns, seeds_of
 from remanence.report._comparison_figures import comparison_figures
-from remanence.report._numbers import ABSENT, count, duration, if_known, number_of, only_if, percent, plain, points
+from remanence.report._numbers import ABSENT, count, duration, if_known, only_if, percent, plain, points
 from remanence.report._page import link_from
 from remanence.report._run_record import RunRecord
 from remanence.report._sentences import findings, headline, in_unit, state_words, with_range

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from remanence._wording import number_of
 from remanence.experiments import Part, Record, find_experiment, list_experiments, stored_parts
 from remanence.figures import Curve, Figure, Look, looks
 from remanence.report._blocks import (
@@ -22,7 +23,7 @@ from remanence.report._blocks import (
     Table,
     Text,
 )
-from remanence.report._numbers import as_number, number_of, only_if, plain
+from remanence.report._numbers import as_number, only_if, plain
 from remanence.report._probe_sections import curve_blocks
 from remanence.report._reading import StoredExperiment
 

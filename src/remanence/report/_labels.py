@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from remanence.report._numbers import bracketed, only_if
+from remanence._wording import bracketed
+from remanence.report._numbers import only_if
 from remanence.report._run_record import RunRecord
 from remanence.runs import flat_table
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 Value = TypeVar("Value")
@@ -47,16 +47,6 @@ def if_known(value: Value | None, words: Callable[[Value], str] = str) -> str:
     if value is None:
         return ABSENT
     return words(value)
-
-
-def bracketed(name: str, note: str) -> str:
-    """A name with a note behind it, if there is one.
-
-    Example:
-        >>> bracketed("RelRNN", "recent 5"), bracketed("LSTM", "")
-        ('RelRNN (recent 5)', 'LSTM')
-    """
-    return name + only_if(note, f" ({note})")
 
 
 def the_only(values: Collection[Value]) -> Value | None:
@@ -172,18 +162,6 @@ def duration(seconds: float | None) -> str:
     return f"{seconds / 60:.3g}{SPACE}min"
 
 
-def enumerated(parts: Sequence[str]) -> str:
-    """Words joined by commas and a last "and".
-
-    Example:
-        >>> enumerated(["a", "b", "c"])
-        'a, b and c'
-    """
-    if len(parts) < 2:
-        return "".join(parts)
-    return f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
 def at_length(length: int | None) -> str:
     """A length, with the space that it needs before it.
 
@@ -194,20 +172,6 @@ def at_length(length: int | None) -> str:
     if length is None:
         return ""
     return f" at T{SPACE}={SPACE}{length:,}"
-
-
-def number_of(amount: int, thing: str) -> str:
-    """An amount and its noun.
-
-    Example:
-        >>> number_of(1, "seed"), number_of(3, "seed"), number_of(2, "entry")
-        ('1 seed', '3 seeds', '2 entries')
-    """
-    if amount == 1:
-        return f"1 {thing}"
-    if thing.endswith("ry"):
-        return f"{amount:,} {thing[:-1]}ies"
-    return f"{amount:,} {thing}s"
 
 
 def shortened(text: str, longest: int = 48) -> str:

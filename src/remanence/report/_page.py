@@ -16,9 +16,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import remanence
+from remanence._wording import enumerated, number_of
 from remanence.figures import Figure, compact, plotly_dict
 from remanence.report._blocks import Section
-from remanence.report._numbers import enumerated, number_of
 from remanence.runs import StorageError, replace_file
 
 FIRST_SCREEN = 6

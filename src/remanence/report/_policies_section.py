@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
+from remanence._wording import number_of
 from remanence.figures import Axis, Band, Curve, Figure, Look
 from remanence.report._blocks import (
     Block,
@@ -25,7 +26,7 @@ from remanence.report._blocks import (
     Text,
 )
 from remanence.report._comparison_section import machines
-from remanence.report._numbers import count, if_known, number_of, only_if, plain
+from remanence.report._numbers import count, if_known, only_if, plain
 from remanence.report._page import link_from
 from remanence.report._policy_record import FORGETS, PolicyRecord
 from remanence.rl import NO_MEMORY, PolicyComparison

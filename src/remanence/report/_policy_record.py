@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from remanence.report._numbers import as_number, bracketed
+from remanence._wording import bracketed
+from remanence.report._numbers import as_number
 from remanence.report._page import Problem
 from remanence.report._run_record import RunFiles, attempt, read_files
 from remanence.rl import FILM

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from remanence._wording import number_of
 from remanence.figures import Figure, Look, overlay
 from remanence.report._blocks import Block, Column, Entry, Facts, Figures, Finding, Heading, Section, Switches, Table
-from remanence.report._numbers import ABSENT, count, number_of, only_if
+from remanence.report._numbers import ABSENT, count, only_if
 from remanence.report._reading import InformationCurve, ProbeFinding
 
 CROWD = 6

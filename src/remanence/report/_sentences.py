@@ -6,20 +6,9 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from remanence._wording import enumerated, number_of
 from remanence.report._comparison import Comparison, SeedRuns, Spread, Transfer
-from remanence.report._numbers import (
-    ABSENT,
-    SPACE,
-    at_length,
-    count,
-    enumerated,
-    number_of,
-    only_if,
-    percent,
-    plain,
-    size,
-    the_only,
-)
+from remanence.report._numbers import ABSENT, SPACE, at_length, count, only_if, percent, plain, size, the_only
 from remanence.report._run_record import SOLVED
 
 ALIKE = 3

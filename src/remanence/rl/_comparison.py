@@ -9,6 +9,7 @@ from statistics import fmean, variance
 from typing import ClassVar, NamedTuple
 
 from remanence._statistics import student
+from remanence._wording import enumerated
 from remanence.runs import Result, Values
 
 NO_MEMORY = "none"
@@ -148,26 +149,13 @@ class PolicyComparison(Result):
             told = f"No model gets more than the same network without memory in {self.environment}, seed by seed"
             return [f"{told}: the task needs no memory, or {budget} are too few."]
         if not self.needs_memory:
-            told = f"Every seed of {listed(self.learnt)} gets more than the best one without memory"
+            told = f"Every seed of {enumerated(self.learnt)} gets more than the best one without memory"
             return [f"{told}. So few seeds do not rule out luck; take more (--seeds 5)."]
         its = "their"
         if len(self.learnt) == 1:
             its = "its"
-        told = f"{listed(self.learnt)} learned to use {its} memory in {self.environment}"
+        told = f"{enumerated(self.learnt)} learned to use {its} memory in {self.environment}"
         said = [f"{told}: every seed gets more than the best one without memory."]
         if others:
-            said.append(f"{listed(others)} did not, within {budget}.")
+            said.append(f"{enumerated(others)} did not, within {budget}.")
         return said
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names in a sentence.
-
-    Example:
-        >>> listed(["LSTM", "GRU", "RNN"])
-        'LSTM, GRU and RNN'
-    """
-    *others, last = names
-    if not others:
-        return last
-    return f"{', '.join(others)} and {last}"

@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 
 from remanence._validate import MOST_PARTS, boolean, message, one_of, positive_int, probability, real
+from remanence._wording import bracketed
 from remanence.rl._core import MEMORY_USES, MemoryUse
 from remanence.runs import Values, digest_of
 from remanence.train import ModelConfig
@@ -130,9 +131,7 @@ class PolicyConfig:
     def where(self) -> str:
         """The environment in words, with its options."""
         options = ", ".join(f"{name} {value}" for name, value in self.environment_options.items())
-        if not options:
-            return self.environment
-        return f"{self.environment} ({options})"
+        return bracketed(self.environment, options)
 
     @property
     def updates(self) -> int:

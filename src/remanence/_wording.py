@@ -1,0 +1,43 @@
+"""Lists and amounts as they stand in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def enumerated(parts: Sequence[str]) -> str:
+    """Words joined by commas and a last "and".
+
+    Example:
+        >>> enumerated(["a", "b", "c"])
+        'a, b and c'
+    """
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def number_of(amount: int, thing: str) -> str:
+    """An amount and its noun.
+
+    Example:
+        >>> number_of(1, "seed"), number_of(3, "seed"), number_of(2, "entry")
+        ('1 seed', '3 seeds', '2 entries')
+    """
+    if amount == 1:
+        return f"1 {thing}"
+    if thing.endswith("ry"):
+        return f"{amount:,} {thing[:-1]}ies"
+    return f"{amount:,} {thing}s"
+
+
+def bracketed(name: str, note: str) -> str:
+    """A name with a note behind it, if there is one.
+
+    Example:
+        >>> bracketed("RelRNN", "recent 5"), bracketed("LSTM", "")
+        ('RelRNN (recent 5)', 'LSTM')
+    """
+    if not note:
+        return name
+    return f"{name} ({note})"
