@@ -23,6 +23,7 @@ from ._baselines import LRU, DeltaRule, MinGRU, MinLSTM, linear_scan
 from ._carrying import CarriedState
 from ._certificate import LayerCertificate, NotCertifiedError, StabilityCertificate
 from ._convolution import CausalConvolution, ConvolutionState
+from ._generation import evaluating
 from ._layer import RecurrentLayer
 from ._linear_attention import (
     orthogonal_gaussian_projection,
@@ -78,6 +79,7 @@ __all__ = [
     "Screened",
     "ScreenedDeltaRule",
     "SequenceModel",
+    "evaluating",
     "StabilityCertificate",
     "StableLSTM",
     "StableRNN",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -11,6 +10,7 @@ import torch
 from torch import nn
 
 from remanence._validate import message
+from remanence.nn import evaluating
 from remanence.runs import Result, Settings, Values, detach
 from remanence.tasks import Batch, Score, Split, Task
 from remanence.train._config import EvaluationConfig
@@ -48,7 +48,7 @@ def evaluate(
         raise ValueError(f"`evaluation.batches` must be >= 1 for task {task.name!r}, which never ends; got 0")
     if chunk is not None and any(getattr(part, "bidirectional", False) for part in model.modules()):
         raise ValueError(message("chunk", "be None for a model that reads backwards too", chunk))
-    with _evaluating(model):
+    with evaluating(model):
         for position in range(count):
             for number, piece in enumerate(_pieces(task, position, config, split, chunk)):
                 batch = fitted(piece, model)
@@ -144,14 +144,3 @@ def start(task: Task, batch: Batch, state: object) -> Values:
     reset = torch.zeros_like(batch.mask)
     reset[0] = batch.reset
     return {"state": state, "reset": reset}
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    modes = {module: module.training for module in model.modules()}  # a part may have been frozen on its own
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
