@@ -41,8 +41,12 @@ def message(name: str, expected: str, got: object, hint: str = "") -> str:
         >>> message("bias", "be a bool", repr("yes"), "Pass True or False")
         "`bias` must be a bool; got 'yes'. Pass True or False"
     """
-    shown = got if isinstance(got, str) else repr(got)
-    return f"`{name}` must {expected}; got {shown}" + (f". {hint}" if hint else "")
+    if not isinstance(got, str):
+        got = repr(got)
+    told = f"`{name}` must {expected}; got {got}"
+    if not hint:
+        return told
+    return f"{told}. {hint}"
 
 
 def positive_int(name: str, value: Any, minimum: int = 1, maximum: int = COUNTABLE) -> int:
@@ -153,10 +157,8 @@ def real(
         Traceback (most recent call last):
         ValueError: `learning_rate` must be a finite number > 0; got 0.0
     """
-    bounds = [f"> {above:g}"] if above > -math.inf else []
-    bounds += [f">= {least:g}"] if least > -math.inf else []
-    bounds += [f"<= {most:g}"] if most < math.inf else []
-    bounds += [f"< {below:g}"] if below < math.inf else []
+    limits = {">": above, ">=": least, "<=": most, "<": below}
+    bounds = [f"{sign} {limit:g}" for sign, limit in limits.items() if math.isfinite(limit)]
     expected = " ".join(["be a finite number", " and ".join(bounds)]).strip()
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(message(name, expected, _typed(value)))
@@ -245,7 +247,10 @@ def shape(name: str, value: Any, expected: Sequence[int | str]) -> Any:
         Traceback (most recent call last):
         ValueError: `input` must have shape (T, B, 3); got (5, 2, 4)
     """
-    wanted = "have shape (" + ", ".join(map(str, expected)) + ("," if len(expected) == 1 else "") + ")"
+    sizes_in_words = ", ".join(map(str, expected))
+    if len(expected) == 1:
+        sizes_in_words += ","
+    wanted = f"have shape ({sizes_in_words})"
     if not hasattr(value, "shape"):
         raise TypeError(message(name, f"be a tensor and {wanted}", _typed(value)))
     sizes = tuple(value.shape)
@@ -261,5 +266,9 @@ def _typed(value: object) -> str:
 
 def _nearest(value: object, allowed: list[Any]) -> str:
     names = {choice.lower(): choice for choice in allowed if isinstance(choice, str)}
-    close = difflib.get_close_matches(value.lower(), names, n=1) if isinstance(value, str) else []
-    return f"Did you mean {names[close[0]]!r}?" if close else ""
+    if not isinstance(value, str):
+        return ""
+    close = difflib.get_close_matches(value.lower(), names, n=1)
+    if not close:
+        return ""
+    return f"Did you mean {names[close[0]]!r}?"

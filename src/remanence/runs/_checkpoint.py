@@ -136,7 +136,9 @@ def load_checkpoint(
         try:
             return read_checkpoint(path)
         except (OSError, ValueError, KeyError, TypeError, RecursionError, safetensors.SafetensorError) as error:
-            where = _set_aside(path) if repair else path
+            where = path
+            if repair:
+                where = _set_aside(path)
             warn(f"checkpoint {where} is damaged ({error}); the one before is taken")
     if found:
         raise CheckpointError(f"none of the checkpoints in {folder} can be read; start the run again in another folder")

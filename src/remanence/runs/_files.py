@@ -124,8 +124,10 @@ def read_file(path: Path) -> bytes:
     """
     try:
         require_no_link(path)
+        if not os.path.lexists(path):
+            raise DamagedFileError(f"{path} is missing")
         if not path.is_file():
-            raise DamagedFileError(f"{path} is no regular file" if os.path.lexists(path) else f"{path} is missing")
+            raise DamagedFileError(f"{path} is no regular file")
         return path.read_bytes()
     except OSError as error:
         raise DamagedFileError(f"{path} cannot be read: {error.strerror or error}") from error

@@ -113,7 +113,9 @@ class History:
     @property
     def last(self) -> Measurement | None:
         """The last validation; None before the first."""
-        return self.validation[-1] if self.validation else None
+        if not self.validation:
+            return None
+        return self.validation[-1]
 
     @property
     def best(self) -> Measurement | None:
@@ -123,7 +125,9 @@ class History:
     @property
     def length(self) -> int | None:
         """The curriculum's last length; None if it never grew."""
-        return self.lengths[-1].length if self.lengths else None
+        if not self.lengths:
+            return None
+        return self.lengths[-1].length
 
     def greatest(self, name: str) -> float | None:
         """The greatest value of a number over all validations; None if it was never measured."""
@@ -153,8 +157,10 @@ class History:
         """
         held: list[int] = []
         for line in self.validation:
-            reached = line.accuracy is not None and line.accuracy >= accuracy
-            held = [*held, line.update] if reached else []
+            if line.accuracy is None or line.accuracy < accuracy:
+                held = []
+                continue
+            held.append(line.update)
             if len(held) >= hold:
                 return held[-hold]
         return None

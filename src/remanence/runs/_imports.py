@@ -74,7 +74,9 @@ def _import_module(name: str) -> None:
     except ModuleNotFoundError as error:
         if error.name is None or not name.startswith(error.name):
             raise  # the module is there, and something that it needs is not
-        hint = f"For a file write {name}.py" if Path(f"{name}.py").is_file() else ""
+        hint = ""
+        if Path(f"{name}.py").is_file():
+            hint = f"For a file write {name}.py"
         raise ValueError(
             message("imports", "name modules that are installed, or Python files", repr(name), hint)
         ) from None
@@ -87,4 +89,10 @@ def absolute_imports(names: Iterable[str]) -> tuple[str, ...]:
         >>> absolute_imports(["math"]), Path(absolute_imports(["mine.py"])[0]).is_absolute()
         (('math',), True)
     """
-    return tuple(str(Path(name).expanduser().resolve()) if name.endswith(".py") else name for name in names)
+    return tuple(map(_absolute, names))
+
+
+def _absolute(name: str) -> str:
+    if not name.endswith(".py"):
+        return name
+    return str(Path(name).expanduser().resolve())

@@ -9,11 +9,13 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from remanence.runs._files import read_file, replace_file, require_no_link, require_regular, storage_error
 from remanence.runs._history import is_line
 from remanence.runs._plain import Values
+
+Value = TypeVar("Value")
 
 Observer = Callable[[Values], None]
 """Whoever watches a run: called with every line that it writes down, and with its messages."""
@@ -90,7 +92,9 @@ def read_lines(path: Path) -> list[Values]:
 
 
 def _text_of(path: Path) -> str:
-    return read_file(path).decode("utf-8", errors="replace") if os.path.lexists(path) else ""
+    if not os.path.lexists(path):
+        return ""
+    return read_file(path).decode("utf-8", errors="replace")
 
 
 def _parsed(line: str) -> Any:
@@ -100,8 +104,10 @@ def _parsed(line: str) -> Any:
     return None
 
 
-def _finite(value: object) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _finite(value: Value) -> Value | None:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 class TensorBoard:

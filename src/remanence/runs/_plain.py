@@ -56,7 +56,9 @@ def plain(value: Any) -> Any:
 def _plain_float(value: float) -> float | str | None:
     if math.isfinite(value):
         return value
-    return None if math.isnan(value) else str(value)
+    if math.isnan(value):
+        return None
+    return str(value)
 
 
 def types_of(kind: type) -> Values:
@@ -131,13 +133,18 @@ def _restored_collection(value: object, origin: Any, inner: tuple[Any, ...]) -> 
     items = _expect(value, list)
     if origin is tuple and inner and inner[-1] is not Ellipsis:
         return tuple(restored(one, kind) for one, kind in zip(items, inner, strict=True))
-    made = [restored(one, inner[0] if inner else Any) for one in items]
-    return origin(made) if origin in (tuple, set, frozenset) else made
+    (kind, *_) = inner or (Any,)
+    made = [restored(one, kind) for one in items]
+    if origin in (tuple, set, frozenset):
+        return origin(made)
+    return made
 
 
 def _restored_key(name: str, hint: object) -> Any:
     """Keys of JSON objects are strings; whole numbers become numbers again."""
-    return int(name) if hint is int else name
+    if hint is int:
+        return int(name)
+    return name
 
 
 def _restored_single(value: object, hint: object) -> Any:
@@ -189,7 +196,9 @@ def _array(value: object) -> np.ndarray:
     """Numbers of any shape; null is NaN, and infinities are words, so such an array is one of floats."""
     items = _expect(value, list)
     array = np.array(items)
-    return array if array.dtype.kind in "biuf" else np.array(items, dtype=object).astype(float)
+    if array.dtype.kind in "biuf":
+        return array
+    return np.array(items, dtype=object).astype(float)
 
 
 def _expect(value: Any, kind: Any) -> Any:

@@ -45,9 +45,12 @@ def random_states() -> Values:
         ['cuda', 'numpy', 'python', 'torch']
     """
     name, keys, *rest = tuple(numpy.random.get_state())  # noqa: NPY002
+    cuda = []
+    if torch.cuda.is_initialized():
+        cuda = list(torch.cuda.get_rng_state_all())
     return {
         "torch": torch.get_rng_state(),
-        "cuda": list(torch.cuda.get_rng_state_all()) if torch.cuda.is_initialized() else [],
+        "cuda": cuda,
         "numpy": [name, torch.from_numpy(numpy.asarray(keys).astype("int64")), *rest],
         "python": _listed(random.getstate()),
     }
@@ -64,7 +67,7 @@ def set_random_states(states: Values) -> None:
         True
     """
     torch.set_rng_state(states["torch"])
-    if len(states["cuda"]) == (torch.cuda.device_count() if torch.cuda.is_available() else 0) and states["cuda"]:
+    if states["cuda"] and torch.cuda.is_available() and len(states["cuda"]) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all(states["cuda"])
     name, keys, *rest = states["numpy"]
     numpy.random.set_state((name, keys.numpy().astype("uint32"), *rest))  # noqa: NPY002

@@ -119,7 +119,9 @@ class Result:
             ResultError: If it is of another kind, or a field is missing or of the wrong type.
         """
         version = check_version(values, cls.kind, cls.version)
-        found = dict(values) if version == cls.version else cls.upgrade(dict(values), version)
+        found = dict(values)
+        if version != cls.version:
+            found = cls.upgrade(found, version)
         return dataclass_from(cls, found, cls.kind)
 
     @classmethod
@@ -264,7 +266,9 @@ def read_result(path: str | Path) -> Result:
     """
     try:
         found = json.loads(Path(path).read_bytes())
-        return result_from(unsealed(found) if isinstance(found, dict) else found)
+        if isinstance(found, dict):
+            found = unsealed(found)
+        return result_from(found)
     except ResultError as error:
         raise type(error)(f"{path}: {error}") from error
     except (ValueError, RecursionError) as error:

@@ -158,13 +158,15 @@ class Run:
         forget_drafts(self.folder)
         forget_drafts(self.checkpoints)
         found = load_checkpoint(self.checkpoints, warn, repair=True)
-        reached = 0 if found is not None else max(self.status["update"], self.history.update)
+        if found is not None:
+            return found
+        reached = max(self.status["update"], self.history.update)
         if reached:
             raise CheckpointError(
                 f"{self.checkpoints} holds no checkpoint, though the run had reached update {reached}; "
                 "put it back, or start the run again in another folder"
             )
-        return found
+        return None
 
     def claim(self, settings: str) -> None:
         """Makes the folder hold these settings, unless it holds some: the lock comes first, so one process decides.
@@ -191,7 +193,9 @@ class Run:
         if not self.folder.is_dir():
             raise ValueError(f"{self.folder} is no folder; name another one")
         if any(path.name != "lock" and not path.name.startswith(WRITING) for path in self.folder.iterdir()):
-            kind = "run of a policy" if self.kinds == ("policy",) else "run"
+            kind = "run"
+            if self.kinds == ("policy",):
+                kind = "run of a policy"
             raise ValueError(f"{self.folder} exists and is no {kind}; name another folder")
 
     def _json(self, name: str, kind: str) -> Values:

@@ -94,8 +94,10 @@ def unpack(outline: Any, tensors: Mapping[str, Tensor]) -> Any:
     if kind == "dict":
         return {key: unpack(item, tensors) for key, item in inner}
     items = [unpack(item, tensors) for item in inner]
-    if kind in ("tuple", "list"):
-        return tuple(items) if kind == "tuple" else items
+    if kind == "list":
+        return items
+    if kind == "tuple":
+        return tuple(items)
     if kind not in _NAMED:
         raise ValueError(f"the checkpoint holds a {kind!r}, which is not registered here (register_state)")
     return _NAMED[kind](*items)

@@ -92,5 +92,6 @@ def _digest(tensors: Mapping[str, Tensor], facts: str) -> str:
     for name in sorted(tensors):
         tensor = tensors[name]
         total.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        total.update(safetensors.torch.save({"": tensor})[-tensor.nbytes :] if tensor.nbytes else b"")
+        if tensor.nbytes:
+            total.update(safetensors.torch.save({"": tensor})[-tensor.nbytes :])
     return total.hexdigest()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 import tomllib
 import typing
 from collections.abc import Iterable, Mapping
@@ -84,8 +83,12 @@ def with_table(config: Config, table: Settings, prefix: str = "") -> Config:
     hints = typing.get_type_hints(type(config))
     changes = {}
     for key, value in table.items():
-        name = f"{prefix}.{key}" if prefix else key
-        one_of(f"key of [{prefix}]" if prefix else "key", key, hints)
+        name = key
+        place = "key"
+        if prefix:
+            name = f"{prefix}.{key}"
+            place = f"key of [{prefix}]"
+        one_of(place, key, hints)
         now = getattr(config, key)
         if dataclasses.is_dataclass(now):
             changes[key] = with_table(now, _table(name, value), name)
@@ -103,7 +106,9 @@ def _table(name: str, value: object) -> Settings:
 
 
 def _plain(value: object) -> Any:
-    return None if value == NONE else value
+    if value == NONE:
+        return None
+    return value
 
 
 def _convert(name: str, value: object, hint: object) -> Any:
@@ -119,7 +124,7 @@ def _convert(name: str, value: object, hint: object) -> Any:
         return float(value)
     kinds = tuple(kind for kind in allowed if isinstance(kind, type))
     if kinds and type(value) not in kinds:
-        wanted = " or ".join("none" if kind is type(None) else kind.__name__ for kind in kinds)
+        wanted = " or ".join(kind.__name__.replace("NoneType", "none") for kind in kinds)
         raise ValueError(message(name, f"be of type {wanted}", repr(value)))
     return value
 
@@ -184,7 +189,9 @@ def to_toml(config: Any) -> str:
 
 
 def _key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else _string(key)
+    if key.replace("_", "").replace("-", "").isalnum() and key.isascii():
+        return key
+    return _string(key)
 
 
 def _string(text: str) -> str:
@@ -196,7 +203,7 @@ def _value(value: object) -> str:
     if value is None:
         return json.dumps(NONE)
     if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else str(value)
+        return repr(float(value))
     if isinstance(value, bool | int):
         return str(value).lower()
     if isinstance(value, str):
@@ -221,7 +228,9 @@ def digest_of(config: Any) -> str:
         >>> digest_of(Settings(1)) == digest_of(Settings(1)), digest_of(Settings(1)) == digest_of(Settings(2))
         (True, False)
     """
-    table = config if isinstance(config, Mapping) else dataclasses.asdict(config)
+    table = config
+    if not isinstance(config, Mapping):
+        table = dataclasses.asdict(config)
     text = json.dumps(table, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 

@@ -138,9 +138,13 @@ def _source(name: str) -> Path | None:
         if spec is None:
             return None
         places = spec.submodule_search_locations
-    return Path(spec.origin) if spec is not None and spec.origin else None
+    if spec is None or not spec.origin:
+        return None
+    return Path(spec.origin)
 
 
 def _store() -> Path:
     named = os.environ.get(STORE_VARIABLE)
-    return Path(named) if named else Path.home() / ".config" / "remanence" / "trusted"
+    if named:
+        return Path(named)
+    return Path.home() / ".config" / "remanence" / "trusted"
