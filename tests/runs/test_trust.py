@@ -94,6 +94,22 @@ def test_looking_at_code_runs_nothing_of_it(tmp_path, monkeypatch):
     assert not is_trusted("strange_package")
 
 
+def test_the_packages_of_a_module_are_code_too(tmp_path, monkeypatch):
+    """An import runs the packages first. All empty files are alike, so one that is trusted must not vouch for them."""
+    mark = tmp_path / "ran"
+    for package in ("honest", "evil"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "part.py").write_text("")
+    (tmp_path / "honest" / "__init__.py").write_text("")
+    code(tmp_path / "evil" / "__init__.py", mark)
+    monkeypatch.syspath_prepend(tmp_path)
+    remember_code(["honest", "honest.part"])
+    with pytest.raises(UntrustedCodeError, match=r"evil\.part"):
+        import_all(["evil.part"])
+    assert not mark.exists()
+    import_all(["honest.part"])
+
+
 def test_a_missing_module_is_one_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text("")

@@ -112,35 +112,36 @@ def _is_remembered(digest: str) -> bool:
 
 
 def code_digest(name: str) -> str:
-    """SHA-256 of the file behind a module or a path; of the name where there is none, as for built-in modules.
+    """SHA-256 of the files behind a module or a path; of the name where there is none, as for built-in modules.
 
     Example:
         >>> len(code_digest("json")), code_digest("json") == code_digest("math")
         (64, False)
     """
-    source = _source(name)
-    contents = b"name:" + name.encode()
+    parts = [b"name:" + name.encode()]
     with contextlib.suppress(OSError):
-        if source is not None and source.is_file():
-            contents = source.read_bytes()
-    return hashlib.sha256(contents).hexdigest()
+        parts = [source.read_bytes() for source in _sources(name) if source.is_file()] or parts
+    if len(parts) == 1:
+        return hashlib.sha256(parts[0]).hexdigest()
+    # Of digests: no line can move from one file into the next.
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
-def _source(name: str) -> Path | None:
-    """The file of a module, found without running anything of it; importing would run its packages."""
+def _sources(name: str) -> list[Path]:
+    """The file of a module and, before it, those of its packages, which an import runs too; nothing is run here."""
     if name.endswith(".py"):
-        return Path(name)
+        return [Path(name)]
     parts = name.split(".")
     places = None
-    spec = None
+    found: list[Path] = []
     for count in range(1, len(parts) + 1):
         spec = PathFinder.find_spec(".".join(parts[:count]), places)
         if spec is None:
-            return None
+            return []
         places = spec.submodule_search_locations
-    if spec is None or not spec.origin:
-        return None
-    return Path(spec.origin)
+        if spec.origin:  # a package without an __init__.py has none, and runs nothing
+            found.append(Path(spec.origin))
+    return found
 
 
 def _store() -> Path:
