@@ -113,6 +113,11 @@ def test_resume_never_begins_anew_in_silence(folder, loss, monkeypatch):
     assert (folder / "metrics.jsonl").read_bytes() == before
 
 
+def test_a_killed_run_tells_how_far_it_came(folder):
+    Run(folder).set_status("running", update=0)  # as it was written at its start
+    assert (Run(folder).status["status"], Run(folder).status["update"]) == ("killed", 4)
+
+
 def test_a_metrics_line_that_says_nothing_does_not_block_resuming(folder):
     with (folder / "metrics.jsonl").open("a") as file:
         file.write("{}\n[1]\n" + "[" * 100_000 + "\n")

@@ -114,9 +114,17 @@ class Run:
         found = self._json("status.json", "status") or self._without_status()
         if not isinstance(found.get("status"), str) or not isinstance(found.get("update"), int):
             raise DamagedFileError(f"{self.folder / 'status.json'} is damaged: it names no status and update")
-        if found["status"] == "running" and not is_locked(self.folder):
-            found["status"] = "killed"
+        if found["status"] == "running":
+            self._look_at_work(found)
         return found
+
+    def _look_at_work(self, found: Values) -> None:
+        """A run at work writes its status once, when it starts; how far it has come its checkpoints tell."""
+        checkpoints = list_checkpoints(self.checkpoints)
+        if checkpoints:
+            found["update"] = max(found["update"], int(checkpoints[-1].name))
+        if not is_locked(self.folder):
+            found["status"] = "killed"
 
     def _without_status(self) -> Values:
         """A run that has checkpoints and no status was written by an older version, or lost the file."""
