@@ -17,6 +17,8 @@ Default = TypeVar("Default", int, None)
 
 COUNTABLE = 2**63 - 1
 """What 64 bits count to: the largest position, seed or number of updates."""
+MOST_STEPS = 2**62
+"""The most steps that a stream counts, so that counting on from there does not overflow."""
 LARGEST_SIZE = 2**31 - 1
 """The largest dimension of a tensor that a size may ask for."""
 MOST_PARTS = 10_000

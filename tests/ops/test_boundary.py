@@ -58,6 +58,11 @@ def test_a_large_stride_is_no_small_one(every):
     assert_matches({"output": fused[0]}, {"output": exact[0]})
 
 
+def test_a_stride_beyond_all_steps_is_refused_whatever_computes_it():
+    with pytest.raises(ValueError, match="`every` must be an int >= 1 and <= 4611686018427387904"):
+        Strided(2, 2**62 + 1)
+
+
 @pytest.mark.parametrize("backend", ["fused", "reference"])
 def test_no_steps_are_refused(backend):
     spec = ScanSpec("rnn")

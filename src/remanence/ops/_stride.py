@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from remanence._validate import dimension, one_of, positive_int
+from remanence._validate import MOST_STEPS, dimension, one_of, positive_int
 
 from ._memory import MemoryRule, MemoryRun, SlotCounts, empty_rows, where_rows
 from ._reads import Held, Read, ThresholdRead
@@ -58,7 +58,7 @@ class Strided(MemoryRule):
 
     def __post_init__(self) -> None:
         dimension("top_k", self.top_k)
-        positive_int("every", self.every)
+        positive_int("every", self.every, maximum=MOST_STEPS)
         one_of("keep", self.keep, ("k-1", "k"))
         one_of("score", self.score, ("affine", "tanh", "mlp"))
         one_of("underfull", self.underfull, ("threshold", "raw"))
