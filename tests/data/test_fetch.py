@@ -1,6 +1,7 @@
 """Fetching: whole, resumed, broken, wrong and missing files."""
 
 import hashlib
+import os
 
 import pytest
 
@@ -131,3 +132,15 @@ def test_a_planted_link_is_not_written_through(web, target, tmp_path):
     assert victim.read_text() == "dear"
     assert target.read_bytes() == BODY
     assert not target.is_symlink()
+
+
+def test_a_planted_pipe_is_not_written_into(web, target):
+    target.parent.mkdir()
+    pipe = target.with_name("file.bin.part")
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR)  # whoever opens it to write then does not wait for ever
+    try:
+        fetch(form(web, "good"), target)
+    finally:
+        os.close(reader)
+    assert target.read_bytes() == BODY

@@ -126,7 +126,8 @@ def _entry(source: Source, curve: MutualInformation, threshold: float | None) ->
 def _show(source: Source, curve: MutualInformation, threshold: float | None) -> None:
     console = Console()
     pairs = curve.pairs.max(initial=0)
-    counts = f"{curve.sequences:,} sequences, {curve.alphabet:,} symbols, {pairs:,} pairs"
+    sequences = "1 sequence" if curve.sequences == 1 else f"{curve.sequences:,} sequences"
+    counts = f"{sequences}, {curve.alphabet:,} symbols, {pairs:,} pairs"
     console.print(f"[bold]{escape(source.name)}[/]: {counts}")
     table = Table("lag", "nats", "95 %", "floor", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     rows = zip(curve.lags, curve.values, curve.low, curve.high, curve.floor, curve.above, strict=True)

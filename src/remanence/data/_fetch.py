@@ -105,8 +105,8 @@ def _download(url: str, part: Path, size: int | None) -> None:
 
 def _transfer(url: str, part: Path, size: int | None) -> None:
     """Appends to `part` what is missing; raises `IncompleteRead` if the connection ends too early."""
-    if part.is_symlink():
-        part.unlink()  # planted: what arrives would be written to where it leads
+    if part.is_symlink() or not part.is_file():
+        part.unlink(missing_ok=True)  # planted: a link leads elsewhere, and to open a pipe never ends
     have = 0
     if part.exists():
         have = part.stat().st_size
