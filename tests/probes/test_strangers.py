@@ -57,6 +57,34 @@ class Flat(nn.Module):
         return self.head(x.flatten(1))
 
 
+class Translator(nn.Module):
+    """An encoder reads the source, a decoder says the target."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.encoder = nn.GRU(3, 8, batch_first=True)
+        self.decoder = nn.GRU(2, 8, batch_first=True)
+
+    def forward(self, source, target):
+        _, h = self.encoder(source)
+        return self.decoder(target, h)[0]
+
+
+class Padded(nn.Module):
+    """A label for each row, from its last step that is no padding."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.core = nn.GRU(3, 8, batch_first=True)
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        return self.head(self.core(packed)[1][-1])
+
+
 @dataclasses.dataclass
 class Answer:
     loss: float
@@ -256,3 +284,27 @@ def test_time_without_counted_operations_is_not_called_more_than_memory_shows():
     found = probes.cost(lambda x: x.cumsum(dim=0), [64, 128, 256], numbers(64, 4, 8), batch_first=False)
     crooked = dataclasses.replace(found.growth["seconds"], order="quadratic")
     assert dataclasses.replace(found, growth={**found.growth, "seconds": crooked}).order("seconds") is None
+
+
+def test_a_model_that_needs_two_arguments_gets_both():
+    batch = (numbers(2, 30, 3), numbers(2, 12, 2))
+    found = probes.probe_model(Translator(), batch)
+    assert found["layout"].verdict.startswith("read as T = 30 steps, B = 2 rows")
+    assert "input `source`" in found["layout"].verdict
+    assert found["perturbation_reach"].verdict.startswith("Reacts to about")
+
+
+def test_lengths_are_cut_with_the_rows_that_they_belong_to():
+    x = numbers(3, 30, 3)
+    padded = probes.probe_model(Padded(), (x, torch.tensor([30, 30, 30])))
+    model = Padded()
+    whole = probes.probe_model(lambda x: model.head(model.core(x)[1][-1]), x, batch_first=True)
+    for name in ("gradient_reach", "perturbation_reach"):
+        assert padded[name].verdict == whole[name].verdict
+    assert padded["truncation_gap"].verdict.startswith("With the last step alone")
+
+
+def test_a_gap_above_the_gradient_itself_is_a_plain_number():
+    gap = probes.TruncationGap((2, 20), (4.9, 4.1), (), 1.0, (1.2345, 0.98))
+    assert "gradients by 123 % of their size" in gap.verdict
+    assert "by 98 % of their size" in gap.verdict

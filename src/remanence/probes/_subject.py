@@ -44,8 +44,9 @@ class Subject:
         self.model = model
         self.batch = batch
         self.training = training
-        self._given = given_inputs(batch)
-        self._name = _name(self._given)
+        arguments = _arguments(model, batch)
+        self._given: Any = arguments or given_inputs(batch)
+        self._name = next(iter(arguments), None) or _name(self._given)
         self._whole: Tensor = self._given
         if self._name is not None:
             self._whole = self._given[self._name]
@@ -148,11 +149,15 @@ class Subject:
                     setattr(part, name, value)
 
     def _cut_beside(self, inputs: Tensor) -> dict[str, Any]:
-        """The dictionary with other inputs; other tensors with a time dimension are cut in the same way."""
+        """The dictionary with other inputs; tensors with a time dimension, and lengths, are cut like them."""
         given = dict(self._given)
         for name, value in given.items():
-            if isinstance(value, Tensor) and name != self._name and value.shape[:2] == self._whole.shape[:2]:
+            if name == self._name or not isinstance(value, Tensor):
+                continue
+            if value.shape[:2] == self._whole.shape[:2]:
                 given[name] = _resized(value, self._whole, inputs)
+            elif "len" in name.lower() and value.dim() == 1:
+                given[name] = _fitted(value, self._whole, inputs)
         given[self._name] = inputs
         return given
 
@@ -245,6 +250,29 @@ def given_inputs(batch: Any) -> Any:
     raise TypeError(message("batch", expected, type(batch).__name__))
 
 
+def _arguments(model: Model, batch: object) -> dict[str, Any]:
+    """A tuple as the arguments of a model that needs several, by name; empty for a model that needs its inputs alone.
+
+    The first argument is the sequence that is measured: ``(source, target)``, or ``(x, lengths)``.
+    """
+    if not isinstance(batch, tuple | list) or isinstance(batch, PackedSequence) or hasattr(batch, "inputs"):
+        return {}
+    needed = _required(model)
+    if len(needed) < 2 or len(batch) < len(needed) or not isinstance(batch[0], Tensor):
+        return {}
+    return dict(zip(needed, batch, strict=False))
+
+
+def _required(model: Model) -> list[str]:
+    """Names of the arguments that a model cannot do without."""
+    try:
+        arguments = inspect.signature(getattr(model, "forward", model)).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return [each.name for each in arguments if each.kind is by_name and each.default is inspect.Parameter.empty]
+
+
 def _name(given: Any) -> str | None:
     """The key under which a dictionary holds its sequence: a known one, or that of the tensor with most dimensions.
 
@@ -283,6 +311,16 @@ def _resized(value: Tensor, whole: Tensor, part: Tensor) -> Tensor:
             repeats = -(-part.shape[dim] // whole.shape[dim])
             value = torch.cat([value] * repeats, dim=dim).narrow(dim, 0, part.shape[dim])
     return value
+
+
+def _fitted(lengths: Tensor, whole: Tensor, part: Tensor) -> Tensor:
+    """Lengths of the rows of a part of the inputs: a full row stays full, and none is longer than the part."""
+    for time in (1, 0):
+        full = whole.shape[time]
+        steps = part.shape[time]
+        if len(lengths) == whole.shape[1 - time] and int(lengths.max()) <= full:
+            return torch.where(lengths == full, steps, lengths.clamp(max=steps))
+    return lengths
 
 
 def _plain_attributes(part: torch.nn.Module) -> dict[str, object]:

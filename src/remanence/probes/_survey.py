@@ -80,7 +80,7 @@ def probe_model(
     Args:
         model: any callable on sequences.
         batch: a typical input: a tensor ``(T, B, ...)``, a dictionary of tensors, a tuple that starts with either, or
-            anything with ``inputs``.
+            anything with ``inputs``. A model that needs several arguments gets them from the tuple.
         loss: of :func:`gradient_reach`; ``None`` takes the sum of the last step's outputs.
         batch_first: whether time is the second dimension; ``None`` asks the model, or measures it.
         training: whether to keep training mode, with its dropout; by default the model is probed in evaluation mode.

@@ -79,7 +79,8 @@ class TruncationGap(ProbeResult):
         """What is lost with one window, in words."""
         gap = f"{outputs} {self.output[at]:.3g}"
         if self.gradient:
-            gap += f" and {gradients} {100 * self.gradient[at]:.2g} % of their size"
+            percent = 100 * self.gradient[at]
+            gap += f" and {gradients} {f'{percent:,.0f}' if percent >= 100 else f'{percent:.2g}'} % of their size"
         return gap
 
     def figures(self) -> list[Figure]:
