@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy
 
 from remanence._validate import message
-from remanence.rl._actions import actions_of
+from remanence.rl._actions import GivenAction, actions_of
 from remanence.rl._minigrid import see_quickly
-from remanence.rl._observations import Field, Observation, fields_of, read
+from remanence.rl._observations import Field, Observation, Shown, fields_of, read
 from remanence.runs import Settings, Values
 from remanence.tasks import Split, stream
+
+if TYPE_CHECKING:  # gymnasium is an extra
+    from gymnasium import Env
 
 MINIGRID = "MiniGrid-"
 
 
-def make_environment(name: str, options: Settings | None = None) -> Any:
+def make_environment(name: str, options: Settings | None = None) -> Env:
     """Makes a gymnasium environment by its id; those of MiniGrid and POPGym, and our T-maze, are registered on the way.
 
     Args:
@@ -71,10 +74,12 @@ def register_tmaze() -> None:
 
 
 def _package(missing: str | None) -> str:
-    return "popgym" if missing == "popgym" else "'remanence[rl]'"
+    if missing == "popgym":
+        return "popgym"
+    return "'remanence[rl]'"
 
 
-def observed(environment: Any, words: bool = False, only: Sequence[str] = ()) -> tuple[Field, ...]:
+def observed(environment: Env, words: bool = False, only: Sequence[str] = ()) -> tuple[Field, ...]:
     """What a policy sees of an environment: all fields, but of MiniGrid's observations the image alone.
 
     Args:
@@ -92,17 +97,16 @@ def observed(environment: Any, words: bool = False, only: Sequence[str] = ()) ->
     return fields_of(environment.observation_space, words, only)
 
 
-def longest_episode(environment: Any) -> int | None:
+def longest_episode(environment: Env) -> int | None:
     """The time limit of an episode in steps; None if the environment does not state one.
 
     Example:
         >>> longest_episode(make_environment("MiniGrid-MemoryS7-v0"))
         245
     """
-    stated = environment.spec.max_episode_steps if environment.spec else None
-    return (
-        stated or getattr(environment, "_max_episode_steps", None) or getattr(environment.unwrapped, "max_steps", None)
-    )
+    if environment.spec and environment.spec.max_episode_steps:
+        return environment.spec.max_episode_steps
+    return getattr(environment, "_max_episode_steps", None) or getattr(environment.unwrapped, "max_steps", None)
 
 
 class Episode:
@@ -124,21 +128,23 @@ class Episode:
         (0.0, False, {'number': 0, 'actions': [2]})
     """
 
-    shown: Any
+    shown: Shown
     """What the environment shows now, as it gives it; valid until the next step."""
     cut_off: Observation | None
     """What was seen last, if the previous step ended the episode at its time limit; else None."""
 
     def __init__(
         self,
-        environment: Any,
+        environment: Env,
         seed: int,
         copy: int = 0,
         split: Split = "train",
         fields: Sequence[Field] | None = None,
     ) -> None:
         self.environment = environment
-        self.fields = observed(environment) if fields is None else fields
+        if fields is None:
+            fields = observed(environment)
+        self.fields = fields
         self._seed = seed
         self._copy = copy
         self._split: Split = split
@@ -156,7 +162,7 @@ class Episode:
         for action in place["actions"]:
             self.act(action)
 
-    def act(self, action: Any) -> tuple[float, bool]:
+    def act(self, action: GivenAction) -> tuple[float, bool]:
         """Takes one step. An episode that ends is followed by the next, whose first observation is seen at once.
 
         Returns:
@@ -171,8 +177,12 @@ class Episode:
         if not (terminated or truncated):
             self.shown = observation
             return float(reward), False
-        last = None if terminated else read(self.fields, observation)
-        self._begin(self._number + 1)
+        number = self._number + 1
+        if terminated:
+            self._begin(number)
+            return float(reward), True
+        last = read(self.fields, observation)  # the next episode may write over it
+        self._begin(number)
         self.cut_off = last
         return float(reward), True
 
@@ -184,6 +194,6 @@ class Episode:
     def _begin(self, number: int) -> None:
         seed = stream(self._split, self._seed, number, salt=f"episode:{self._copy}").initial_seed()
         self._number = number
-        self._actions: list[Any] = []
+        self._actions: list[GivenAction] = []
         self.cut_off = None
         self.shown = self.environment.reset(seed=seed)[0]

@@ -8,12 +8,18 @@ turned by an index, and visibility is looked up by which of them are opaque. The
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
 
 from remanence.runs import Values
+
+if TYPE_CHECKING:  # both are extras
+    from gymnasium import Env
+    from minigrid.core.grid import Grid
+    from minigrid.core.world_object import WorldObj
+    from minigrid.minigrid_env import MiniGridEnv
 
 EMPTY = (1, 0, 0)
 WALL = (2, 5, 0)
@@ -21,7 +27,7 @@ WALL = (2, 5, 0)
 Code: TypeAlias = tuple[tuple[int, int, int], bool]
 
 
-def see_quickly(environment: Any) -> None:
+def see_quickly(environment: Env) -> None:
     """Lets a MiniGrid environment compute its observations in the quick way, if it sees as MiniGrid usually does.
 
     Example:
@@ -34,16 +40,17 @@ def see_quickly(environment: Any) -> None:
     from minigrid.minigrid_env import MiniGridEnv
 
     inner = environment.unwrapped
-    own = type(inner)
-    usual = isinstance(inner, MiniGridEnv) and own.gen_obs is MiniGridEnv.gen_obs
-    if usual and own.gen_obs_grid is MiniGridEnv.gen_obs_grid and own.get_view_exts is MiniGridEnv.get_view_exts:
-        inner.gen_obs = QuickView(inner)
+    if isinstance(inner, MiniGridEnv):
+        own = type(inner)
+        usual = ("gen_obs", "gen_obs_grid", "get_view_exts")
+        if all(getattr(own, name) is getattr(MiniGridEnv, name) for name in usual):
+            inner.gen_obs = QuickView(inner)
 
 
 class QuickView:
     """Stands in for an environment's `gen_obs`."""
 
-    def __init__(self, environment: Any) -> None:
+    def __init__(self, environment: MiniGridEnv) -> None:
         self.environment = environment
         self._encoded = _EncodedGrid(environment.agent_view_size)
 
@@ -58,7 +65,9 @@ class QuickView:
         if not environment.see_through_walls:
             image[_hidden(opaque[turned].tobytes(), size)] = 0
         own_place = size // 2 * size + size - 1
-        image[own_place] = environment.carrying.encode() if environment.carrying else EMPTY
+        image[own_place] = EMPTY
+        if environment.carrying:
+            image[own_place] = environment.carrying.encode()
         image = image.reshape(size, size, 3)
         return {"image": image, "direction": environment.agent_dir, "mission": environment.mission}
 
@@ -68,10 +77,10 @@ class _EncodedGrid:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._cells: list[Any] = []
-        self._changeable: list[tuple[Any, Code]] = []
+        self._cells: list[WorldObj | None] = []
+        self._changeable: list[tuple[WorldObj, Code]] = []
 
-    def window(self, grid: Any, left: int, top: int) -> tuple[NDArray[numpy.uint8], NDArray[numpy.bool_]]:
+    def window(self, grid: Grid, left: int, top: int) -> tuple[NDArray[numpy.uint8], NDArray[numpy.bool_]]:
         """Codes of the cells in view, column by column, and whether each hides what is behind it."""
         if not self._is_current(grid):
             self._encode(grid)
@@ -79,15 +88,15 @@ class _EncodedGrid:
         down = slice(top + self.size, top + 2 * self.size)
         return self._codes[across, down].reshape(-1, 3), self._opaque[across, down].reshape(-1)
 
-    def _is_current(self, grid: Any) -> bool:
+    def _is_current(self, grid: Grid) -> bool:
         """Whether the same objects stand at the same places, and none looks otherwise than before: doors may."""
         if self._cells != grid.grid:  # objects have no equality of their own: this compares who they are
             return False
         return all(_code(cell) == code for cell, code in self._changeable)
 
-    def _encode(self, grid: Any) -> None:
+    def _encode(self, grid: Grid) -> None:
         self._cells = list(grid.grid)
-        found = [(EMPTY, False) if cell is None else _code(cell) for cell in self._cells]
+        found = [_code(cell) for cell in self._cells]
         pairs = zip(self._cells, found, strict=True)
         self._changeable = [(cell, code) for cell, code in pairs if cell is not None and cell.type != "wall"]
         border = ((self.size, self.size), (self.size, self.size))
@@ -98,8 +107,10 @@ class _EncodedGrid:
         self._opaque = numpy.pad(opaque.T, border, constant_values=True)
 
 
-def _code(cell: Any) -> Code:
-    """What an object looks like, and whether it hides what is behind it."""
+def _code(cell: WorldObj | None) -> Code:
+    """What an object, or nothing, looks like, and whether it hides what is behind it."""
+    if cell is None:
+        return EMPTY, False
     return cell.encode(), not cell.see_behind()
 
 

@@ -71,7 +71,9 @@ class Player:
     """
 
     def __init__(self, episodes: Sequence[Episode] | Copies, policy: MemoryPolicy) -> None:
-        self.copies: Copies = EpisodeCopies(episodes) if isinstance(episodes, Sequence) else episodes
+        if isinstance(episodes, Sequence):
+            episodes = EpisodeCopies(episodes)
+        self.copies: Copies = episodes
         self.policy = policy
         count = len(self.copies)
         self.state = policy.core.initial_state(count)
@@ -116,8 +118,12 @@ class Player:
         begun, outputs, said, done, rewards, ends = (torch.stack(part) for part in others)
         # No action waits for these, so all steps are judged at once.
         log_chances, values = policy.actions.log_chance(said, done), policy.expect(outputs)
-        expected = torch.stack(limits) if bootstrap else None
-        real = None if counts[0] is None else torch.stack([mask for mask in counts if mask is not None])
+        expected = None
+        if bootstrap:
+            expected = torch.stack(limits)
+        real = None
+        if counts[0] is not None:
+            real = torch.stack([mask for mask in counts if mask is not None])
         happenings = (stack(seen), begun, done, log_chances, values, rewards, ends, last)
         return Rollout(*happenings, states, ended.returns, ended.lengths, expected, real)
 
@@ -135,7 +141,9 @@ class Player:
         return torch.where(happened.cut_off, values, 0.0)
 
     def _count(self, happened: Happened, ended: _Ended) -> None:
-        counts = [True] * len(self.copies) if happened.counts is None else happened.counts.tolist()
+        counts = [True] * len(self.copies)
+        if happened.counts is not None:
+            counts = happened.counts.tolist()
         facts = zip(happened.rewards.tolist(), happened.ends.tolist(), counts, strict=True)
         for copy, (reward, ends, real) in enumerate(facts):
             if not real:
