@@ -1,6 +1,7 @@
 """A bounded key-value cache on a real model: what it costs in loss, saves in time and memory, and what it forgets.
 
 ``python -m benchmarks.kv loss MODEL TEXT...``   loss against budget for every screen, beside the full cache
+``python -m benchmarks.kv sinks MODEL TEXT...``  the same with four sinks where a screen has none, and none for the mean
 ``python -m benchmarks.kv presses MODEL TEXT...``  the same for presses of kvpress 0.5.5, if that is installed
 ``python -m benchmarks.kv speed MODEL``          milliseconds a token and bytes of the cache against the length
 ``python -m benchmarks.kv passkey MODEL``        a number told early in a text and asked for at its end
@@ -43,6 +44,8 @@ COUNTED_FROM = 1025
 """The first token that counts, whatever the budgets of one run: the largest of all is 1,024."""
 END = time.monotonic() + 60 * float(os.environ.get("MINUTES", "inf"))
 BUDGETS = tuple(int(budget) for budget in os.environ.get("BUDGETS", "128,256,512,1024").split(","))
+SINKS = {"attention": 4, "value": 4, "h2o": 4, "tova": 4, "mean": 0}
+"""Not what these screens have by default: is it the screen or its sinks?"""
 PRESSES = ("TOVAPress", "KnormPress", "KeyDiffPress")
 LENGTHS, KEPT, REPEATS = (512, 1024, 2048, 4096, 8192), 512, 11
 KEYS, FILLER, SHARES = 5, 22, (0.5, 0.8)
@@ -90,6 +93,19 @@ def add_losses(model, tokenizer, file: str, policies: list[str], budget: int) ->
         losses = losses_together(model, tokens, caches, COUNTED_FROM)
     for policy, cache, loss in zip(policies, caches, losses, strict=True):
         record_loss(model, file, policy, budget, cache, loss)
+
+
+def measure_sinks(model, tokenizer, files: list[str]) -> None:
+    done = {(line["text"], line["policy"], line["budget"]) for line in known("loss")}
+    for file, budget in itertools.product(files, BUDGETS):
+        names = {f"{screen}, {sinks} sinks": screen for screen, sinks in SINKS.items()}
+        missing = {name: screen for name, screen in names.items() if (name_of(file), name, budget) not in done}
+        if not missing or time.monotonic() > END:
+            continue
+        caches = [ScreenedCache(model, budget, screen=screen, sinks=SINKS[screen]) for screen in missing.values()]
+        losses = losses_together(model, read_tokens(tokenizer, file), caches, COUNTED_FROM)
+        for name, cache, loss in zip(missing, caches, losses, strict=True):
+            record_loss(model, file, name, budget, cache, loss)
 
 
 def record_loss(model, file: str, policy: str, budget: int, cache, loss: Tensor) -> None:
@@ -227,11 +243,13 @@ def main() -> None:
     logging.set_verbosity_error()
     what, place, *files = sys.argv[1:]
     model, tokenizer = load_language_model(place)
-    if what in ("loss", "presses"):
+    if what in ("loss", "sinks", "presses"):
         model.to(torch.bfloat16)  # half the time where the processor has instructions for it
     tell(**machine(), torch=str(torch.__version__), model=Path(place).name)
     if what == "loss":
         measure_loss(model, tokenizer, files)
+    elif what == "sinks":
+        measure_sinks(model, tokenizer, files)
     elif what == "presses":
         measure_presses(model, tokenizer, files)
     elif what == "speed":

@@ -6,11 +6,12 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from remanence.figures import Axis, Curve, Figure, length_axis, to_svg
-from remanence.kv import CacheComparison, CacheScore
+from remanence.kv import SCREENS, CacheComparison, CacheScore
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "kv.md"
@@ -22,7 +23,10 @@ TEXTS = {
 }
 NAMES = {"full": "full cache", "window": "`window` (StreamingLLM)", "tova": "`tova`", "h2o": "`h2o`"}
 NAMES |= {name: f"`{name}`" for name in ("attention", "value", "mean")}
-NAMES |= {name: f"kvpress' `{name}`" for name in ("TOVAPress", "KnormPress", "KeyDiffPress")}
+PRESSES = ("TOVAPress", "KnormPress", "KeyDiffPress")
+SINKS = {"attention": 0, "value": 0, "h2o": 0, "tova": 0, "mean": 4}
+"""Sinks that a screen has by default; `benchmarks.kv sinks` measures the other number, at one budget."""
+SINKS_AT = 256
 
 Line = dict[str, Any]
 
@@ -49,14 +53,37 @@ def comparison(text: str, lines: list[Line]) -> CacheComparison | None:
 
 
 def loss_table(found: list[CacheComparison]) -> str:
-    """A row for each policy, a column for each text and budget."""
-    columns = [(one, budget) for one in found for budget in sorted({score.budget for score in one.screened})]
-    head = ["cache", *(f"{one.text}, {budget:,}" for one, budget in columns)]
-    measured = {"full"} | {score.policy for one in found for score in one.screened}
-    rows = []
-    for policy in (policy for policy in NAMES if policy in measured):
-        rows.append([NAMES[policy], *(loss(one, policy, budget) for one, budget in columns)])
-    return markdown([head, *rows])
+    """A row for each text and budget, a column for each cache."""
+    policies = [policy for policy in NAMES if policy == "full" or policy in SCREENS]
+    rows = [["text", "keys", *(NAMES[policy].split(" (")[0] for policy in policies)]]
+    for one in found:
+        for budget in sorted({score.budget for score in one.screened if score.policy in SCREENS}):
+            rows.append([one.text, f"{budget:,}", *(loss(one, policy, budget) for policy in policies)])
+    return markdown(rows)
+
+
+def sinks_table(found: list[CacheComparison]) -> str:
+    """A row for each screen, for each text that was read with both a column without sinks and one with four."""
+    found = [one for one in found if any(score.policy == "mean, 0 sinks" for score in one.screened)]
+    head = ["screen"]
+    for one in found:
+        head += [f"{one.text}, 0 sinks", f"{one.text}, 4 sinks"]
+    rows = [head]
+    for screen, by_default in SINKS.items():
+        names = {0: f"{screen}, 0 sinks", 4: f"{screen}, 4 sinks", by_default: screen}
+        numbers = [loss(one, names[sinks], SINKS_AT) for one in found for sinks in (0, 4)]
+        rows.append([NAMES[screen], *numbers])
+    return markdown(rows)
+
+
+def press_table(found: list[CacheComparison]) -> str:
+    """A row for each press and number of keys; the screens that come next to it stand in the table of losses."""
+    rows = [["press", "text", "keys", "loss"]]
+    for press in PRESSES:
+        for one in found:
+            mine = sorted((score.budget, score.loss) for score in one.screened if score.policy == press)
+            rows += [[f"`{press}`", one.text, f"{budget:,}", f"{loss:.3f}"] for budget, loss in mine]
+    return markdown(rows)
 
 
 def loss(found: CacheComparison, policy: str, budget: int) -> str:
@@ -113,6 +140,11 @@ def passkey_table(lines: list[Line]) -> str:
     return markdown([head, *rows])
 
 
+def by_default(found: CacheComparison) -> CacheComparison:
+    """What the picture shows: the screens as they come."""
+    return replace(found, screened=tuple(score for score in found.screened if score.policy in SCREENS))
+
+
 def put(page: str, name: str, table: str) -> str:
     """The page with a table between its marks."""
     found = re.compile(f"(<!-- {name} -->\n).*(<!-- end of {name} -->)", re.DOTALL)
@@ -128,7 +160,9 @@ def main() -> None:
     found = [one for text in TEXTS if (one := comparison(text, losses))]
     if found:
         page = put(page, "loss", loss_table(found))
-        draw("loss", [figure for one in found for figure in one.figures()])
+        page = put(page, "sinks", sinks_table(found))
+        page = put(page, "presses", press_table(found))
+        draw("loss", [figure for one in found for figure in by_default(one).figures()])
     if speed:
         page = put(page, "speed", speed_table(speed))
         draw("speed", speed_figures(speed))
