@@ -3,8 +3,10 @@
 import importlib.util
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -15,7 +17,7 @@ from remanence.experiments.engines import _ray as engine
 from remanence.train import Run, with_settings
 
 TABLE = find_experiment("kerg2020/table-2")
-LONGER = ["budget.updates=1500", "loop.save_every=50", "loop.log_every=50", "evaluation.every=1500"]
+LONGER = ["budget.updates=3000", "loop.save_every=50", "loop.log_every=50", "evaluation.every=3000"]
 DRIVER = """
 import sys
 sys.path[:0] = sys.argv[4:]
@@ -238,6 +240,65 @@ def test_a_cluster_that_is_gone_is_named_though_auto_still_finds_its_address(mon
         (tmp_path / "ray" / "ray_current_cluster").write_text("127.0.0.1:1\n")
     with pytest.raises(ValueError, match=r"got 'auto', which is 127\.0\.0\.1:1\. Start one with `ray start --head`"):
         engine._connect(Ray(), "auto")
+
+
+@pytest.fixture
+def listening(monkeypatch):
+    """Makes a program that listens and answers in its own words, and gives its address."""
+    monkeypatch.setattr(engine, "KNOCKING", 5.0)
+    servers = []
+
+    def listen(answer):
+        server = socket.create_server(("127.0.0.1", 0))
+        servers.append(server)
+
+        def serve():
+            caller, _ = server.accept()
+            with caller:
+                caller.recv(1000)
+                caller.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+    yield listen
+    for server in servers:
+        server.close()
+
+
+class Ray:
+    """Stands in for the package: it tells whether it was asked to connect."""
+
+    def __init__(self):
+        self.asked = False
+
+    def is_initialized(self):
+        return False
+
+    def init(self, **options):
+        self.asked = True
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b""], ids=["words", "nothing"])
+def test_an_address_that_another_program_has_taken_is_named(listening, answer):
+    ray = Ray()
+    with pytest.raises(ValueError, match=r"be that of a Ray cluster that answers.*another program listens there"):
+        engine._connect(ray, listening(answer))
+    assert not ray.asked
+
+
+def test_an_address_that_says_nothing_is_named_in_time(monkeypatch):
+    monkeypatch.setattr(engine, "KNOCKING", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ValueError, match=r"ray start --head.*timed out"):
+            engine._connect(Ray(), address)
+
+
+def test_an_address_that_speaks_as_ray_does_is_tried(listening):
+    ray = Ray()
+    engine._connect(ray, listening(bytes((0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100))))
+    assert ray.asked
 
 
 def test_without_ray_the_way_out_is_named(monkeypatch):

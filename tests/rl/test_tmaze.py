@@ -81,4 +81,29 @@ def test_a_film_shows_every_step(tmp_path, where):
     with Image.open(tmp_path / "play.gif") as film:
         assert film.n_frames == frames
         assert 2 <= frames <= 8
-        assert film.size == ((360, 240) if where == MAZE else (600, 240))
+        assert film.size == (600, 240)
+
+
+def test_a_film_of_what_has_no_picture_shows_the_memory_alone(tmp_path, recall):
+    Image = pytest.importorskip("PIL.Image")
+    policy = MemoryPolicy((3,), 2, hidden_size=8)
+    film_policy(policy, recall, tmp_path / "play.gif", steps=3)
+    with Image.open(tmp_path / "play.gif") as film:
+        assert film.size == (360, 240)
+
+
+def test_a_picture_shows_the_sign_and_where_the_agent_is():
+    maze = make_environment(MAZE, {"length": 4, "render_mode": "rgb_array"})
+    pictures = []
+    for seed in range(8):
+        maze.reset(seed=seed)
+        pictures.append(maze.render())
+    assert len({picture.tobytes() for picture in pictures}) == 2, "a sign for each side"
+    maze.step(0)
+    assert (maze.render() != pictures[-1]).any()
+
+
+def test_nothing_is_drawn_unless_asked():
+    maze = make_environment(MAZE)
+    maze.reset(seed=0)
+    assert maze.render() is None

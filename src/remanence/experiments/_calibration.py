@@ -168,14 +168,20 @@ def _measuring(measure: Measure) -> float:
 
 
 def _playing(config: PolicyConfig) -> float:
-    """Seconds that playing and learning once take."""
-    lines: list[Values] = []
-    began = time.perf_counter()
-    began_work = time.process_time()
+    """Seconds that playing and learning once take, from the second of two short updates: the first one warms up."""
+    ppo = config.ppo
+    steps = min(ppo.steps, ppo.recurrence * math.ceil(ppo.batch / (config.copies * ppo.recurrence)))
+    short = replace(config, ppo=replace(ppo, steps=steps), frames=2 * config.copies * steps)
+    times: list[float] = []
+
+    def note(line: Values) -> None:
+        if line["kind"] == "train":
+            times.append(time.process_time())
+
     with tempfile.TemporaryDirectory() as folder:
-        train_policy(replace(config, frames=1), Path(folder) / "run", lines.append)
-    working_share = (time.process_time() - began_work) / (time.perf_counter() - began)
-    return working_share * next(line["seconds"] for line in lines if "seconds" in line)
+        train_policy(short, Path(folder) / "run", note)
+    first, second = times
+    return (second - first) * ppo.steps / steps
 
 
 def _shortened(config: RunConfig) -> RunConfig:

@@ -141,10 +141,11 @@ def _require_pillow() -> None:
 
 def _visible(environment: str, options: Settings | None) -> Env:
     """The environment with its own pictures, if it has any."""
-    try:
-        return make_environment(environment, {**(options or {}), "render_mode": "rgb_array"})
-    except (TypeError, ValueError):
-        return make_environment(environment, options)
+    found = make_environment(environment, options)
+    if "rgb_array" not in found.metadata.get("render_modes", ()):
+        return found
+    found.close()
+    return make_environment(environment, {**(options or {}), "render_mode": "rgb_array"})
 
 
 def _picture(environment: Env) -> NDArray[numpy.uint8] | None:

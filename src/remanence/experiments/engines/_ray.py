@@ -31,6 +31,9 @@ PATIENCE = 120.0
 """Seconds that a task waits for a cell which another process, perhaps of a driver that was lost, still holds."""
 KNOCKING = 10.0
 """Seconds that an address has to answer."""
+SETTINGS = bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+"""The frame that both sides of an HTTP/2 connection send first; byte 3 is its kind. Ray speaks gRPC, which is that."""
+GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SETTINGS
 INSTALL = "pip install 'remanence[cluster]'"
 
 
@@ -144,10 +147,17 @@ def _found(address: str | None) -> str | None:
 
 
 def _knock(address: str | None) -> None:
-    """Sees that something listens there: Ray itself would try for minutes."""
+    """Sees that something like Ray listens there: Ray itself would try for minutes."""
     host, _, port = (address or "").rpartition("/")[2].rpartition(":")
-    if host and port.isdecimal():
-        socket.create_connection((host, int(port)), timeout=KNOCKING).close()
+    if not host or not port.isdecimal():
+        return
+    with socket.create_connection((host, int(port)), timeout=KNOCKING) as line:
+        if os.environ.get("RAY_USE_TLS", "0") != "0":  # it would not answer in the clear
+            return
+        line.sendall(GREETING)
+        answer = line.recv(len(SETTINGS), socket.MSG_WAITALL)
+    if answer[3:4] != SETTINGS[3:4]:
+        raise ConnectionError("another program listens there")
 
 
 def _check_storage(ray: Any, storage: str) -> None:
