@@ -34,10 +34,13 @@ def main(rank: int, store: str) -> None:
         sharded = fully_shard(copy.deepcopy(layer), mesh=init_device_mesh("cpu", (2,)))
         assert sharded.weight_hh_l0.to_local().shape[0] == layer.weight_hh_l0.shape[0] // 2
         assert_matches(updated(sharded, x[:, rows], y[:, rows]), alone)
+        start = sharded.initial_state(2)  # weights are shards again; a state is this process's own
+        first, _ = sharded.step(x[0, rows], start)
         with torch.no_grad():
             whole = sharded(x[:2, rows])[0]
             _, state = sharded.step(x[0, rows])
             assert_matches({"output": sharded.step(x[1, rows], state)[0]}, {"output": whole[1]})
+            assert_matches({"output": first}, {"output": whole[0]})
     dist.destroy_process_group()
     print("same")
 

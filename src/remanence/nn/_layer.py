@@ -224,7 +224,11 @@ class RecurrentLayer(LayerParameters):
 
     def _empty_state(self, *rows: int) -> State:
         """As :meth:`initial_state`, for a number of rows that comes from a shape: in an export it is a symbol."""
-        return empty_state(self.spec, self.hidden_size, (self.num_layers * self.directions, *rows), self._like())
+        like = self._like()
+        to_local = getattr(like, "to_local", None)
+        if to_local is not None:  # a weight that FSDP2 has sharded; a state belongs to this process alone
+            like = to_local()
+        return empty_state(self.spec, self.hidden_size, (self.num_layers * self.directions, *rows), like)
 
     def _enter_state(self, state: StateLike, rows: int, *, batched: bool) -> State | None:
         """Check a given state, or make one of torch's ``hx``; fields come out with a batch dimension."""
