@@ -126,6 +126,7 @@ def test_one_page_with_all_pictures(here):
     assert result.exit_code == 0
     written = page.read_text(encoding="utf-8")
     assert "Content-Security-Policy" in written  # the report's page, not one of another kind
+    assert "probes of some_models:make" in written
     assert "Gradient reach: Sees" in written  # one model: its name is said once, in the title
     assert "Context use: does not apply" not in written
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
-import re
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -300,10 +299,10 @@ def write_page(target: str, table: Settings, output: Path) -> None:
     """
     from remanence.report import write_report
 
-    name = re.sub(r"[^\w.-]+", "-", target).strip("-") or "model"
+    named = {name: {**entry, "file": target} for name, entry in table.items()}  # the page is about the target
     with tempfile.TemporaryDirectory() as folder:
-        results = Path(folder) / f"{name}.json"
-        results.write_text(json.dumps(table), encoding="utf-8")
+        results = Path(folder) / "probed.json"
+        results.write_text(json.dumps(named), encoding="utf-8")
         try:
             write_report([results], output, measure=False)
         except ImportError as error:
