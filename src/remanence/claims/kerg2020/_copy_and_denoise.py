@@ -143,9 +143,10 @@ def relrnn_beats_lstm_on_denoise(cells: Cells) -> Evidence:
 def relrnn_keeps_denoising(cells: Cells) -> Evidence:
     runs = cells.at(task="denoise", model="RelRNN")
     answers = [cell.result("answers") or {} for cell in runs]
+    lengths = sorted({length for found in answers for length in found}, key=int)
     numbers: dict[str, Number] = {
-        f"T = {length}": "; ".join(f"{100 * found[length]['accuracy']:.1f} %" for found in answers)
-        for length in sorted(answers[0], key=int)
+        f"T = {length}": "; ".join(f"{100 * found[length]['accuracy']:.1f} %" for found in answers if length in found)
+        for length in lengths
     }
     return Evidence(
         median(_least(cell) for cell in runs) >= 99 - ALIKE,
