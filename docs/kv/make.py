@@ -162,7 +162,8 @@ def main() -> None:
         page = put(page, "loss", loss_table(found))
         page = put(page, "sinks", sinks_table(found))
         page = put(page, "presses", press_table(found))
-        draw("loss", [figure for one in found for figure in by_default(one).figures()])
+        drawn = [one for one in map(by_default, found) if len({score.budget for score in one.screened}) > 1]
+        draw("loss", [figure for one in drawn for figure in one.figures()])
     if speed:
         page = put(page, "speed", speed_table(speed))
         draw("speed", speed_figures(speed))
