@@ -80,7 +80,10 @@ class TruncationGap(ProbeResult):
         gap = f"{outputs} {self.output[at]:.3g}"
         if self.gradient:
             percent = 100 * self.gradient[at]
-            gap += f" and {gradients} {f'{percent:,.0f}' if percent >= 100 else f'{percent:.2g}'} % of their size"
+            shown = f"{percent:.2g}"
+            if percent >= 100:
+                shown = f"{percent:,.0f}"
+            gap += f" and {gradients} {shown} % of their size"
         return gap
 
     def figures(self) -> list[Figure]:
