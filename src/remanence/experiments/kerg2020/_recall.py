@@ -103,6 +103,21 @@ TABLE_5 = Experiment(
     note=NOTE,
 )
 
+OTHERS = Experiment(
+    id="kerg2020/recall-others",
+    title="Copy and Denoise: accuracy of models that Tables 2 and 5 leave out",
+    axes={"task": ("copy", "denoise"), "model": ("RNN", "HDetachLSTM"), "length": (100,)},
+    recipe=lambda place: learnt(place["task"], place),
+    scales={
+        "smoke": Scale(SMOKE, {"length": (5,)}),
+        "laptop": Scale(LAPTOP),
+        "paper": Scale(seeds=1),
+    },
+    readings=(ACCURACY,),
+    curves=(LEARNING,),
+    note=f"{NOTE} Nothing is printed for these models, so there is no number to compare with.",
+)
+
 TRANSFER_LENGTHS = (100, 200, 400, 2000, 5000)
 TRANSFER = {
     "OrthRNN": (99, 4, 16, 10, 0),
