@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from remanence.runs import tag
+
 MANIFEST = {
     "remanence": "0.1.0",
     "torch": "2.13.0",
@@ -39,6 +41,7 @@ def probe_table(steps: int = 12, update: int = 1000) -> dict[str, Any]:
     growth = {"constant": 0.0, "linear": 1.0, "quadratic": 0.0, "exponent": 1.0, "order": "linear"}
     flat = {"constant": 512.0, "linear": 0.0, "quadratic": 0.0, "exponent": 0.0, "order": "constant"}
     return {
+        **tag("measured_weights"),
         "update": update,
         "parameters": 12345,
         "steps": steps,
@@ -46,6 +49,7 @@ def probe_table(steps: int = 12, update: int = 1000) -> dict[str, Any]:
         "chance": 0.125,
         "errors": {},
         "gradient_reach": {
+            **tag("gradient_reach"),
             "distance": list(range(steps)),
             "log_norm": [-0.1 * t for t in range(steps - 1)] + [-math.inf],
             "source": "states",
@@ -54,6 +58,7 @@ def probe_table(steps: int = 12, update: int = 1000) -> dict[str, Any]:
             "verdict": "dL/dh is stable",
         },
         "cost": {
+            **tag("cost"),
             "lengths": lengths,
             "seconds": lengths,
             "peak_bytes": lengths,
@@ -65,6 +70,7 @@ def probe_table(steps: int = 12, update: int = 1000) -> dict[str, Any]:
             "verdict": "time linear in T",
         },
         "attention_map": {
+            **tag("attention_map"),
             "names": ["0: rnn"],
             "maps": [weights],
             "occupancy": [[1.0] * steps],
@@ -124,7 +130,7 @@ def write_comparison(folder: Path) -> Path:
             ("RelRNN", "rel-0", 5000, 0.995),
         )
     ]
-    table = {"command": ["remanence", "compare", "denoise"], "runs": [], "transfer": rows}
+    table = {**tag("comparison"), "command": ["remanence", "compare", "denoise"], "runs": [], "transfer": rows}
     (folder / "comparison.json").write_text(json.dumps(table), encoding="utf-8")
     return folder
 
@@ -133,12 +139,15 @@ def write_claims(path: Path) -> Path:
     """Two claims of two documents, with different verdicts."""
     claims = [
         {
+            **tag("verdict"),
             "id": f"{paper}/1",
             "place": "Lemma 1",
             "paper": paper,
             "printed": f"statement of {paper}",
             "corrected": corrected,
             "measures": "the gap",
+            "tolerance": "",
+            "seconds": 1.0,
             "expected": verdict,
             "verdict": verdict,
             "numbers": {"gap": gap},
@@ -157,6 +166,7 @@ def write_curves(path: Path) -> Path:
     """A mutual-information curve with a fit, as `remanence mi --json` writes it."""
     lags = [1, 2, 4, 8, 16]
     curve = {
+        **tag("mutual_information"),
         "file": "book.txt",
         "lags": lags,
         "values": [1 / lag for lag in lags],
@@ -216,7 +226,8 @@ def everything(tmp_path_factory) -> Path:
         "gradient_paths": {"t": 0, "k": 1, "parts": [[[1.0]], [[0.5]]], "total": [[1.5]], "verdict": found},
         "tradeoff": {"lengths": [1, 2], "points": {"LSTM": [[10, -1.0], [20, -2.0]]}, "verdict": found},
     }  # fmt: skip
-    (folder / "probe.json").write_text(json.dumps(probes), encoding="utf-8")
+    named = {name: {**tag(name), **values} for name, values in probes.items()}
+    (folder / "probe.json").write_text(json.dumps(named), encoding="utf-8")
     return folder
 
 

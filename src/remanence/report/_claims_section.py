@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from remanence import claims
-from remanence._documents import PAPERS, paper_key
+from remanence._documents import PAPERS
 from remanence._wording import enumerated, number_of
 from remanence.report._blocks import Block, Column, Entry, Facts, Finding, Section, Table
 from remanence.report._numbers import ABSENT, plain
@@ -23,25 +23,16 @@ def claims_section(results: Sequence[claims.Result]) -> Section:
         >>> claims_section([]).headline
         '0 claims of the papers, measured'
     """
-    present = {paper_of(result) for result in results}
+    present = {result.claim.paper for result in results}
     cited = [(key, paper.reference) for key, paper in PAPERS.items() if key in present]
     rows = [_row(result) for result in results]
-    filters = [{"paper": paper_of(result), "verdict": result.verdict} for result in results]
+    filters = [{"paper": result.claim.paper, "verdict": result.verdict} for result in results]
     blocks: list[Block] = []
     if cited:
         blocks.append(Facts(cited, long=True))
     blocks.append(Table(COLUMNS, rows, "Claims of the papers", "claims", filters))
     headline = f"{number_of(len(results), 'claim')} of the papers, measured"
     return Section("claims", "Claims", blocks, headline, [Finding(claim_findings(results))])
-
-
-def paper_of(result: claims.Result) -> str:
-    """The key of the paper that a claim is from; ids of before begin with its number, as in ``004.1``."""
-    named = result.claim.paper.partition(".")[0]
-    try:
-        return paper_key(named)
-    except ValueError:
-        return named
 
 
 def _row(result: claims.Result) -> list[Entry]:

@@ -13,7 +13,7 @@ from remanence._wording import bracketed, number_of
 from remanence.experiments import Printed, printed_accuracy
 from remanence.report._labels import model_labels
 from remanence.report._measured_weights import MeasuredWeights
-from remanence.report._numbers import as_number, only_if, shortened, the_only
+from remanence.report._numbers import as_number, shortened, the_only
 from remanence.report._run_record import RunRecord
 
 LONGEST = 60
@@ -197,7 +197,6 @@ class Comparison:
         options: of the task, but its length.
         cells: by model, then by length.
         commands: that made it, as far as known.
-        source: the stored experiment that keeps it; empty for runs on disk.
 
     Example:
         >>> Comparison("copy", {"items": 3}, ()).title
@@ -208,12 +207,6 @@ class Comparison:
     options: dict[str, object]
     cells: tuple[SeedRuns, ...]
     commands: tuple[str, ...] = ()
-    source: str = ""
-
-    @property
-    def heading(self) -> str:
-        """The task in words, and where it is kept if not in runs."""
-        return self.title + only_if(self.source, f", {self.source}")
 
     @property
     def title(self) -> str:

@@ -38,7 +38,7 @@ def comparison_section(found: Comparison, styles: Mapping[str, Look], folder: Pa
     view = _View(found, styles, folder)
     colours = {"": ""} | {label: look.colour for label, look in styles.items()}
     said = [Finding(sentence, colours[label]) for sentence, label in findings(found)]
-    return Section(f"comparison-{number}", found.heading, list(view.blocks()), headline(found), said)
+    return Section(f"comparison-{number}", found.title, list(view.blocks()), headline(found), said)
 
 
 class _View:
@@ -226,7 +226,7 @@ def _unmeasured(found: Comparison) -> Iterator[Text]:
     """Says which models the pictures of weights leave out, and why; once where it is the same for several."""
     told: dict[str, list[str]] = {}
     for cell in found.cells:
-        for reason in _reasons(cell, stored=bool(found.source)):
+        for reason in _reasons(cell):
             told.setdefault(reason, []).append(cell.name)
     for reason, names in told.items():
         which = "; ".join(names)
@@ -235,10 +235,9 @@ def _unmeasured(found: Comparison) -> Iterator[Text]:
         yield Text(f"{which}: {reason}.", "note")
 
 
-def _reasons(cell: SeedRuns, stored: bool) -> Iterator[str]:
+def _reasons(cell: SeedRuns) -> Iterator[str]:
     if cell.probed is None:
-        if not stored:
-            yield "weights have not been measured"
+        yield "weights have not been measured"
         return
     if not cell.probed.is_measured:
         yield f"measured at update {cell.weights.update}, and better weights came later"

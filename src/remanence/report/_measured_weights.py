@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 from remanence.probes import AttentionMap, Cost, GradientReach, ProbeResult
 from remanence.report._numbers import as_number
-from remanence.report._version_0 import tagged
-from remanence.runs import Result, ResultError, check_version, result_from, tag
+from remanence.runs import Result, ResultError, check_version, result_from
 
 PROBES = ("gradient_reach", "cost", "attention_map")
 """The probes whose results are kept."""
@@ -30,7 +29,7 @@ class MeasuredWeights:
         errors: by probe, why it refused.
 
     Example:
-        >>> MeasuredWeights.read({"update": 100, "parameters": 12, "chance": 0.125})[0].parameters
+        >>> MeasuredWeights.read({"kind": "measured_weights", "version": 1, "parameters": 12})[0].parameters
         12.0
     """
 
@@ -48,16 +47,16 @@ class MeasuredWeights:
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> tuple[MeasuredWeights, list[str]]:
-        """What a file says, and what of it could not be read; files of version 0 say no kind."""
+        """What a file says, and what of it could not be read."""
         problems: list[str] = []
         try:
-            check_version({**tag(cls.kind), **table}, cls.kind, cls.version)
+            check_version(table, cls.kind, cls.version)
         except ResultError as error:
             return cls(), [f"cannot be read: {error}"]
         results: dict[str, Any] = {}
         for name in (name for name in PROBES if name in table):
             try:
-                results[name] = read_checked(tagged(table[name], name))
+                results[name] = read_checked(table[name])
             except ValueError as error:
                 problems.append(f"its {name} cannot be read: {error}")
         errors = table.get("errors")

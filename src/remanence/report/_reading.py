@@ -17,7 +17,6 @@ from remanence.report._measured_weights import read_checked
 from remanence.report._page import Problem
 from remanence.report._policy_record import PolicyRecord, read_policy
 from remanence.report._run_record import PROBES, RunRecord, read_run
-from remanence.report._version_0 import curves_inside, tagged
 from remanence.rl import COMPARED, PolicyComparison
 from remanence.rl import COMPARISON as POLICIES
 from remanence.runs import find_folders, read_file, unsealed
@@ -27,6 +26,8 @@ CELL = "cell-measurement"
 COMPARISON = "comparison.json"
 WORKER = "train._worker"
 """Module that ``remanence compare`` starts for each of its runs; the run's manifest keeps the command."""
+CURVE = {"lags", "values", "floor"}
+"""Fields that every curve of mutual information has, the short ones of stored experiments too."""
 NOTHING_KNOWN = "holds no results that are known here"
 
 
@@ -211,12 +212,11 @@ def _entries(contents: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
         named = [("", entry) for entry in contents]
     elif not isinstance(contents, Mapping):
         return
-    elif "kind" in tagged(contents):
+    elif "kind" in contents:
         named = [("", contents)]
     else:
         named = list(contents.items())
-    for name, entry in named:
-        values = tagged(entry, name)
+    for name, values in named:
         if isinstance(values, Mapping) and "kind" in values:
             yield name, values
 
@@ -231,7 +231,7 @@ def _add_result(findings: Findings, folder: Path, place: str, name: str, values:
     elif isinstance(result, PolicyComparison):
         findings.policy_comparisons.append(result)
     elif isinstance(result, Record):
-        curves = tuple(InformationCurve(*found) for found in curves_inside(result.results))
+        curves = tuple(InformationCurve(*found, None) for found in curves_inside(result.results))
         findings.records.append(StoredExperiment(place, result, curves))
     elif isinstance(result, MutualInformation):
         # The law beside a curve was fitted as whoever wrote the file wished, which the curve alone does not tell.
@@ -246,6 +246,44 @@ def _add_result(findings: Findings, folder: Path, place: str, name: str, values:
             findings.compared_policies.add(folder.parent.parent)
     else:
         findings.problems.append(Problem(place, NOTHING_KNOWN))
+
+
+def curves_inside(results: object, name: str = "") -> Iterator[tuple[str, MutualInformation]]:
+    """Every curve of mutual information inside the results of a record, and where it stands.
+
+    Example:
+        >>> curve = {"lags": [1, 2], "values": [1, 0.7], "floor": [0, 0]}
+        >>> [name for name, _ in curves_inside({"models": [{"label": "RNN 8", "curve": curve}], "data": curve})]
+        ['RNN 8', 'data']
+    """
+    if isinstance(results, list):
+        for entry in results:
+            yield from curves_inside(entry, name)
+    elif isinstance(results, Mapping):
+        label = str(results.get("label", name))
+        if results.keys() >= CURVE:
+            yield label or "curve", _whole_curve(results)
+            return
+        for key, value in results.items():
+            place = str(key)
+            if key == "curve" or "label" in results:
+                place = label
+            yield from curves_inside(value, place)
+
+
+def _whole_curve(values: Mapping[str, Any]) -> MutualInformation:
+    """A curve of which a record keeps the numbers alone."""
+    unknown = [None] * len(values["lags"])
+    whole = {
+        **dict.fromkeys(("low", "high", "error"), unknown),
+        **{name: [0] * len(unknown) for name in ("bias", "pairs")},
+        "alphabet": 0,
+        "sequences": 0,
+        "estimator": "grassberger",
+        "warnings": [],
+        **values,
+    }
+    return MutualInformation.from_dict(whole)
 
 
 def _environments(values: Mapping[str, Any]) -> Mapping[str, Any]:

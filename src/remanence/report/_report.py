@@ -18,7 +18,6 @@ from remanence.report._policies_section import policies_sections
 from remanence.report._probe_sections import information_section, probes_section
 from remanence.report._reading import Findings, find_results
 from remanence.report._sentences import findings
-from remanence.report._stored_runs import stored_comparisons
 
 
 def write_report(
@@ -94,7 +93,6 @@ def make_page(found: Findings, folder: Path) -> Page:
         []
     """
     comparisons = compare(found.runs, found.comparisons)
-    comparisons += [made for record in found.records for made in stored_comparisons(record)]
     return Page(_sections(found, comparisons, folder), found.problems)
 
 
