@@ -16,10 +16,6 @@ class Paper:
         number: under which it went before; still understood wherever a key is.
         name: in sentences, such as ``"Kerg et al. 2020"``.
         title: in full.
-
-    Example:
-        >>> PAPERS["ke2017"].name
-        'Ke et al. 2017'
     """
 
     key: str
@@ -78,9 +74,6 @@ _KEY_OF_NUMBER = {paper.number: key for key, paper in PAPERS.items()}
 
 def paper_key(name: str) -> str:
     """The key of a paper that is named by its key or by its old number.
-
-    Raises:
-        ValueError: If it is neither.
 
     Example:
         >>> paper_key("kerg2020"), paper_key("000")

@@ -8,11 +8,7 @@ from collections.abc import Callable, Mapping
 
 
 def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
-    """A module's ``__getattr__`` that still knows old names.
-
-    Args:
-        module: its ``__name__``.
-        names: what is public there, by the old names.
+    """A module's ``__getattr__`` that still knows the old ``names`` of what is public there.
 
     Example:
         >>> renamed("remanence.rl", {"Score": "EpisodeResults"})("Scores")

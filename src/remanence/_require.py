@@ -15,30 +15,11 @@ CAPABILITIES = ("kernel", "data", "browser", "arm", "torchrl", "transformers", "
 
 
 def required() -> frozenset[str]:
-    """Reads the capabilities that this process must have.
-
-    Raises:
-        ValueError: If the variable names something unknown; a misspelt name would otherwise require nothing.
-
-    Example:
-        >>> required() <= set(CAPABILITIES)
-        True
-    """
+    """Reads the capabilities that this process must have; a misspelt name is an error, as it would require nothing."""
     names = (name.strip() for name in os.environ.get(VARIABLE, "").split(","))
     return frozenset(one_of(VARIABLE, name, CAPABILITIES) for name in names if name)
 
 
 def is_required(capability: str) -> bool:
-    """Tells whether a capability must be present.
-
-    Args:
-        capability: One of `CAPABILITIES`.
-
-    Raises:
-        ValueError: If the capability, or one named in the variable, is unknown.
-
-    Example:
-        >>> is_required("kernel") == ("kernel" in required())
-        True
-    """
+    """Tells whether a capability, one of `CAPABILITIES`, must be present."""
     return one_of("capability", capability, CAPABILITIES) in required()

@@ -1,7 +1,8 @@
 """Checks of arguments, all with one shape of message: what the argument must be, what came, and the way out.
 
 Every helper returns the checked value, so that a constructor can read
-``self.hidden_size = positive_int("hidden_size", hidden_size)``.
+``self.hidden_size = positive_int("hidden_size", hidden_size)``. A value of the wrong type is a TypeError, any other
+that does not do a ValueError.
 """
 
 from __future__ import annotations
@@ -52,11 +53,7 @@ def message(name: str, expected: str, got: object, hint: str = "") -> str:
 
 
 def positive_int(name: str, value: Any, minimum: int = 1, maximum: int = COUNTABLE) -> int:
-    """Checks a count.
-
-    Raises:
-        TypeError: If the value is not an integer (a bool is none).
-        ValueError: If it is below `minimum` or above `maximum`.
+    """Checks a count; a bool is none.
 
     Example:
         >>> positive_int("updates", 8)
@@ -80,11 +77,7 @@ def positive_int(name: str, value: Any, minimum: int = 1, maximum: int = COUNTAB
 
 
 def dimension(name: str, value: Any, minimum: int = 1) -> int:
-    """Checks a dimension of tensors.
-
-    Raises:
-        TypeError: If the value is not an integer (a bool is none).
-        ValueError: If it is below `minimum` or more than 32 bits hold.
+    """Checks a dimension of tensors: at least `minimum`, and no more than 32 bits hold.
 
     Example:
         >>> dimension("hidden_size", 8)
@@ -99,9 +92,6 @@ def dimension(name: str, value: Any, minimum: int = 1) -> int:
 @contextlib.contextmanager
 def fitting(**sizes: int) -> Iterator[None]:
     """Names the sizes to blame if what is made inside does not fit into memory.
-
-    Raises:
-        ValueError: If torch could not allocate it.
 
     Example:
         >>> import torch
@@ -146,11 +136,7 @@ def real(
     most: float = math.inf,
     below: float = math.inf,
 ) -> float:
-    """Checks a finite number that lies above `above`, between `least` and `most`, and below `below`.
-
-    Raises:
-        TypeError: If the value is not a real number (a bool is none).
-        ValueError: If it is not finite in float32 or lies outside.
+    """Checks a number, finite in float32, above `above`, between `least` and `most`, and below `below`.
 
     Example:
         >>> real("learning_rate", 0.1, above=0)
@@ -176,10 +162,6 @@ def real(
 def probability(name: str, value: Any) -> float:
     """Checks a probability, the ends 0 and 1 included.
 
-    Raises:
-        TypeError: If the value is not a real number.
-        ValueError: If it lies outside 0 and 1.
-
     Example:
         >>> probability("dropout", 0.5)
         0.5
@@ -192,9 +174,6 @@ def probability(name: str, value: Any) -> float:
 
 def boolean(name: str, value: Any) -> bool:
     """Checks a switch; a truthy stand-in is refused, because an argument in the wrong place often looks like one.
-
-    Raises:
-        TypeError: If the value is not a bool.
 
     Example:
         >>> boolean("batch_first", True)
@@ -210,9 +189,6 @@ def boolean(name: str, value: Any) -> bool:
 
 def one_of(name: str, value: Any, choices: Iterable[Any]) -> Any:
     """Checks a named choice and proposes the nearest name.
-
-    Raises:
-        ValueError: If the value is none of the choices.
 
     Example:
         >>> one_of("score", "dot", ["additive", "dot"])
@@ -230,16 +206,12 @@ def one_of(name: str, value: Any, choices: Iterable[Any]) -> Any:
 
 
 def shape(name: str, value: Any, expected: Sequence[int | str]) -> Any:
-    """Checks the shape of a tensor; a size given by name, such as "T", may be anything.
+    """Checks the shape of anything that has one, of any rank.
 
     Args:
         name: The argument as the user writes it.
-        value: Anything with a `shape`, of any rank.
-        expected: One entry per dimension: a fixed size, or the name of a free one.
-
-    Raises:
-        TypeError: If the value has no shape.
-        ValueError: If the rank or a fixed size differs.
+        value: Such as a tensor.
+        expected: One entry per dimension: a fixed size, or the name of a free one, such as "T".
 
     Example:
         >>> import numpy

@@ -13,13 +13,7 @@ from remanence.runs import Settings
 
 
 class Cells:
-    """The cells that are done in all records of some tables and figures.
-
-    Args:
-        ids: of the tables and figures.
-
-    Raises:
-        ValueError: nothing of one of them is stored.
+    """The cells that are done in all records of the tables and figures with these ids; ValueError if one has none.
 
     Example:
         >>> Cells("kerg2020/table-5").at(model="RelRNN", length=100)[0].place["model"]
@@ -113,8 +107,7 @@ def _rising(curve: Mapping[str, list[Any]]) -> list[float]:
 def unlike(sides: Mapping[str, Iterable[StoredCell]]) -> str:
     """What was done for one side of a comparison and not for the other, in words; empty if both were trained alike.
 
-    Args:
-        sides: cells by the name of their side. Alike are two sides that both have the paper's settings, or both not.
+    Alike are two sides that both have the paper's settings, or both not.
     """
     apart = {name: [cell.departures for cell in cells] for name, cells in sides.items()}
     printed = [name for name, found in apart.items() if not any(found)]

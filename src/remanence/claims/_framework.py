@@ -24,12 +24,7 @@ Reading: TypeAlias = Callable[[Cells], Evidence]
 
 
 def amount(quick: bool, few: Size, many: Size) -> Size:
-    """How much a check computes: little if it is to be quick, and all that the claim asks for otherwise.
-
-    Example:
-        >>> amount(True, 5, 40)
-        5
-    """
+    """How much a check computes: little if it is to be quick, and all that the claim asks for otherwise."""
     if quick:
         return few
     return many

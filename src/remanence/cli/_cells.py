@@ -23,11 +23,7 @@ ORDER = {"running": 0, "failed": 1, "killed": 2, "interrupted": 3, "trained": 4,
 
 
 def leave_if_failed(failures: Sequence[Failure]) -> None:
-    """Prints what went wrong, and leaves with an exit code if anything did.
-
-    Example:
-        >>> leave_if_failed([])
-    """
+    """Prints what went wrong, and leaves with an exit code if anything did."""
     for failure in failures:
         typer.echo(f"\n{failure.label} failed; its log is {failure.log}\n{failure.traceback}", err=True)
     if failures:
@@ -36,13 +32,7 @@ def leave_if_failed(failures: Sequence[Failure]) -> None:
 
 @contextlib.contextmanager
 def watching(names: Sequence[str], quiet: bool, how_saved: str) -> Iterator[Tick | None]:
-    """Shows cells as they go, and leaves with the exit code of the signal that stopped them.
-
-    Example:
-        >>> with watching(["model", "seed"], quiet=True, how_saved="every cell is saved") as tick:
-        ...     tick is None
-        True
-    """
+    """Shows cells as they go, and leaves with the exit code of the signal that stopped them."""
     draw = partial(live_table, names)
     shown = live(Console(), draw, _line, news=("folder", "status"))
     try:
@@ -58,12 +48,7 @@ def _line(row: Values) -> str:
 
 
 def live_table(names: Sequence[str], rows: Rows) -> Group:
-    """Cells as a table, those at work first, and when all may be done.
-
-    Example:
-        >>> live_table(["model", "seed"], []).renderables[0].row_count
-        0
-    """
+    """Cells as a table, those at work first, and when all may be done."""
     table = plain_table(*names, "status", "progress", "validation", "left")
     for row in sorted(rows, key=lambda row: ORDER.get(row["status"], 0))[:SHOWN]:
         found = "  ".join(f"{name} {value:.4g}" for name, value in row["validation"].items() if value is not None)

@@ -72,12 +72,7 @@ def compare_models(
 def carry_out_or_leave(
     cells: list[ComparedRun], place: Path, jobs: int | None, display: AbstractContextManager[Tick | None]
 ) -> Rows:
-    """Carries out the runs of a comparison; Ctrl-C saves them all, says how to go on, and leaves.
-
-    Example:
-        >>> carry_out_or_leave([], Path("runs"), jobs=1, display=contextlib.nullcontext())
-        []
-    """
+    """Carries out the runs of a comparison; Ctrl-C saves them all, says how to go on, and leaves."""
     try:
         with display as tick:
             return carry_out(cells, jobs or available_cores(), tick)
@@ -87,11 +82,7 @@ def carry_out_or_leave(
 
 
 def leave_if_failed(rows: Rows, place: Path) -> None:
-    """Leaves with an exit code if a run failed.
-
-    Example:
-        >>> leave_if_failed([{"status": "done"}], Path("runs"))
-    """
+    """Leaves with an exit code if a run failed."""
     if any(row["status"] != "done" for row in rows):
         typer.echo(f"some runs failed; see output.txt in their folders below {place}", err=True)
         raise typer.Exit(FAILED)
@@ -102,12 +93,7 @@ def _line(row: Values) -> str:
 
 
 def make_table(rows: Rows) -> Table:
-    """The runs of a comparison as a table.
-
-    Example:
-        >>> make_table([]).row_count
-        0
-    """
+    """The runs of a comparison as a table."""
     table = plain_table(*(HEADINGS.get(name, name) for name in COLUMNS))
     for row in rows:
         table.add_row(*(shown(row[name]) for name in COLUMNS))

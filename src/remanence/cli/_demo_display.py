@@ -56,12 +56,7 @@ def introduction(console: Console, cells: Sequence[ComparedRun], task: Denoise, 
 
 
 def race_table(rows: Sequence[Values]) -> Table:
-    """The contenders as they stand.
-
-    Example:
-        >>> race_table([]).row_count
-        0
-    """
+    """The contenders as they stand."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("model", no_wrap=True)
     for heading in ("trains at", "updates", "recalled"):
@@ -117,12 +112,7 @@ def race_line(row: Values) -> str:
 
 
 def result_table(results: Sequence[Result], near: int, far: int) -> Table:
-    """The table that the demo ends with.
-
-    Example:
-        >>> result_table([], near=100, far=5000).row_count
-        0
-    """
+    """The table that the demo ends with."""
     title = "recalled on new sequences, and at what cost"
     table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("\nmodel", no_wrap=True)
@@ -199,10 +189,7 @@ def percent(share: float) -> str:
 
 
 def conclusion(results: Sequence[Result], length: int, far: int, chance: float) -> str:
-    """The demo in plain words.
-
-    Returns:
-        Sentences, a line each contender.
+    """The demo in plain words, a line each contender.
 
     Example:
         >>> rows = [Result("RelRNN", Path("a"), True, 1.0, 0.98, 3000, 90.0, 1, 1)]

@@ -25,10 +25,7 @@ INSTRUCTION_SETS = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw
 
 
 def collect_report() -> Values:
-    """Collects what `remanence doctor` shows.
-
-    Returns:
-        A dictionary that JSON can hold, one entry per subject.
+    """Collects what `remanence doctor` shows, for JSON, one entry per subject.
 
     Example:
         >>> collect_report()["versions"]["remanence"]
@@ -56,12 +53,7 @@ def collect_report() -> Values:
 
 
 def instruction_sets(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
-    """Lists the instruction sets that matter to a kernel, as the kernel of the system names them.
-
-    Example:
-        >>> isinstance(instruction_sets(), list)
-        True
-    """
+    """Lists the instruction sets that matter to a kernel, as the kernel of the system names them."""
     try:
         lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -73,12 +65,7 @@ def instruction_sets(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
 
 
 def data_sets() -> dict[str, list[str]]:
-    """Tells where data files are looked for, and how many of each set are there.
-
-    Example:
-        >>> sorted(data_sets())
-        ['directories', 'files_present']
-    """
+    """Tells where data files are looked for, and how many of each set are there."""
     known = Counter(name.partition("/")[0] for name in data.names())
     present = Counter(name.partition("/")[0] for name in data.names() if data.is_available(name))
     return {

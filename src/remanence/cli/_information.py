@@ -31,12 +31,7 @@ from remanence.runs import Values
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """How to measure and fit.
-
-    Example:
-        >>> Asked("bytes").count
-        40
-    """
+    """How to measure and fit."""
 
     kind: str = "auto"
     longest: int | None = None
@@ -59,11 +54,7 @@ def run_information(
     as_json: bool = False,
     output: Path | None = None,
 ) -> None:
-    """Measures one curve for each file and each language model, and three for each run, and prints all.
-
-    Example:
-        >>> run_information(["-"], [], Asked("words"), Sampling())  # doctest: +SKIP
-    """
+    """Measures one curve for each file and each language model, and three for each run, and prints all."""
     if not targets and not language_models:
         raise ValueError(message("files", "be files, runs, or come with --hf", "nothing"))
     sources = [

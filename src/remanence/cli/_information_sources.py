@@ -31,12 +31,7 @@ _TRAINING_ROWS = 8
 
 @dataclass(frozen=True)
 class Sampling:
-    """How much is drawn from a model; None for the paper's amounts.
-
-    Example:
-        >>> Sampling(rows=5).seed
-        0
-    """
+    """How much is drawn from a model; None for the paper's amounts."""
 
     rows: int | None = None
     length: int | None = None
@@ -45,12 +40,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Source:
-    """Symbols and what they are called.
-
-    Example:
-        >>> Source("mine", as_symbols("abc"), 2).quality is None
-        True
-    """
+    """Symbols and what they are called."""
 
     name: str
     symbols: Symbols

@@ -59,10 +59,6 @@ class Asked:
         workers: at a time.
         address: of a Ray cluster.
         storage: URL of a storage that mirrors the cells; empty if the folder is all.
-
-    Example:
-        >>> Asked("kerg2020/table-2").scale
-        'laptop'
     """
 
     id: str

@@ -56,12 +56,7 @@ def show_rows(rows: list[Values], as_json: bool) -> None:
 
 
 def plain_table(*columns: str | Column) -> Table:
-    """A table without lines, its columns two spaces apart.
-
-    Example:
-        >>> len(plain_table("model", "loss").columns)
-        2
-    """
+    """A table without lines, its columns two spaces apart."""
     return Table(*columns, box=None, padding=(0, 2, 0, 0), pad_edge=False)
 
 

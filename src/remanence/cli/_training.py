@@ -23,14 +23,7 @@ Weights = Annotated[str, typer.Option(help="'best' (by validation) or 'last'.")]
 
 
 def add_training_commands(app: typer.Typer) -> None:
-    """Adds the commands of this module to the application.
-
-    Example:
-        >>> app = typer.Typer()
-        >>> add_training_commands(app)
-        >>> len(app.registered_commands)
-        7
-    """
+    """Adds the commands of this module to the application."""
     for command in (train, resume, evaluate, generate, compare, tasks, runs):
         app.command()(command)
 

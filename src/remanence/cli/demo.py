@@ -37,10 +37,6 @@ class Plan:
         settings: of all runs.
         rows: sequences of the test at `length`.
         far_rows: and at `far`.
-
-    Example:
-        >>> Plan().far / Plan().length
-        50.0
     """
 
     length: int = 100

@@ -92,11 +92,7 @@ def _print_verdicts(results: Settings) -> None:
 
 
 def load_subject(request: Request) -> Subject:
-    """The model that a target names, with an input for it.
-
-    Raises:
-        ValueError: If the target names none.
-    """
+    """The model that a target names, with an input for it."""
     if request.target.startswith(LANGUAGE_MODEL):
         return language_model(request)
     if Path(request.target).is_dir():
@@ -292,11 +288,7 @@ def _sizes(shape: str) -> list[int]:
 
 
 def write_page(target: str, table: Settings, output: Path) -> None:
-    """The report's page about the results.
-
-    Raises:
-        ValueError: If plotly, whose script the page carries, is missing.
-    """
+    """The report's page about the results; needs plotly."""
     from remanence.report import write_report
 
     named = {name: {**entry, "file": target} for name, entry in table.items()}  # the page is about the target

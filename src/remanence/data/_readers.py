@@ -155,9 +155,6 @@ def read_tokens(path: str | Path) -> np.ndarray:
 def existing_file(path: str | Path) -> Path:
     """Checks that a path given by the user names a file.
 
-    Raises:
-        ValueError: If it names none.
-
     Example:
         >>> existing_file("no-such-file")
         Traceback (most recent call last):

@@ -65,10 +65,6 @@ class Kept(Result):
         settings: that it was made with.
         facts: about the code and the machine that made it.
         values: the results.
-
-    Example:
-        >>> Kept("answers", {}, {}, {"100": 0.5}).to_dict()["kind"]
-        'cell-measurement'
     """
 
     kind: ClassVar[str] = "cell-measurement"

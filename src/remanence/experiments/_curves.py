@@ -23,13 +23,7 @@ def measured(symbols: Any, lags: np.ndarray) -> MutualInformation:
 
 
 def described(curve: MutualInformation, shortest: int, longest: int, threshold: float | None) -> Values:
-    """Points, and both laws on a range.
-
-    Args:
-        curve: what was measured.
-        shortest: least lag of the fits.
-        longest: greatest lag of the fits.
-        threshold: estimates at or below it do not count; None for the floor.
+    """Points, and both laws on a range of lags; a threshold of None is the floor of the estimates.
 
     Example:
         >>> curve = measured(b"0011" * 200, np.arange(1, 9))

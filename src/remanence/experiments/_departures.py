@@ -19,15 +19,7 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class Paper:
-    """What the paper does in a cell.
-
-    Args:
-        work: with the paper's settings; None where the paper has no such cell.
-
-    Example:
-        >>> Paper(None).unit
-        ''
-    """
+    """What the paper does in a cell: its work, or None where the paper has no such cell."""
 
     work: Work | None
 

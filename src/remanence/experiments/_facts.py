@@ -13,24 +13,14 @@ LABELLED = ("remanence", "kernel", "torch", "machine", "instruction_set")
 
 
 def machine_facts() -> Values:
-    """Version and commit of the package, digest of the kernel, and what decides the last bits here.
-
-    Example:
-        >>> sorted(machine_facts())[:3]
-        ['backend', 'commit', 'instruction_set']
-    """
+    """Version and commit of the package, digest of the kernel, and what decides the last bits here."""
     manifest = make_manifest(RunConfig())
     facts = {name: manifest[name] for name in ("remanence", "backend", "instruction_set", "torch", "python", "machine")}
     return {**facts, "commit": (manifest["git"] or {}).get("commit"), "kernel": kernel_digest()}
 
 
 def kernel_digest() -> str | None:
-    """Digest of the sources that the kernel was built from, None without one.
-
-    Example:
-        >>> kernel_digest() is None or len(kernel_digest()) == 16
-        True
-    """
+    """Digest of the sources that the kernel was built from, None without one."""
     path = Path(remanence.__file__).parent / "_build.json"
     if not path.is_file():
         return None

@@ -206,16 +206,7 @@ def so_far(cell: Filled, reading: Reading) -> str:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table as in the paper: rows and columns with printed and measured numbers.
-
-    Args:
-        head: names of the columns.
-        rows: texts.
-
-    Example:
-        >>> Grid(("model", "T = 100"), (("LSTM", "97.1 | 82"),)).head[0]
-        'model'
-    """
+    """A table as in the paper, in words: rows and columns with printed and measured numbers."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]

@@ -42,12 +42,7 @@ def is_url(storage: str) -> bool:
 
 
 class TakenOverError(RunError):
-    """Another worker has taken up the cell that this one mirrors.
-
-    Example:
-        >>> issubclass(TakenOverError, RunError)
-        True
-    """
+    """Another worker has taken up the cell that this one mirrors."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +78,7 @@ class Archive:
         return system.exists(path)
 
     def push(self, draft: str = "draft") -> None:
-        """Mirrors the folder as it is now.
-
-        Args:
-            draft: ending of the name that it has until it is whole.
-        """
+        """Mirrors the folder as it is now; until it is whole, its name ends in ``draft``."""
         system, path = self._place
         system.makedirs(path.rpartition("/")[0], exist_ok=True)
         system.pipe_file(f"{path}.{draft}", packed(self.folder))

@@ -101,10 +101,6 @@ class Coverage:
         as_printed: for each cell of the paper the runs with its settings and budget, or what says that there is none.
         nearest: where there is none, the runs that depart least.
         absent: cells of the paper of which nothing that is done is stored.
-
-    Example:
-        >>> Coverage((), (), ()).absent
-        ()
     """
 
     as_printed: tuple[StoredCell | Absent, ...]

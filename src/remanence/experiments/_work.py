@@ -113,10 +113,10 @@ class Work:
 
 
 def make_config(kind: str, settings: Settings, seed: int) -> RunConfig | PolicyConfig | None:
-    """The configuration of a run.
+    """The configuration of a run; a ``"measurement"`` has none.
 
     Args:
-        kind: ``"training"``, ``"policy"``, or ``"measurement"``, which has none.
+        kind: ``"training"``, ``"policy"``, or ``"measurement"``.
         settings: values by dotted keys; None is written "none".
         seed: of the run.
 

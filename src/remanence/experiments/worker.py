@@ -15,11 +15,7 @@ FAILED = 1
 
 
 def work(folder: str, text: str, storage: str = "") -> int:
-    """Fills a cell.
-
-    Returns:
-        The exit code: 0 if it is done, 128 + signal if it was interrupted, or that of the error.
-    """
+    """Fills a cell and gives the exit code: 0 if it is done, 128 + signal if interrupted, or that of the error."""
     try:
         signal = carry_out(Work.from_dict(json.loads(text)), Path(folder), storage=storage)
     except RunError as error:

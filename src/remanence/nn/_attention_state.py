@@ -107,15 +107,12 @@ def extend_cache(past: CacheState, key: Tensor, value: Tensor, padded: Tensor | 
 
 
 def visible(clock: Tensor, position: Tensor, context: int | None) -> Tensor:
-    """Which slots each step may see: filled ones, not later than it, and not older than the context.
+    """Which slots each step may see, ``(B, T, slots)``: filled ones, not later than it, and not older than the context.
 
     Args:
         clock: ``(B, T)`` int64, steps of the queries.
         position: ``(B, slots)`` int64, steps of the keys.
         context: number of steps that may be seen, or None for all.
-
-    Returns:
-        ``(B, T, slots)`` bool.
     """
     age = clock.unsqueeze(2) - position.unsqueeze(1)
     seen = (position != EMPTY).unsqueeze(1) & (age >= 0)

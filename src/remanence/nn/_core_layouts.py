@@ -82,8 +82,7 @@ class StreamingCore(nn.Module, Generic[AnyState]):
 def enter_rows(input: SequenceInput, core: StreamingCore, weight: Tensor) -> tuple[Tensor, Tensor | None, Layout]:
     """Checks a core's input against one of its parameters, and brings it to ``(B, T, input_size)``.
 
-    Returns:
-        The input; for a packed one ``(B, T)`` bool, True where there is no step; and the layout.
+    For a packed input also gives ``(B, T)`` bool, True where there is no step; and in any case the layout.
     """
     x, lengths, layout = enter(input, core.input_size, core.batch_first, weight)
     padded = None
@@ -123,11 +122,7 @@ def unusual_options(module: nn.Module, defaults: Mapping[str, object]) -> list[s
 
 
 def refuse_script(self: object) -> NoReturn:
-    """Says that a module cannot be scripted, and what takes its place; torch calls it as `__prepare_scriptable__`.
-
-    Raises:
-        TypeError: always.
-    """
+    """Says that a module cannot be scripted, and what takes its place; torch calls it as `__prepare_scriptable__`."""
     name = type(self).__name__
     raise TypeError(
         f"{name} cannot be compiled by torch.jit.script, which torch has deprecated: use torch.compile to"

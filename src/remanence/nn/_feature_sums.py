@@ -28,16 +28,13 @@ class FeatureSums(NamedTuple):
 
 
 def attend_all(query_logits: Tensor, key_logits: Tensor, value: Tensor, *, by_mass: bool) -> Tensor:
-    """Every query sees every key.
+    """Every query sees every key; gives ``(..., T, d)``.
 
     Args:
         query_logits: ``(..., T, m)``.
         key_logits: ``(..., S, m)``.
         value: ``(..., S, d)``.
         by_mass: whether the weight of a feature also carries the mass of its keys (random features do).
-
-    Returns:
-        ``(..., T, d)``.
     """
     if by_mass:
         query_logits = query_logits + key_logits.logsumexp(-2, keepdim=True)

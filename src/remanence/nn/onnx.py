@@ -74,10 +74,7 @@ def export_step(model: Exportable, path: str | PathLike[str] | None = None) -> t
 
 
 def state_fields(state: State) -> dict[str, Tensor]:
-    """The fields of a state that hold anything, by name: what an exported step takes and gives.
-
-    Args:
-        state: of the layer, such as ``layer.initial_state(1)``.
+    """The fields of a layer's state that hold anything, by name: what an exported step takes and gives.
 
     Example:
         >>> import remanence

@@ -48,12 +48,7 @@ def source_hash(folder: Path = SOURCES) -> str | None:
 
 
 def library() -> Library:
-    """What became of the compiled kernel when this module was imported.
-
-    Example:
-        >>> isinstance(library(), Library)
-        True
-    """
+    """What became of the compiled kernel when this module was imported."""
     return LIBRARY
 
 

@@ -13,16 +13,13 @@ from ._state import BEFORE_START, EMPTY
 def choose_slot(score: Tensor, scores: Tensor, steps: Tensor, due: Tensor) -> Tensor:
     """The slot that a candidate takes: the first free one, else that of the least score if it is strictly beaten.
 
-    Of several equal least scores the youngest goes, so that among equals the older state stays.
+    Of several equal least scores the youngest goes, so that among equals the older state stays; -1 if nothing enters.
 
     Args:
         score: ``(B,)`` of the candidate.
         scores: ``(B, K)`` of what is held.
         steps: ``(B, K)`` int64, -1 where a slot is free.
         due: ``(B,)`` whether there is a candidate.
-
-    Returns:
-        ``(B,)`` int64, -1 where nothing enters.
 
     Example:
         >>> held = torch.tensor([[0.5, 0.2, 0.2]])

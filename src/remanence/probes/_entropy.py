@@ -12,15 +12,11 @@ ESTIMATORS: tuple[Estimator, ...] = ("grassberger", "plug-in", "miller-madow", "
 
 
 def entropy(counts: np.ndarray, estimator: Estimator = "grassberger") -> np.ndarray:
-    """Entropies in nats of rows of counts; a symbol that was never seen adds nothing.
+    """Entropies in nats of rows of counts, ``(..., V)``; a symbol that was never seen adds nothing.
 
     ``"plug-in"`` is ln N - sum n ln n / N, too low by (V - 1) / 2N; ``"miller-madow"`` adds that for the V symbols
     seen. ``"grassberger"`` has psi(n) for ln n (Equation 53 of Shen 2019), ``"grassberger-g"`` Grassberger's better
     G(n) = psi(n) + (-1)^n (psi((n + 1) / 2) - psi(n / 2)) / 2.
-
-    Args:
-        counts: ``(..., V)``, non-negative, a total of at least 1 in every row.
-        estimator: one of the four.
 
     Example:
         >>> entropy(np.array([5, 5]), "plug-in").round(4)

@@ -17,12 +17,7 @@ KINDS = {"holds with correction": "corrected", "fails as printed": "fails", "not
 
 
 def claims_section(results: Sequence[claims.Result]) -> Section:
-    """The claims with what is printed, what is true and what was measured.
-
-    Example:
-        >>> claims_section([]).headline
-        '0 claims of the papers, measured'
-    """
+    """The claims with what is printed, what is true and what was measured."""
     present = {result.claim.paper for result in results}
     cited = [(key, paper.reference) for key, paper in PAPERS.items() if key in present]
     rows = [_row(result) for result in results]
@@ -59,12 +54,7 @@ def _number(value: float | str) -> str:
 
 
 def claim_findings(results: Sequence[claims.Result]) -> str:
-    """How many claims were measured, with what verdicts.
-
-    Example:
-        >>> claim_findings([])
-        '0 claims were measured: . Every verdict is the expected one.'
-    """
+    """How many claims were measured, with what verdicts."""
     verdicts = Counter(result.verdict for result in results)
     wrong = [result.claim.id for result in results if not result.agrees]
     parts = enumerated([f"{amount} {_plural(verdict, amount)}" for verdict, amount in verdicts.most_common()])

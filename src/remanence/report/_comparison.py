@@ -248,10 +248,6 @@ def compare(runs: Sequence[RunRecord], sources: Sequence[Source] = ()) -> list[C
     """Sorts runs into comparisons, one for each task with its options, by the task's name, the model's and the length.
 
     Some of the runs may belong to ``sources``.
-
-    Example:
-        >>> compare([])
-        []
     """
     by_task: dict[tuple[str, str], list[RunRecord]] = {}
     for run in runs:
@@ -307,12 +303,7 @@ def _commands(runs: Sequence[RunRecord], sources: Sequence[Source]) -> tuple[str
 
 
 def best_of(runs: Sequence[RunRecord]) -> RunRecord | None:
-    """The best run by validation: by the metric of its settings, by default the loss.
-
-    Example:
-        >>> best_of([]) is None
-        True
-    """
+    """The best run by validation: by the metric of its settings, by default the loss."""
     judged = [run for run in runs if run.best is not None]
     if not judged:
         return next(iter(runs), None)

@@ -20,12 +20,7 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 def comparison_figures(found: Comparison, styles: Mapping[str, Look]) -> dict[str, list[Figure]]:
-    """All pictures of a comparison that there are numbers for, by the heading they stand under.
-
-    Example:
-        >>> comparison_figures(Comparison("copy", {}, ()), {})
-        {}
-    """
+    """All pictures of a comparison that there are numbers for, by the heading they stand under."""
     parts = {
         "Learning": list(_learning(found, styles)),
         "Other lengths": list(_transfer(found, styles)),

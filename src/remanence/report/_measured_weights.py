@@ -75,10 +75,7 @@ class MeasuredWeights:
 
 
 def read_checked(values: Mapping[str, Any]) -> Result:
-    """A result, and if it is a probe's, tried out: its verdict can be said and its figures drawn.
-
-    Raises:
-        ValueError: If they are of an unknown kind, newer than this package, damaged, or do not fit together.
+    """A result, and if it is a probe's, tried out: its verdict can be said and its figures drawn. Else a ValueError.
 
     Example:
         >>> read_checked({"kind": "cost", "version": 1, "lengths": [1]})

@@ -31,12 +31,7 @@ COST_LENGTHS = (200, 400, 800, 1600)
 def measure_missing(paths: Sequence[str | Path], say: Callable[[str], None] = lambda text: None) -> list[Path]:
     """Measures the best run of every model and length, unless that was done, and writes ``probes.json`` to its folder.
 
-    Returns:
-        The files that were written.
-
-    Example:
-        >>> measure_missing([])
-        []
+    Gives the files that were written.
     """
     records = [read_run(folder, []) for folder in folders_with("config.toml", paths)]
     written = []

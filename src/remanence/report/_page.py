@@ -166,11 +166,7 @@ def _source(name: str) -> str:
 
 
 def plotly_script() -> str:
-    """plotly.js, which the page carries.
-
-    Raises:
-        ImportError: If plotly is missing.
-    """
+    """plotly.js, which the page carries."""
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:

@@ -61,12 +61,7 @@ def policies_sections(
     folder: Path,
     comparisons: Sequence[PolicyComparison] = (),
 ) -> Iterator[Section]:
-    """A section for each environment, with what ``remanence rl compare`` found; links are relative to the folder.
-
-    Example:
-        >>> list(policies_sections([], {}, Path(".")))
-        []
-    """
+    """A section for each environment, with what ``remanence rl compare`` found; links are relative to the folder."""
     for number, environment in enumerate(sorted({run.environment for run in runs}), start=1):
         here = [run for run in runs if run.environment == environment]
         compared = [one for one in comparisons if one.environment == environment]

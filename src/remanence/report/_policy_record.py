@@ -77,12 +77,7 @@ class PolicyRecord(RunFiles):
 
 
 def read_policy(folder: Path, problems: list[Problem]) -> PolicyRecord:
-    """Reads the folder of a policy's run, with a ``policy.toml``; what could not be read is added to the problems.
-
-    Example:
-        >>> read_policy(Path("no such folder"), []).frames
-        0
-    """
+    """Reads the folder of a policy's run, with a ``policy.toml``; what could not be read is added to the problems."""
     film = _read_film(folder / FILM, problems)
     return replace(read_files(PolicyRecord, folder, problems), film=film)
 

@@ -18,12 +18,7 @@ NAMED_BY_PLACE = {"attention_map", "cost"}
 
 
 def probes_section(found: Sequence[ProbeFinding]) -> Section:
-    """Each probe with its verdict and pictures, by the file that it came from; the findings are of those that apply.
-
-    Example:
-        >>> probes_section([]).headline
-        '0 probes'
-    """
+    """Each probe with its verdict and pictures, by the file that it came from; the findings are of those that apply."""
     places = list(dict.fromkeys(probe.place for probe in found))
     told = [probe for probe in found if not probe.result.verdict.startswith("does not apply")]
     if len(places) == 1:

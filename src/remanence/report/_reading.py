@@ -76,12 +76,7 @@ class StoredExperiment:
 
 @dataclass
 class Findings:
-    """Everything that was found, in the order of the paths.
-
-    Example:
-        >>> Findings().is_empty
-        True
-    """
+    """Everything that was found, in the order of the paths."""
 
     runs: list[RunRecord] = field(default_factory=list)
     policies: list[PolicyRecord] = field(default_factory=list)
@@ -102,12 +97,7 @@ class Findings:
 
 
 def folders_with(name: str, paths: Sequence[str | Path]) -> list[Path]:
-    """All folders at or below the paths that hold a file of a name, as ``"config.toml"`` of a run, each once.
-
-    Example:
-        >>> folders_with("config.toml", [])
-        []
-    """
+    """All folders at or below the paths that hold a file of a name, as ``"config.toml"`` of a run, each once."""
     found: dict[Path, Path] = {}
     for path in map(Path, paths):
         for folder in sorted(find_folders([name], path)[0]):
@@ -116,13 +106,7 @@ def folders_with(name: str, paths: Sequence[str | Path]) -> list[Path]:
 
 
 def find_results(paths: Sequence[str | Path]) -> Findings:
-    """Reads everything that lies at the paths.
-
-    Args:
-        paths: run folders, folders that hold runs or JSON files at any depth, and JSON files.
-
-    Returns:
-        What was found; files that cannot be read are problems, not errors.
+    """Reads all runs and JSON files at or below the paths; what cannot be read is a problem, not an error.
 
     Raises:
         ValueError: If a path does not exist, or there is nothing in all of them.

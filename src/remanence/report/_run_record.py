@@ -237,12 +237,7 @@ def read_run(folder: Path, problems: list[Problem]) -> RunRecord:
 
 
 def read_files(kind: type[Record], folder: Path, problems: list[Problem]) -> Record:
-    """Reads what all runs have; what could not be read is added to the problems.
-
-    Example:
-        >>> read_files(RunFiles, Path("no such folder"), []).seed is None
-        True
-    """
+    """Reads what all runs have; what could not be read is added to the problems."""
     run = Run(folder)
     path = run.config_path
     config: Table = {}

@@ -19,22 +19,12 @@ KEPT = 0.95
 
 
 def with_range(cell: SeedRuns) -> str:
-    """Mean accuracy over the seeds, and their range.
-
-    Example:
-        >>> with_range(SeedRuns("LSTM", 5, ()))
-        '–'
-    """
+    """Mean accuracy over the seeds, and their range."""
     return _ranged(cell.accuracy, percent)
 
 
 def in_unit(cell: SeedRuns) -> str:
-    """The mean in the task's own unit over the seeds, their range and the unit; a dash if it has none.
-
-    Example:
-        >>> in_unit(SeedRuns("LSTM", 5, ()))
-        '–'
-    """
+    """The mean in the task's own unit over the seeds, their range and the unit; a dash if it has none."""
     if not cell.unit:
         return ABSENT
     return f"{_ranged(cell.in_unit, lambda value: plain(value, 4))} {cell.unit.replace('_', ' ')}"
@@ -85,12 +75,7 @@ def _together(found: Comparison, cells: Sequence[SeedRuns]) -> str:
 
 
 def headline(found: Comparison) -> str:
-    """Which models solve the task, at the greatest length that was trained at.
-
-    Example:
-        >>> headline(Comparison("copy", {}, ()))
-        'Copy'
-    """
+    """Which models solve the task, at the greatest length that was trained at."""
     length = max((cell.length or 0 for cell in found.cells), default=0) or None
     cells = [cell for cell in found.cells if cell.length == length and cell.accuracy.values]
     if not cells:
@@ -235,12 +220,7 @@ def _state(cell: SeedRuns) -> str:
 
 
 def state_words(cell: SeedRuns) -> str:
-    """Bytes of the state, and whether they grow.
-
-    Example:
-        >>> state_words(SeedRuns("LSTM", 5, ()))
-        '–'
-    """
+    """Bytes of the state, and whether they grow."""
     cost = cell.weights.cost
     shown = size(cell.weights.state_bytes)
     if cost is None or cost.growth["state_bytes"].order == "constant":

@@ -103,11 +103,7 @@ def list_checkpoints(folder: Path) -> list[Path]:
 
 
 def warn_aloud(text: str) -> None:
-    """Prints to standard error: standard output may be read by a machine.
-
-    Example:
-        >>> warn_aloud("a checkpoint is damaged")
-    """
+    """Prints to standard error: standard output may be read by a machine."""
     print(text, file=sys.stderr)
 
 
@@ -154,9 +150,6 @@ def _set_aside(path: Path) -> Path:
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """Reads one checkpoint and holds it against its checksums.
-
-    Raises:
-        ValueError: If a file differs from its checksum.
 
     Example:
         >>> read_checkpoint(Path("no such folder"))

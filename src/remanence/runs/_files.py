@@ -188,11 +188,7 @@ def require_no_link(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Waits until the disk knows the names in a folder: a renamed file is safe only then.
-
-    Example:
-        >>> sync_folder(Path("."))
-    """
+    """Waits until the disk knows the names in a folder: a renamed file is safe only then."""
     if os.name != "posix":  # pragma: no cover - elsewhere folders cannot be opened
         return
     descriptor = os.open(path, os.O_RDONLY)

@@ -75,13 +75,7 @@ def make_manifest(config: Configuration, world_size: int = 1) -> Values:
 
 
 def git_commit() -> Values | None:
-    """The commit that the package's source stands at, and whether it was changed since; None outside a checkout.
-
-    Example:
-        >>> commit = git_commit()
-        >>> commit is None or sorted(commit) == ["changed", "commit"]
-        True
-    """
+    """The commit that the package's source stands at, and whether it was changed since; None outside a checkout."""
     folder = Path(remanence.__file__).parent
     try:
         commit = _git(folder, "rev-parse", "HEAD")

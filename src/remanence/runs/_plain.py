@@ -76,14 +76,7 @@ def types_of(kind: type) -> Values:
 
 
 def restored(value: object, hint: object) -> Any:
-    """Brings a value out of JSON back to its annotation.
-
-    Args:
-        value: What :func:`plain` made.
-        hint: The annotation.
-
-    Raises:
-        TypeError: If it does not fit.
+    """Brings a value that :func:`plain` made back to its annotation; TypeError if it does not fit.
 
     Example:
         >>> restored([1, 2], tuple[float, ...]), restored(None, float | None), restored("inf", float)

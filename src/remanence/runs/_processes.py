@@ -144,11 +144,7 @@ def start_process(module: str, arguments: Sequence[str], log: Path, threads: int
 
 
 def stop_processes(processes: Sequence[Process]) -> None:
-    """Asks processes to save and end, and waits for them.
-
-    Example:
-        >>> stop_processes([])
-    """
+    """Asks processes to save and end, and waits for them."""
     for process in processes:
         process.terminate()
         with contextlib.suppress(OSError, ValueError):

@@ -78,9 +78,6 @@ def require_trust(names: Iterable[str]) -> None:
 def require_trusted_source(name: str, source: bytes) -> None:
     """Refuses the contents of a file of code, unless the user has named or trusts them.
 
-    Raises:
-        UntrustedCodeError: If it may not run.
-
     Example:
         >>> with trusting():
         ...     require_trusted_source("mine.py", b"")

@@ -66,13 +66,7 @@ def pair_correlation(information: Tensor) -> Tensor:
 
 
 def checked_lags(lags: Sequence[int] | Tensor) -> Tensor:
-    """Checks distances between two symbols.
-
-    Returns:
-        int64 `(number of lags,)`.
-
-    Raises:
-        ValueError: If there is none, or one below 1.
+    """Checks distances between two symbols, one or more, all at least 1; gives them as int64.
 
     Example:
         >>> checked_lags([1, 2])

@@ -41,11 +41,7 @@ class Lanes(Task):
         """Inputs and targets of a whole split, `(N, ...)` each, in their order in time."""
 
     def sample(self, batch_size: int, generator: torch.Generator, split: Split = "train") -> Batch:
-        """Draws chunks from anywhere in a split.
-
-        Returns:
-            The batch; every row starts afresh.
-        """
+        """Draws chunks from anywhere in a split; every row starts afresh."""
         _validate.dimension("batch_size", batch_size)
         inputs, targets = self.pairs(split)
         starts = len(inputs) - self.length + 1
@@ -57,16 +53,9 @@ class Lanes(Task):
         return _all_steps(inputs[steps], targets[steps])
 
     def batch(self, position: int, batch_size: int, *, split: Split = "train", seed: int = 0) -> Batch:
-        """Gives batch number `position` of the passes over a split.
+        """Gives batch number `position` of the passes over a split; the last one of a pass may have fewer steps.
 
-        Args:
-            position: Number of the batch, from 0 on, through all passes.
-            batch_size: Number of lanes, B.
-            split: "train", "validation" or "test".
-            seed: The experiment's seed; it decides where the carried state is dropped, nothing else.
-
-        Returns:
-            The batch; the last one of a pass may have fewer steps.
+        The seed decides where the carried state is dropped, nothing else.
         """
         number = position % self.batches_per_epoch(batch_size, split)
         lane = self._lane(batch_size, split)

@@ -25,8 +25,7 @@ class _Pairs(NamedTuple):
 def unigram(corpus: Corpus) -> Baseline:
     """Judges the token frequencies of the training split, one added to every count, on the validation split.
 
-    Returns:
-        Loss in nats and accuracy of always naming the most frequent token.
+    The accuracy is that of always naming the most frequent token.
     """
     counts = _frequencies(corpus) + 1.0
     chances = counts / counts.sum()
@@ -41,9 +40,6 @@ def bigram(corpus: Corpus) -> Baseline:
 
     A token's followers share out the weight by their counts, and the number of different followers is the weight of the
     token frequencies mixed in (Witten-Bell smoothing). The accuracy is that of naming the most frequent follower.
-
-    Returns:
-        Loss in nats, and accuracy.
     """
     symbols = len(corpus.vocabulary)
     frequencies = _frequencies(corpus) + 1.0

@@ -131,11 +131,7 @@ def check_device(name: str) -> None:
 
 
 def check_precision(precision: str, device: torch.device) -> None:
-    """Refuses mixed precision where the device has none.
-
-    Example:
-        >>> check_precision("float32", torch.device("cpu"))
-    """
+    """Refuses mixed precision where the device has none."""
     if precision == "bfloat16" and not _has_bfloat16(device):
         expected = f"be one that the device has; {device} has no bfloat16 arithmetic"
         raise ValueError(message("loop.precision", expected, "'bfloat16'", "Use 'float32'"))

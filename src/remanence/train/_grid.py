@@ -121,11 +121,7 @@ def carry_out(cells: Sequence[ComparedRun], jobs: int, tick: Tick | None = None,
 
 
 class _RunEngine(ProcessEngine[Run]):
-    """Carries out runs, at most so many at a time.
-
-    Args:
-        jobs: how many.
-    """
+    """Carries out runs, at most so many at a time."""
 
     def __init__(self, jobs: int) -> None:
         super().__init__()

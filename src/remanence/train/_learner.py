@@ -86,8 +86,7 @@ class Learner:
     def learn(self, task: Task, update: int, budget: int, plateau_drops: int) -> Learnt:
         """Learns from batch number `update`: once, or once per piece of `truncate` steps.
 
-        Raises:
-            BadNumberError: If loss or gradient is not finite.
+        Raises :class:`BadNumberError` if loss or gradient is not finite.
         """
         self._set_rates(rate_factor(self.config.schedule, update, budget, plateau_drops))
         batch = self.batch(task, update)

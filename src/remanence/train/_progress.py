@@ -70,11 +70,7 @@ class Progress:
         return {"loss": loss / count, "accuracy": accuracy / count, "gradient_norm": norm / count}
 
     def judge(self, validation: dict[str, float], config: RunConfig) -> bool:
-        """Takes in an evaluation.
-
-        Returns:
-            Whether it is the best so far.
-        """
+        """Takes in an evaluation, and says whether it is the best so far."""
         self.validation = validation
         value = validation[config.evaluation.metric]
         sign = config.evaluation.sign
@@ -97,11 +93,7 @@ class Progress:
         return gain
 
     def grow(self, accuracy: float, config: CurriculumConfig, final: int) -> bool:
-        """Lets the length grow if recent accuracy allows.
-
-        Returns:
-            Whether it has grown.
-        """
+        """Lets the length grow if recent accuracy allows, and says whether it has grown."""
         if self.length is None or self.length >= final:
             return False
         self.window = [*self.window, accuracy][-config.window :]

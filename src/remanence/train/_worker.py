@@ -9,10 +9,7 @@ from remanence.train._trainer import resume
 
 
 def work(folder: str, trust: bool = False) -> int:
-    """Resumes a run.
-
-    Returns:
-        The exit code: 0 if it is done, 128 + signal if it was interrupted, or that of the error.
+    """Resumes a run and gives the exit code: 0 if it is done, 128 + signal if it was interrupted, or that of the error.
 
     Example:
         >>> work("no such folder")

@@ -34,10 +34,7 @@ def sab(truncate: int, top_k: int, every: int = 2) -> str:
 
 
 def method_settings(name: str) -> tuple[Setting, ...]:
-    """Settings of a row; those of backtracking are the authors' code, which normalises the weights.
-
-    Args:
-        name: of :func:`lstm` or :func:`sab`, or ``BPTT``.
+    """Settings of a row, named by :func:`lstm` or :func:`sab`, or ``BPTT``; SAB normalises, as the authors' code does.
 
     Example:
         >>> [setting.value for setting in method_settings(lstm(5))]

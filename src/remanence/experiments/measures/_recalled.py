@@ -34,10 +34,9 @@ def recalled(run: Path, rows: int, weights: str = "last") -> Values:
 
 
 def needed_steps(task: Task, batch: Batch) -> Tensor:
-    """The step that each answer asks for.
+    """The step that each answer asks for, ``(T, B)`` int64; -2 where nothing is asked for.
 
-    Returns:
-        ``(T, B)`` int64, -2 where nothing is asked for. In MQAR it is the step that shows the value.
+    In MQAR it is the step that shows the value.
 
     Example:
         >>> task = LateCues(length=6, items=2, symbols=4, distractors=2)
