@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from remanence import data, probes
-from remanence.experiments._curves import described, finite, kept_curve, measured
+from remanence.experiments._curves import described, finite, kept_curve, kept_law, measured
 from remanence.experiments.measures import _attention as attention
 from remanence.experiments.measures import _dependencies as dependencies
 from remanence.experiments.measures import _gradients as gradients
@@ -189,6 +189,18 @@ def test_a_kept_curve_says_what_the_measured_one_does():
     assert kept_curve(kept).fit(500, 600) is None
     first = kept["lags"].index(1)
     assert kept["error"][first] == finite(float(curve.error[0])), "the error itself, not what an interval makes of it"
+
+
+def test_a_kept_law_is_the_fitted_one():
+    task = BinaryPowerLaw(length=256)
+    curve = measured(task.draw(300, task.stream("train", seed=0)).T, np.arange(1, 121))
+    for law in ("power", "exponential"):
+        kept = {**described(curve, 1, 120, 1e-3), "best": law}
+        found = kept_law(json.loads(json.dumps(kept)))
+        fitted = curve.fit(1, 120, threshold=1e-3, law=law)
+        assert (found.law, found.points, found.slope) == (law, fitted.points, pytest.approx(fitted.slope, rel=1e-5))
+        assert found.interval == pytest.approx(fitted.interval, rel=1e-5)
+    assert kept_law({**kept, "best": None}) is None
 
 
 def test_curves_of_few_lags_keep_them_all():

@@ -260,12 +260,15 @@ def test_variants_that_fare_alike_have_one_name_in_the_headline(write, make_run)
 
 
 def test_stored_information_curves_are_drawn(write, tmp_path):
-    curve = {"lags": [1, 2], "values": [0.5, 0.25], "floor": [0.1, 0.1]}
+    curve = {"lags": [1, 2], "values": [0.5, 0.25], "floor": [0.1, 0.1], "bias": [0.0, 0.0]}
+    curve |= {name: [None, None] for name in ("low", "high", "error")}
+    curve |= {"best": "power", "fits": {"power": {"gamma": 1.0, "amplitude": 0.5}}}
     results = {"models": [{"label": "RNN 8", "curve": curve}], "data": {"training set": {"curve": curve}}}
     record = Record("mine/bits", "", "bits", "run it", "", (), "mine", {}, results)
     page = text_of(write(write_result(tmp_path / "binary.json", record)))
     assert 'data-model="RNN 8"' in page
     assert 'data-model="training set"' in page
+    assert "power law, gamma = 1" in page
 
 
 def test_a_task_without_an_end_is_not_said_to_be_solved(write, make_run):

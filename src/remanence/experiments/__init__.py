@@ -9,7 +9,7 @@ from remanence._renamed import renamed
 from remanence.experiments._calibration import estimated_seconds
 from remanence.experiments._cell import TableCell, adopt, carry_out, refresh, unique
 from remanence.experiments._cell_state import CellState
-from remanence.experiments._curves import kept_curve
+from remanence.experiments._curves import kept_curve, kept_law
 from remanence.experiments._driver import Failure, row_of, run_cells
 from remanence.experiments._experiment import (
     Curve,
@@ -87,6 +87,7 @@ __all__ = [
     "grid",
     "read",
     "kept_curve",
+    "kept_law",
     "figures_of",
     "make_page",
     "page_parts",

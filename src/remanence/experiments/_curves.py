@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 
@@ -97,3 +98,38 @@ def kept_curve(points: Settings) -> MutualInformation:
     columns["lags"] = columns["lags"].astype(np.int64)
     unknown = np.zeros_like(columns["lags"])
     return MutualInformation(**columns, pairs=unknown, alphabet=0, sequences=0, estimator="grassberger", warnings=())
+
+
+def kept_law(points: Settings) -> InformationLaw | None:
+    """The law that fits the points of a record best, as it was found then; None if none does.
+
+    Example:
+        >>> kept_law({"best": "power", "fits": {"power": {"gamma": 0.5, "amplitude": 1.0}}}).exponent
+        0.5
+    """
+    fit = (points.get("fits") or {}).get(points.get("best"))
+    if not fit or fit["amplitude"] is None:
+        return None
+    if fit.get("gamma") is not None:
+        return _law(fit, "power", lambda gamma: -gamma, fit["gamma"])
+    if fit.get("xi") is not None:
+        return _law(fit, "exponential", lambda xi: -1 / xi, fit["xi"])
+    return None
+
+
+def _law(
+    fit: Settings, law: Literal["power", "exponential"], slope: Callable[[float], float], scale: float
+) -> InformationLaw:
+    ends = [slope(end) for end in fit.get("interval", ()) if end is not None]
+    if len(ends) != 2:
+        ends = [slope(scale)]
+    return InformationLaw(
+        law=law,
+        amplitude=fit["amplitude"],
+        slope=slope(scale),
+        interval=(min(ends), max(ends)),
+        points=fit.get("points", 0),
+        scatter=fit.get("scatter") or 0.0,
+        aic={},
+        bic={},
+    )

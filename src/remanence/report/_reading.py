@@ -11,7 +11,7 @@ from typing import Any
 
 from remanence import claims, train
 from remanence._validate import message
-from remanence.experiments import Record
+from remanence.experiments import Record, kept_curve, kept_law
 from remanence.probes import InformationLaw, MutualInformation, ProbeResult
 from remanence.report._measured_weights import read_checked
 from remanence.report._page import Problem
@@ -26,8 +26,8 @@ CELL = "cell-measurement"
 COMPARISON = "comparison.json"
 WORKER = "train._worker"
 """Module that ``remanence compare`` starts for each of its runs; the run's manifest keeps the command."""
-CURVE = {"lags", "values", "floor"}
-"""Fields that every curve of mutual information has, the short ones of stored experiments too."""
+CURVE = {"lags", "values", "low", "high", "error", "bias", "floor"}
+"""What a record keeps of a curve of mutual information."""
 NOTHING_KNOWN = "holds no results that are known here"
 
 
@@ -215,7 +215,7 @@ def _add_result(findings: Findings, folder: Path, place: str, name: str, values:
     elif isinstance(result, PolicyComparison):
         findings.policy_comparisons.append(result)
     elif isinstance(result, Record):
-        curves = tuple(InformationCurve(*found, None) for found in curves_inside(result.results))
+        curves = tuple(InformationCurve(*found) for found in curves_inside(result.results))
         findings.records.append(StoredExperiment(place, result, curves))
     elif isinstance(result, MutualInformation):
         # The law beside a curve was fitted as whoever wrote the file wished, which the curve alone does not tell.
@@ -232,42 +232,21 @@ def _add_result(findings: Findings, folder: Path, place: str, name: str, values:
         findings.problems.append(Problem(place, NOTHING_KNOWN))
 
 
-def curves_inside(results: object, name: str = "") -> Iterator[tuple[str, MutualInformation]]:
-    """Every curve of mutual information inside the results of a record, and where it stands.
-
-    Example:
-        >>> curve = {"lags": [1, 2], "values": [1, 0.7], "floor": [0, 0]}
-        >>> [name for name, _ in curves_inside({"models": [{"label": "RNN 8", "curve": curve}], "data": curve})]
-        ['RNN 8', 'data']
-    """
+def curves_inside(results: object, name: str = "") -> Iterator[tuple[str, MutualInformation, InformationLaw | None]]:
+    """Every curve of mutual information inside the results of a record: where it stands, itself, and its law."""
     if isinstance(results, list):
         for entry in results:
             yield from curves_inside(entry, name)
     elif isinstance(results, Mapping):
         label = str(results.get("label", name))
         if results.keys() >= CURVE:
-            yield label or "curve", _whole_curve(results)
+            yield label or "curve", kept_curve(results), kept_law(results)
             return
         for key, value in results.items():
             place = str(key)
             if key == "curve" or "label" in results:
                 place = label
             yield from curves_inside(value, place)
-
-
-def _whole_curve(values: Mapping[str, Any]) -> MutualInformation:
-    """A curve of which a record keeps the numbers alone."""
-    unknown = [None] * len(values["lags"])
-    whole = {
-        **dict.fromkeys(("low", "high", "error"), unknown),
-        **{name: [0] * len(unknown) for name in ("bias", "pairs")},
-        "alphabet": 0,
-        "sequences": 0,
-        "estimator": "grassberger",
-        "warnings": [],
-        **values,
-    }
-    return MutualInformation.from_dict(whole)
 
 
 def _environments(values: Mapping[str, Any]) -> Mapping[str, Any]:
