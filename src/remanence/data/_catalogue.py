@@ -153,13 +153,7 @@ def _entry(row: Mapping[str, str]) -> DataFile:
 
 
 def entry(name: str) -> DataFile:
-    """Looks a data file up.
-
-    Args:
-        name: One of `names()`.
-
-    Raises:
-        ValueError: If there is none of that name; the nearest is proposed.
+    """Looks a data file up, by one of `names()`.
 
     Example:
         >>> entry("text8/text8").size
@@ -169,10 +163,7 @@ def entry(name: str) -> DataFile:
 
 
 def names() -> list[str]:
-    """Lists the data files that the package knows.
-
-    Returns:
-        Their names, in the order of the catalogue.
+    """Lists the data files that the package knows, in the order of the catalogue.
 
     Example:
         >>> "wikitext-2/train.txt" in names()

@@ -66,11 +66,7 @@ class Vocabulary:
             raise ValueError(_validate.message("symbols", "be in the vocabulary", str(error))) from None
 
     def decode(self, tokens: Tensor) -> str:
-        """Writes tokens out.
-
-        Args:
-            tokens: Integers `(N,)`.
-        """
+        """Writes tokens `(N,)` out."""
         return self.separator.join(self.symbols[token] for token in tokens.tolist())
 
 
@@ -126,13 +122,10 @@ class Corpus:
 
 
 def corpus_of_characters(parts: Sequence[str | bytes]) -> Corpus:
-    """Numbers the characters of three texts.
+    """Numbers the characters of three texts in the order of their code points.
 
     Args:
         parts: Training, validation and test text.
-
-    Returns:
-        The corpus, its characters in the order of their code points.
 
     Example:
         >>> corpus_of_characters(["bab", "ab", "ba"]).train.tolist()

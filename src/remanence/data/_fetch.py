@@ -27,10 +27,7 @@ class TooLongError(OSError):
 
 
 def sha256_of(path: Path) -> str:
-    """Computes a file's SHA-256.
-
-    Returns:
-        64 hexadecimal digits.
+    """Computes a file's SHA-256: 64 hexadecimal digits.
 
     Example:
         >>> import tempfile

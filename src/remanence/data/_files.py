@@ -32,9 +32,6 @@ MOST_UNPACKED = 2 << 30
 def cache_directory() -> Path:
     """Says where fetched files are kept: the directory named by `REMANENCE_CACHE`, or ~/.cache/remanence.
 
-    Returns:
-        The directory, which need not exist yet.
-
     Example:
         >>> cache_directory().is_absolute() or "REMANENCE_CACHE" in os.environ
         True
@@ -59,10 +56,7 @@ def data_directories() -> list[Path]:
 
 
 def is_available(name: str) -> bool:
-    """Tells whether a data file lies on this machine, without fetching it or reading it.
-
-    Returns:
-        True if one of its forms is there.
+    """Tells whether a data file lies on this machine in one of its forms, without fetching it or reading it.
 
     Example:
         >>> is_available("mnist/t10k-labels-idx1-ubyte") in (True, False)

@@ -69,10 +69,7 @@ def read_idx(contents: bytes) -> np.ndarray:
 
 @functools.lru_cache(maxsize=1)
 def load_mnist() -> Mnist:
-    """Reads the four MNIST files.
-
-    Returns:
-        Images and labels, kept in memory for the next call.
+    """Reads the four MNIST files, once.
 
     Raises:
         DataError: If a file cannot be had or is damaged.
@@ -97,10 +94,7 @@ def load_mnist() -> Mnist:
 
 
 def read_text(path: str | Path) -> str:
-    """Reads a text file of the user's, packed with gzip or xz or not.
-
-    Returns:
-        Its text, line ends as they are.
+    """Reads a text file of the user's, packed with gzip or xz or not, with its line ends as they are.
 
     Raises:
         ValueError: If there is no such file.

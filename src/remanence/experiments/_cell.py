@@ -164,8 +164,7 @@ def _keep(folder: Path, measure: Measure, values: Values) -> None:
 def adopt(run: str | Path, root: str | Path) -> Path:
     """Makes a run that is done the cell of its settings, by a link: the run itself stays as it is, where it is.
 
-    Returns:
-        The folder of the cell.
+    Gives the folder of the cell.
 
     Raises:
         ValueError: there is no run, it is not done, or the cell has a run already.

@@ -84,10 +84,7 @@ def _short(values: np.ndarray) -> list[Any]:
 
 
 def kept_curve(points: Settings) -> MutualInformation:
-    """The curve whose points a record keeps, to be fitted again.
-
-    Args:
-        points: as :func:`described` gives them; None stands for what is not finite.
+    """The curve whose points a record keeps, to be fitted again; None stands for what is not finite.
 
     Example:
         >>> points = described(measured(b"0011" * 200, np.arange(1, 9)), 1, 8, None)

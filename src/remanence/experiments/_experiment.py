@@ -224,11 +224,7 @@ class Experiment:
             raise ValueError(message("scales", f"have {', '.join(SCALES)}", sorted(self.scales)))
 
     def scale(self, name: str) -> Scale:
-        """One of the scales.
-
-        Raises:
-            ValueError: there is no such scale.
-        """
+        """One of the scales."""
         return self.scales[one_of("scale", name, SCALES)]
 
     def axes_at(self, scale: str) -> Axes:

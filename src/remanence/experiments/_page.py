@@ -51,8 +51,7 @@ class Part:
 def page_parts(experiment: Experiment, scale: str, cells: Sequence[TableCell]) -> list[Part]:
     """The page, from cells that are finished or not and from all stored records.
 
-    Returns:
-        First the heading of the page, with what there is in one sentence.
+    First comes its heading, with what there is in one sentence.
 
     Example:
         >>> from remanence.experiments import find_experiment, plan_cells

@@ -30,13 +30,7 @@ def list_experiments() -> list[Experiment]:
 
 
 def find_experiment(id: str) -> Experiment:
-    """One table or figure.
-
-    Args:
-        id: such as ``"kerg2020/table-2"``.
-
-    Raises:
-        ValueError: there is none of this id; the nearest is proposed.
+    """One table or figure, such as ``"kerg2020/table-2"``; where there is none of this id, the nearest is proposed.
 
     Example:
         >>> find_experiment("kerg2020/table-22")
@@ -118,13 +112,7 @@ def parse_choices(experiment: Experiment, scale: str, only: Iterable[str]) -> Ax
 
 
 def parse_seeds(text: str | None) -> list[int] | None:
-    """Seeds as they are given: ``"3"`` is how many, ``"0,4"`` which ones.
-
-    Args:
-        text: None takes those of the scale.
-
-    Raises:
-        ValueError: it is neither.
+    """Seeds as they are given: ``"3"`` is how many, ``"0,4"`` which ones; None takes those of the scale.
 
     Example:
         >>> parse_seeds("3"), parse_seeds("4,7"), parse_seeds("4,")

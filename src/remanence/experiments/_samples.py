@@ -134,11 +134,7 @@ def _windows(model: SequenceModel, task: Any, length: int) -> Iterator[_Window]:
 
 
 def as_texts(tokens: Tensor, vocabulary: Vocabulary) -> list[str]:
-    r"""Writes rows of tokens out as characters; the sign for the end of a line becomes one.
-
-    Args:
-        tokens: ``(rows, length)``.
-        vocabulary: of characters or words.
+    r"""Writes tokens ``(rows, length)`` out as characters; the sign for the end of a line becomes one.
 
     Example:
         >>> as_texts(torch.tensor([[0, 1]]), Vocabulary(("so", "<eos>"), " "))
@@ -172,8 +168,7 @@ def symbols_of(tokens: Tensor, task: Task) -> Any:
 def data_of(task: Task, split: Split, rows: int) -> Tensor:
     """The data of a task, as they come: one long text, or sequences drawn from its law.
 
-    Returns:
-        Tokens ``(rows, length)``; ``(1, length)`` of a text.
+    Tokens are ``(rows, length)``; ``(1, length)`` of a text.
     """
     if vocabulary_of(task) is not None:
         corpus: Any = task.corpus  # type: ignore[attr-defined]

@@ -122,10 +122,6 @@ def _paper(experiment: str, place: tuple[tuple[str, Any], ...]) -> Paper:
 def stored_cells(experiment: str, folder: Path = FOLDER) -> list[StoredCell]:
     """The cells that are done in all stored records of a table or figure, whatever their settings.
 
-    Args:
-        experiment: its id.
-        folder: of the records; those of the package by default.
-
     Example:
         >>> {cell.experiment for cell in stored_cells("kerg2020/table-2")}
         {'kerg2020/table-2'}
@@ -145,8 +141,7 @@ def cells_in(record: Record) -> list[StoredCell]:
 def nearest(cells: list[StoredCell]) -> list[StoredCell]:
     """Of each place, the cells that depart least from the paper: those with its own settings and budget, if any.
 
-    Args:
-        cells: of any places and settings. Of equally many departures, those with more seeds count.
+    Of equally many departures, those with more seeds count.
 
     Example:
         >>> len(nearest(stored_cells("kerg2020/table-5"))) < len(stored_cells("kerg2020/table-5"))
@@ -220,14 +215,7 @@ def stored_records(folder: Path = FOLDER) -> dict[str, list[str]]:
 
 
 def load_stored(name: str, folder: Path = FOLDER) -> Values:
-    """Reads one stored record as plain values; :func:`stored_cells` reads what they hold.
-
-    Args:
-        name: one of :func:`stored_names`.
-        folder: where the records are; those of the package by default.
-
-    Raises:
-        ValueError: there is no such record.
+    """Reads one of :func:`stored_names` as plain values; :func:`stored_cells` reads what they hold.
 
     Example:
         >>> load_stored("nothing")

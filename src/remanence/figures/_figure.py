@@ -266,12 +266,7 @@ def _shared_axis(axis: Axis, values: Values) -> Axis:
 
 
 def log_axis(title: str, values: Values, unit: Unit = "") -> Axis:
-    """A logarithmic axis that has ticks, however narrow its range is.
-
-    Args:
-        title: of the axis.
-        values: all that are drawn along it.
-        unit: of the ticks.
+    """A logarithmic axis that has ticks for the values drawn along it, however narrow their range is.
 
     Example:
         >>> log_axis("loss", [1.9, 2.1]).ticks
@@ -283,10 +278,6 @@ def log_axis(title: str, values: Values, unit: Unit = "") -> Axis:
 def length_axis(title: str, lengths: Values) -> Axis:
     """A logarithmic axis whose ticks are the lengths that were measured.
 
-    Args:
-        title: of the axis.
-        lengths: all that are drawn along it.
-
     Example:
         >>> length_axis("T", [400, 100]).ticks
         (100.0, 400.0)
@@ -296,9 +287,6 @@ def length_axis(title: str, lengths: Values) -> Axis:
 
 def share_axis(title: str) -> Axis:
     """An axis from 0 to 100 %.
-
-    Args:
-        title: of the axis.
 
     Example:
         >>> share_axis("accuracy").unit

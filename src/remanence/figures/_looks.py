@@ -31,10 +31,7 @@ class Look:
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """Gives each name its own look, by its place.
-
-    Args:
-        names: in a fixed order, so that a name keeps its look.
+    """Gives each name its own look, by its place: in a fixed order, a name keeps its look.
 
     Example:
         >>> looks(["LSTM", "RelRNN"])["RelRNN"].colour

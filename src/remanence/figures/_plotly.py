@@ -24,16 +24,7 @@ HOVER = {"": ".4g", "percent": ".1%", "SI": ".3s"}
 
 
 def to_plotly(figures: Sequence[Figure]) -> Any:
-    """Draws figures with plotly, one above the other; needs the extra ``remanence[report]``.
-
-    Args:
-        figures: one, or several.
-
-    Returns:
-        A ``plotly.graph_objects.Figure``.
-
-    Raises:
-        ImportError: If plotly is missing.
+    """A ``plotly.graph_objects.Figure`` of figures one above the other; needs the extra ``remanence[report]``.
 
     Example:
         >>> shown = to_plotly([Figure("a", "b", (Curve("c", [0, 1], [1.0, 2.0]),))])  # doctest: +SKIP
@@ -62,10 +53,7 @@ def _title(figure: Figure) -> str:
 
 
 def plotly_dict(figure: Figure) -> Trace:
-    """The same as plain values for plotly.js: ``data`` and ``layout``, without colours of a theme.
-
-    Args:
-        figure: what to draw.
+    """A figure as plain values for plotly.js: ``data`` and ``layout``, without colours of a theme.
 
     Example:
         >>> plotly_dict(Figure("a", "b", (Curve("c", [0], [1.0]),)))["data"][0]["name"]

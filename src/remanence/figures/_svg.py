@@ -32,13 +32,7 @@ DASHES["dashdot"] = ' stroke-dasharray="6 3 2 3"'
 
 
 def to_svg(*figures: Figure) -> str:
-    """Draws figures as SVG: heat maps side by side, others two in a row; one legend if it is the same for all.
-
-    Args:
-        figures: what to draw, one at least.
-
-    Returns:
-        The text of a file.
+    """The text of an SVG file: heat maps side by side, others two in a row; one legend if it is the same for all.
 
     Example:
         >>> to_svg(Figure("a", "b", (Curve("c", [0, 1], [1.0, 2.0]),))).count("<polyline")

@@ -28,11 +28,7 @@ class StreamingCore(nn.Module, Generic[AnyState]):
     batch_first: bool
 
     def initial_state(self, batch_size: int | None = None) -> AnyState:
-        """The state before the first step.
-
-        Args:
-            batch_size: number of rows; ``None`` for an unbatched sequence.
-        """
+        """The state before the first step; without ``batch_size`` that of an unbatched sequence."""
         if batch_size is None:
             return drop_row(self._empty(1))
         return self._empty(dimension("batch_size", batch_size))

@@ -182,13 +182,7 @@ class RecurrentLayer(LayerParameters):
     def trace(self, input: SequenceInput, state: StateLike = None, *, reset: Tensor | None = None) -> tuple[Trace, ...]:
         """What every layer (and direction, in its own order of time) attended to, step by step; no gradient.
 
-        Args:
-            input: as in :meth:`forward`.
-            state: as in :meth:`forward`.
-            reset: as in :meth:`forward`.
-
-        Returns:
-            One :class:`Trace` per layer and direction, ``(T, B, ...)`` in the input's layout.
+        Arguments as in :meth:`forward`. One :class:`Trace` per layer and direction, in the input's layout.
         """
         return trace_layer(self, input, state, reset)
 
@@ -213,11 +207,7 @@ class RecurrentLayer(LayerParameters):
     # ---- state ------------------------------------------------------------------------------------------------------
 
     def initial_state(self, batch_size: int | None = None) -> State:
-        """The empty state.
-
-        Args:
-            batch_size: rows; ``None`` for unbatched input.
-        """
+        """The empty state; without ``batch_size`` that of unbatched input."""
         if batch_size is None:
             return self._empty_state()
         return self._empty_state(dimension("batch_size", batch_size))

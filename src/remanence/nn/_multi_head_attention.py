@@ -136,10 +136,7 @@ class MultiHeadAttention(StreamingCore[AttentionState]):
 
     @torch.no_grad()
     def redraw_features(self, generator: torch.Generator | None = None) -> None:
-        """Draws new random features, the same on every device.
-
-        Args:
-            generator: source of the randomness (CPU); None is torch's global one.
+        """Draws new random features, the same on every device; without a generator (CPU) from torch's global one.
 
         Example:
             >>> attention = MultiHeadAttention(8, 2, kind="positive-random-features", feature_seed=0)
@@ -155,11 +152,7 @@ class MultiHeadAttention(StreamingCore[AttentionState]):
                 head.copy_(torch.randn(size, generator=generator, dtype=torch.float64))
 
     def initial_state(self, batch_size: int | None = None) -> AttentionState:
-        """The state before the first step.
-
-        Args:
-            batch_size: number of rows; None for an unbatched sequence.
-        """
+        """The state before the first step; without ``batch_size`` that of an unbatched sequence."""
         if not self.causal:
             raise ValueError(message("causal", "be True for a layer with a state", self.causal))
         return super().initial_state(batch_size)

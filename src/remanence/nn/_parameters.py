@@ -103,11 +103,7 @@ class LayerParameters(nn.Module):
         return self._parameter("weight_hh", suffix)
 
     def weights(self, suffix: str = "_l0") -> Weights:
-        """All parameters of one layer and direction, as the scan sees them.
-
-        Args:
-            suffix: ``"_l0"``, ``"_l0_reverse"``, ``"_l1"``, ...
-        """
+        """Parameters of one layer and direction, such as ``"_l0"`` or ``"_l1_reverse"``, as the scan sees them."""
         optional = [None if name is None else self._parameter(name, suffix) for name in self._optional]
         further = None
         if self._further:

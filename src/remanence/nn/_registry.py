@@ -65,10 +65,7 @@ class ModelInfo:
 
 
 def list_models() -> list[ModelInfo]:
-    """Describes every model that has a name.
-
-    Returns:
-        One entry per model, plain cells first.
+    """Describes every model that has a name, plain cells first.
 
     Example:
         >>> [info.name for info in list_models()][:3]
@@ -79,13 +76,7 @@ def list_models() -> list[ModelInfo]:
 
 
 def get_model(name: str) -> Any:
-    """Finds a model's class by its name.
-
-    Args:
-        name: one of those in :func:`list_models`.
-
-    Raises:
-        ValueError: If there is none of that name; the nearest is proposed.
+    """Finds a model's class by its name in :func:`list_models`; where there is none, the nearest is proposed.
 
     Example:
         >>> get_model("RelLSTM")(3, 8).hidden_size

@@ -118,11 +118,7 @@ class Transformer(StreamingCore[AttentionState]):
         return leave_rows(x, layout), layout.outer_state(_stack(after))
 
     def redraw_features(self, generator: torch.Generator | None = None) -> None:
-        """Draws new random features for every block.
-
-        Args:
-            generator: source of the randomness (CPU); None is torch's global one.
-        """
+        """Draws new random features for every block; without a generator (CPU) from torch's global one."""
         for number in range(self.depth):
             self._attention(number).redraw_features(generator)
 

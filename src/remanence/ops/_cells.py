@@ -108,11 +108,7 @@ class Cell(ABC):
 
 
 def modrelu(z: Tensor, bias: Tensor) -> Tensor:
-    """``sign(z) * relu(abs(z) + bias)``.
-
-    Args:
-        z: ``(..., n)``.
-        bias: ``(n,)``.
+    """``sign(z) * relu(abs(z) + bias)``, of ``(..., n)`` and ``(n,)``.
 
     Example:
         >>> modrelu(torch.tensor([2.0, -2.0, 0.5]), torch.tensor(-1.0)).tolist()

@@ -35,11 +35,7 @@ def last_of_rows(tensor: Tensor, lengths: Tensor | None) -> Tensor:
 
 
 def reverse_rows(tensor: Tensor, lengths: Tensor | None) -> Tensor:
-    """Each row backwards in time, padding left at the end.
-
-    Args:
-        tensor: ``(T, B, ...)``.
-        lengths: ``(B,)`` int64 or ``None``.
+    """Each row of ``(T, B, ...)`` backwards in time, padding left at the end; ``lengths`` ``(B,)`` int64 or ``None``.
 
     Example:
         >>> reverse_rows(torch.tensor([[1, 1], [2, 2], [3, 0]]), torch.tensor([3, 2])).tolist()

@@ -92,11 +92,7 @@ class State(NamedTuple):
         return to(self, *args, **kwargs)
 
     def select(self, rows: Tensor | Sequence[int] | slice) -> State:
-        """The state of some rows of the batch (indices, a boolean mask or a slice).
-
-        Args:
-            rows: ``(K,)`` indices, ``(B,)`` mask, or a slice.
-        """
+        """The state of some rows of the batch: ``(K,)`` indices, a ``(B,)`` mask, or a slice."""
         return select(self, rows)
 
     @staticmethod

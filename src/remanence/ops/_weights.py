@@ -46,11 +46,7 @@ class Weights(NamedTuple):
         return self[:-1]
 
     def own(self, name: str) -> Tensor:
-        """A parameter that a cell, a read or a screen declared itself.
-
-        Args:
-            name: without the layer's suffix.
-        """
+        """A parameter that a cell, a read or a screen declared itself, by its name without the layer's suffix."""
         if self.further is None or name not in self.further:
             raise KeyError(f"there is no parameter {name!r}: it must be among those that `own_parameters` declares")
         return self.further[name]

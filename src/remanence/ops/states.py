@@ -18,24 +18,16 @@ Fields = TypeVar("Fields", bound=tuple[Tensor, ...])
 
 
 def register_state(kind: Any, name: str) -> None:
-    """Make a NamedTuple known to torch's trees under a lasting name, and to ``torch.load(weights_only=True)``.
+    """Make a NamedTuple known to torch's trees under a lasting public name, and to ``torch.load(weights_only=True)``.
 
     The first lets exported programs be saved; the second is safe because to make a tuple runs no code.
-
-    Args:
-        kind: the class.
-        name: its public name.
     """
     _pytree._register_namedtuple(kind, serialized_type_name=name)
     torch.serialization.add_safe_globals([kind])
 
 
 def map_tensors(function: Callable[[Tensor], Tensor], state: Tree) -> Tree:
-    """Applies a function to every tensor of a state; whatever else is in it stays.
-
-    Args:
-        function: of one tensor.
-        state: a tensor, ``None``, or any nesting of tuples, lists and dictionaries.
+    """Applies a function to every tensor of a state, any nesting of tuples, lists and dictionaries; all else stays.
 
     Example:
         >>> map_tensors(lambda tensor: tensor + 1, (torch.zeros(1), None))
@@ -72,11 +64,7 @@ def to(state: Tree, *args: Any, **kwargs: Any) -> Tree:
 
 
 def select(state: Tree, rows: Tensor | Sequence[int] | slice) -> Tree:
-    """The state of some rows of the batch (indices, a boolean mask or a slice).
-
-    Args:
-        state: fields ``(depth, B, ...)``.
-        rows: ``(K,)`` indices, ``(B,)`` mask, or a slice.
+    """The state of some rows of the batch, fields ``(depth, B, ...)``: ``(K,)`` indices, a ``(B,)`` mask, or a slice.
 
     Example:
         >>> select((torch.arange(6).reshape(1, 3, 2),), [2, 0])[0].tolist()

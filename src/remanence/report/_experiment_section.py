@@ -32,10 +32,7 @@ SHORT = 12
 
 
 def reproduction_section(parts: Sequence[Part]) -> Section:
-    """The page of a table or figure.
-
-    Args:
-        parts: of :func:`remanence.experiments.page_parts`; the first one has the heading, and what there is.
+    """The page of a table or figure, from :func:`remanence.experiments.page_parts`.
 
     Example:
         >>> reproduction_section([Part("ke2017/table-1: Copy", ("No stored runs",))]).headline

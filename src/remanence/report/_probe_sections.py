@@ -51,11 +51,7 @@ def _titled(probe: ProbeFinding, figure: Figure) -> Figure:
 
 
 def information_section(curves: Sequence[InformationCurve], styles: Mapping[str, Look]) -> Section:
-    """Curves of mutual information on one plot, with what was fitted.
-
-    Args:
-        curves: one at least.
-        styles: how each file looks.
+    """Curves of mutual information, one at least, on one plot, with what was fitted.
 
     Example:
         >>> from remanence.figures import looks

@@ -60,13 +60,7 @@ def write_report(
 
 
 def sentences(paths: Sequence[str | Path]) -> list[str]:
-    """What the runs at some paths show, as the report says it.
-
-    Args:
-        paths: run folders, or folders that hold runs.
-
-    Returns:
-        A sentence per model, or one for several that did alike.
+    """What the runs at some paths show, as the report says it: a sentence per model, or one for several that did alike.
 
     Raises:
         ValueError: If a path does not exist or holds no results.
@@ -82,11 +76,7 @@ def sentences(paths: Sequence[str | Path]) -> list[str]:
 
 
 def make_page(found: Findings, folder: Path) -> Page:
-    """The page about everything that was found.
-
-    Args:
-        found: what to show.
-        folder: that the page will lie in; links are relative to it.
+    """The page about everything that was found; links are relative to the folder that it will lie in.
 
     Example:
         >>> make_page(Findings(), Path(".")).sections

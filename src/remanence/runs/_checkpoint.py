@@ -176,8 +176,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 def taking_up(folder: Path) -> Iterator[None]:
     """Words what goes wrong when the state of a training is taken up: its file is whole, and yet holds something else.
 
-    Raises:
-        CheckpointError: In the place of whatever the block raises.
+    Whatever the block raises becomes a :class:`CheckpointError`.
 
     Example:
         >>> with taking_up(Path("run/checkpoint")):

@@ -112,10 +112,7 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
 
 
 def read_file(path: Path) -> bytes:
-    """Reads a file of a run's folder; a pipe, which would never end, a link, and what cannot be read are named errors.
-
-    Raises:
-        DamagedFileError: If it cannot be read.
+    """Reads a file of a run's folder; a pipe, a link and what cannot be read are a :class:`DamagedFileError`.
 
     Example:
         >>> read_file(Path("no such file"))
@@ -163,9 +160,6 @@ def read_json(path: Path) -> Values:
 def require_regular(path: Path) -> None:
     """Refuses to write into what is no file of its own: a link leads elsewhere, and a pipe has no end.
 
-    Raises:
-        DamagedFileError: If something else lies there.
-
     Example:
         >>> require_regular(Path("no such file"))
     """
@@ -176,9 +170,6 @@ def require_regular(path: Path) -> None:
 
 def require_no_link(path: Path) -> None:
     """Refuses a link in a run's folder: it may lead to what is nobody's business, or to what would be overwritten.
-
-    Raises:
-        DamagedFileError: If it is a link.
 
     Example:
         >>> require_no_link(Path("no such file"))

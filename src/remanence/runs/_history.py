@@ -89,11 +89,7 @@ class History:
 
     @classmethod
     def from_lines(cls, lines: Iterable[Any]) -> History:
-        """Sorts the lines of a metrics file; lines that say nothing known, or are damaged, are left out.
-
-        Args:
-            lines: Dictionaries with ``kind`` and ``update``, as :meth:`MetricsFile.read` gives them.
-        """
+        """Sorts what :meth:`MetricsFile.read` gives; lines that say nothing known, or are damaged, are left out."""
         known = [line for line in lines if is_line(line)]
         return cls(
             tuple(_measurement(line) for line in known if line["kind"] == "train"),
@@ -138,11 +134,7 @@ class History:
         return min((value for _, value in self.curve(name)), default=None)
 
     def curve(self, name: str) -> list[tuple[int, float]]:
-        """A number of the validations against the update.
-
-        Returns:
-            Pairs of update and value, where it is finite.
-        """
+        """A number of the validations against the update, as pairs, where it is finite."""
         return [(line.update, value) for line in self.validation if (value := line.get(name)) is not None]
 
     def solved_at(self, accuracy: float, hold: int = 1) -> int | None:

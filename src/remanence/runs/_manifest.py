@@ -36,14 +36,7 @@ class Configuration(Protocol):
 
 
 def make_manifest(config: Configuration, world_size: int = 1) -> Values:
-    """Collects versions, commit, seed, threads, backend, host facts and the command.
-
-    Args:
-        config: the run's configuration.
-        world_size: Number of processes.
-
-    Returns:
-        A dictionary for JSON.
+    """Collects versions, commit, seed, threads, processes, backend, host facts and the command, for JSON.
 
     Example:
         >>> from types import SimpleNamespace

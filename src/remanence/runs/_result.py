@@ -234,9 +234,6 @@ def result_kinds() -> dict[str, type[Result]]:
 def write_result(path: str | Path, result: Result) -> Path:
     """Writes a result as JSON, whole or not at all.
 
-    Raises:
-        StorageError: If it cannot be written.
-
     Example:
         >>> import tempfile
         >>> from dataclasses import dataclass

@@ -47,11 +47,7 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Finds a run.
-
-        Raises:
-            ValueError: If there is none.
-        """
+        """Finds a run; ValueError if there is none."""
         run = cls(Path(folder))
         if not run.exists:
             files = " or ".join(CONFIG_FILES[kind] for kind in cls.kinds)
@@ -60,11 +56,7 @@ class Run:
 
     @classmethod
     def below(cls, folder: str | Path) -> list[Self]:
-        """Finds all runs below a folder, at any depth.
-
-        Returns:
-            The runs by name, with the folders that may not be listed: a run may be in them.
-        """
+        """Finds all runs below a folder, by name, with the folders that may not be listed: a run may be in them."""
         found, closed = find_folders([CONFIG_FILES[kind] for kind in cls.kinds], folder)
         return [cls(path) for path in sorted({*found, *closed})]
 
@@ -191,11 +183,7 @@ class Run:
                 self.write(CONFIG_FILES[self.kinds[0]], settings)
 
     def refuse_foreign(self) -> None:
-        """Sees that the folder is free, or holds a run of this kind.
-
-        Raises:
-            ValueError: If it holds something else.
-        """
+        """Sees that the folder is free, or holds a run of this kind."""
         if self.exists or not self.folder.exists():
             return
         if not self.folder.is_dir():
@@ -220,10 +208,7 @@ class Run:
 
 
 def find_folders(names: Sequence[str], folder: str | Path) -> tuple[list[Path], list[Path]]:
-    """Finds folders by a file in them.
-
-    Returns:
-        The folders, and those that could not be listed.
+    """Finds folders by a file in them, and those that could not be listed.
 
     Example:
         >>> find_folders(["config.toml"], "no such folder")
@@ -240,10 +225,7 @@ def find_folders(names: Sequence[str], folder: str | Path) -> tuple[list[Path], 
 
 
 def list_runs(folder: str | Path) -> list[Run]:
-    """Finds all runs below a folder, of models that learn a task and of policies alike.
-
-    Returns:
-        The runs by name.
+    """Finds all runs below a folder, sorted by name, of models that learn a task and of policies alike.
 
     Example:
         >>> list_runs("no such folder")

@@ -11,10 +11,7 @@ SEAL = "sha256"
 
 
 def sealed(table: Settings) -> str:
-    """The text of a JSON object with its checksum.
-
-    Args:
-        table: plain values; an older checksum among them is replaced.
+    """The text of a JSON object with its checksum; an older one is replaced.
 
     Example:
         >>> unsealed(json.loads(sealed({"update": 3})))
@@ -25,13 +22,7 @@ def sealed(table: Settings) -> str:
 
 
 def unsealed(table: Settings) -> Values:
-    """The object without its checksum; one that has none, from an older version, is taken as it is.
-
-    Args:
-        table: as it was read.
-
-    Raises:
-        ValueError: If the checksum is another one.
+    """The object without its checksum, if it has one; ValueError if that is another one.
 
     Example:
         >>> unsealed({"update": 3, "sha256": "0"})

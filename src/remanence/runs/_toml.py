@@ -22,10 +22,7 @@ NONE = "none"
 
 
 def read_table(path: str | Path) -> Values:
-    """Reads a TOML file.
-
-    Raises:
-        DamagedFileError: If it cannot be read or is not valid.
+    """Reads a TOML file; what cannot be read or is not valid is a :class:`DamagedFileError`.
 
     Example:
         >>> read_table("no such file")
@@ -138,10 +135,7 @@ def _convert_list(name: str, value: object, hint: object) -> tuple[Any, ...]:
 
 
 def settings_table(settings: Iterable[str]) -> Values:
-    """Single settings as nested tables.
-
-    Args:
-        settings: ``"section.key=value"``.
+    """Single settings, ``"section.key=value"``, as nested tables.
 
     Example:
         >>> settings_table(["task.name=denoise", "seed=3"])
@@ -216,10 +210,7 @@ def _value(value: object) -> str:
 
 
 def digest_of(config: Any) -> str:
-    """Eight hexadecimal digits that name a configuration.
-
-    Args:
-        config: A dataclass of plain values, or its table.
+    """Eight hexadecimal digits that name a configuration, a dataclass of plain values or its table.
 
     Example:
         >>> @dataclasses.dataclass(frozen=True)

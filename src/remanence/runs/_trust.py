@@ -25,10 +25,7 @@ _REMEMBERED: set[str] = set()
 
 @contextlib.contextmanager
 def trusting(yes: bool = True) -> Iterator[None]:
-    """Lets stored settings run the code that they name, as ``--trust`` does.
-
-    Args:
-        yes: False changes nothing.
+    """Lets stored settings run the code that they name, as ``--trust`` does; False changes nothing.
 
     Example:
         >>> with trusting():
@@ -57,10 +54,7 @@ def remember_code(names: Iterable[str]) -> None:
 
 
 def require_trust(names: Iterable[str]) -> None:
-    """Refuses code that the user has neither named nor said to trust.
-
-    Args:
-        names: Modules, or paths of Python files, that stored settings name.
+    """Refuses code that the user has neither named nor said to trust: modules, or paths of Python files.
 
     Raises:
         UntrustedCodeError: If there is such code.

@@ -102,11 +102,7 @@ class Adding(Task):
         return Batch(torch.stack([numbers, marks], dim=-1), targets.unsqueeze(-1), mask)
 
     def step_loss(self, output: Tensor, targets: Tensor) -> Tensor:
-        """Gives squared errors.
-
-        Returns:
-            Squared errors `(N,)`.
-        """
+        """Gives squared errors `(N,)`."""
         return (output - targets).square().squeeze(-1)
 
     def step_correct(self, output: Tensor, targets: Tensor) -> Tensor:

@@ -48,11 +48,7 @@ class Batch(NamedTuple):
         return Batch(self.inputs[:, start:stop], self.targets[:, start:stop], self.mask[:, start:stop], reset)
 
     def piece(self, start: int, stop: int) -> Batch:
-        """Takes some of the steps, in time.
-
-        Returns:
-            The shorter batch; `reset` still says which rows begin with the whole one.
-        """
+        """Takes some of the steps, in time; `reset` still says which rows begin with the whole batch."""
         return Batch(*(part[start:stop] for part in self[:3]), reset=self.reset)
 
     def to(self, device: torch.device | str) -> Batch:
@@ -117,11 +113,7 @@ class Score(NamedTuple):
         return _mean(self.asked_loss_sum, self.asked)
 
     def plus(self, other: Score) -> Score:
-        """Adds the sums of another batch.
-
-        Returns:
-            The score of both together.
-        """
+        """Adds the sums of another batch: the score of both together."""
         return Score(
             self.loss_sum + other.loss_sum,
             self.loss_count + other.loss_count,

@@ -88,14 +88,7 @@ class HiddenMarkov(SymbolSequences):
         return _stationary(tuple(map(tuple, self.transition)))
 
     def joint(self, lag: int) -> Tensor:
-        """Gives the probabilities of two symbols at a distance.
-
-        Args:
-            lag: Distance, >= 0.
-
-        Returns:
-            float64 `(symbols, symbols)`.
-        """
+        """Gives the probabilities of two symbols at a distance >= 0, float64 `(symbols, symbols)`."""
         transition = self._matrix("transition")
         emission = self._matrix("emission")
         moved = torch.linalg.matrix_power(transition, lag)

@@ -117,11 +117,7 @@ class Ising(BinarySequences):
         return Baseline(loss.item(), (0.5 + 0.5 * neighbours.abs().mean()).item())
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Tensor:
-        """Draws whole chains.
-
-        Returns:
-            Spins as 0 and 1, int64 `(length, B)`.
-        """
+        """Draws whole chains: spins as 0 and 1, int64 `(length, B)`."""
         if self.decay is None:
             return self._draw_neighbours(batch_size, generator)
         if self.enumerable:

@@ -78,11 +78,7 @@ class Language(Lanes):
         return tokens[:-1], tokens[1:]
 
     def report(self, score: Score) -> dict[str, float]:
-        """Words a score as texts are usually reported.
-
-        Returns:
-            "loss" (nats), "accuracy", and "bits_per_character" or "perplexity".
-        """
+        """Words a score as texts are usually reported: nats, accuracy, and bits per character or perplexity."""
         return self._report_in(self.unit, score)
 
     def _report_in(self, unit: str, score: Score) -> dict[str, float]:

@@ -119,12 +119,8 @@ class PixelMnist(Task):
     def batch(self, position: int, batch_size: int, *, split: Split = "train", seed: int = 0) -> Batch:
         """Gives batch number `position` of the passes over a split.
 
-        Args:
-            position: Number of the batch, from 0 on, through all epochs.
-            batch_size: Number of rows, B; the last batch of a pass over validation or test may be smaller.
-            split: "train" (shuffled anew for every epoch, an incomplete last batch left out), "validation" or "test"
-                (always in the same order).
-            seed: The experiment's seed.
+        Training is shuffled anew for every epoch, an incomplete last batch left out. Validation and test have one
+        order, and their last batch may be smaller.
         """
         epoch, number = divmod(position, self.batches_per_epoch(batch_size, split))
         start = number * batch_size

@@ -85,22 +85,12 @@ class BinaryPowerLaw(BinarySequences):
         return pair_correlation(self.amplitude * lags.double() ** -self.exponent)
 
     def covariance(self, lags: Tensor) -> Tensor:
-        """Gives the covariance of the Gaussian numbers behind two bits.
-
-        Args:
-            lags: Distances >= 0, int64 `(number of lags,)`.
-
-        Returns:
-            float64 `(number of lags,)`.
-        """
+        """Gives the covariance of the Gaussian numbers behind two bits, float64 `(number of lags,)`."""
         known = torch.sin(0.5 * math.pi * self.correlation(lags.clamp(min=1)))
         return torch.where(lags == 0, torch.ones_like(known), known)
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Tensor:
-        """Draws whole sequences.
-
-        Returns:
-            Bits, int64 `(length, B)`.
+        """Draws whole sequences: bits, int64 `(length, B)`.
 
         Raises:
             ValueError: If no Gaussian sequence has the covariance that is asked for, or the circulant method cannot

@@ -78,10 +78,7 @@ def make_task(name: str, **options: Any) -> Task:
 
 
 def list_tasks() -> list[str]:
-    """Lists the registered names.
-
-    Returns:
-        The names in alphabetical order.
+    """Lists the registered names in alphabetical order.
 
     Example:
         >>> "copy" in list_tasks()

@@ -59,22 +59,14 @@ class Repetitive(BinarySequences):
         _validate.probability("probability", self.probability)
 
     def correlation(self, lags: Tensor) -> Tensor:
-        """Gives the correlation of two bits, written as -1 and +1.
-
-        Returns:
-            float64 `(number of lags,)`: (1 - 2p)^2 beyond neighbours, its sign alternating.
-        """
+        """Gives the correlation of two bits, as -1 and +1: (1 - 2p)^2 beyond neighbours, its sign alternating."""
         bias = (1 - 2 * self.probability) ** 2
         alternating = bias * (1.0 - 2.0 * (lags % 2).double())
         # Half of all neighbours form a pair and differ for certain.
         return torch.where(lags == 1, torch.full_like(alternating, -0.5 - 0.5 * bias), alternating)
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Tensor:
-        """Draws whole sequences.
-
-        Returns:
-            Bits, int64 `(length, B)`.
-        """
+        """Draws whole sequences: bits, int64 `(length, B)`."""
         device = generator.device
         numbers = torch.rand(self.length // 2 + 1, batch_size, generator=generator, device=device, dtype=torch.float32)
         first = (numbers >= self.probability).long()

@@ -132,11 +132,7 @@ class SeriesFile(OwnFile):
         return now + output * scaled.change.to(output)
 
     def step_loss(self, output: Tensor, targets: Tensor) -> Tensor:
-        """Gives squared errors, averaged over the columns.
-
-        Returns:
-            Squared errors `(N,)`.
-        """
+        """Gives squared errors `(N,)`, averaged over the columns."""
         return (output - targets).square().mean(-1)
 
     def step_correct(self, output: Tensor, targets: Tensor) -> Tensor:
@@ -144,11 +140,7 @@ class SeriesFile(OwnFile):
         return self.step_loss(output, targets) < self.tolerance**2
 
     def report(self, score: Score) -> dict[str, float]:
-        """Words a score, with one target also in the unit of the file.
-
-        Returns:
-            "loss", "accuracy", and "rmse" if one column is forecast.
-        """
+        """Words a score, with one target also as "rmse" in the unit of the file."""
         found = super().report(score)
         if self.output_size == 1:
             found["rmse"] = math.sqrt(score.loss) * self._scaled.change.item()

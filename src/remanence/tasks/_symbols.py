@@ -50,26 +50,11 @@ class SymbolSequences(Task):
 
     @abstractmethod
     def draw(self, batch_size: int, generator: torch.Generator) -> Tensor:
-        """Draws whole sequences.
-
-        Args:
-            batch_size: Number of sequences, B.
-            generator: Source of all randomness.
-
-        Returns:
-            Symbols, int64 `(length, B)`.
-        """
+        """Draws B whole sequences: symbols, int64 `(length, B)`."""
 
     @abstractmethod
     def mutual_information(self, lags: Sequence[int] | Tensor) -> Tensor:
-        """Gives the exact mutual information of two symbols at a distance.
-
-        Args:
-            lags: Distances, whole numbers >= 1.
-
-        Returns:
-            Nats, float64 `(number of lags,)`.
-        """
+        """Gives the exact mutual information of two symbols at each distance: nats, float64 `(number of lags,)`."""
 
     def sample(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Draws one batch."""
@@ -113,14 +98,7 @@ class BinarySequences(SymbolSequences):
 
     @abstractmethod
     def correlation(self, lags: Tensor) -> Tensor:
-        """Gives the correlation of two symbols, written as -1 and +1.
-
-        Args:
-            lags: Distances, int64 `(number of lags,)`.
-
-        Returns:
-            float64 `(number of lags,)`.
-        """
+        """Gives the correlation of two symbols, written as -1 and +1, at each distance: float64 `(number of lags,)`."""
 
     def mutual_information(self, lags: Sequence[int] | Tensor) -> Tensor:
         """Gives the exact mutual information of two symbols at a distance."""

@@ -103,13 +103,7 @@ class Task(ABC):
         return self.chance
 
     def stream(self, split: Split = "train", seed: int = 0, position: int = 0) -> torch.Generator:
-        """Makes the generator of one batch; splits never share one.
-
-        Args:
-            split: "train", "validation" or "test".
-            seed: The experiment's seed, any int >= 0.
-            position: Number of the batch.
-        """
+        """Makes the generator of batch number `position`; splits never share one."""
         return stream(split, seed, position)
 
     def batch(self, position: int, batch_size: int, *, split: Split = "train", seed: int = 0) -> Batch:
@@ -137,9 +131,6 @@ class Task(ABC):
             chunk: Steps of a piece; the last may be shorter.
             split: "train", "validation" or "test".
             seed: The experiment's seed.
-
-        Yields:
-            One piece after the other.
         """
         _validate.positive_int("chunk", chunk)
         whole = self.batch(position, batch_size, split=split, seed=seed)
@@ -151,17 +142,7 @@ class Task(ABC):
         return None
 
     def batches(self, batch_size: int, *, split: Split = "train", seed: int = 0, position: int = 0) -> Iterator[Batch]:
-        """Gives batches without end, from number `position` on.
-
-        Args:
-            batch_size: Number of rows, B.
-            split: "train", "validation" or "test".
-            seed: The experiment's seed.
-            position: Number of the first batch.
-
-        Yields:
-            One batch after the other.
-        """
+        """Gives batches without end, from number `position` on; the other arguments as in :meth:`batch`."""
         while True:
             yield self.batch(position, batch_size, split=split, seed=seed)
             position += 1
@@ -189,11 +170,7 @@ class Task(ABC):
         return self.step_loss(*self._counted(output, batch)).mean()
 
     def accuracy(self, output: Tensor, batch: Batch) -> Tensor:
-        """Gives the share of right answers where answers are asked for.
-
-        Returns:
-            A scalar without gradient.
-        """
+        """Gives the share of right answers where answers are asked for, a scalar without gradient."""
         self._check(output, batch)
         return self.step_correct(*_asked(output.detach(), batch)).to(output.dtype).mean()
 
@@ -208,11 +185,7 @@ class Task(ABC):
         return Score(total, losses.numel(), int(right.sum()), right.numel(), asked)
 
     def report(self, score: Score) -> dict[str, float]:
-        """Words a score in the units in which the task is usually reported.
-
-        Returns:
-            Named numbers, among them "loss" and "accuracy".
-        """
+        """Words a score in the units in which the task is usually reported, among them "loss" and "accuracy"."""
         return {"loss": score.loss, "accuracy": score.accuracy}
 
     def step_loss(self, output: Tensor, targets: Tensor) -> Tensor:

@@ -121,11 +121,7 @@ class Text8(Language):
             raise MissingDataError(f"{error}\n{hint}") from error
 
     def report(self, score: Score) -> dict[str, float]:
-        """Words a score as texts are usually reported; on the prefix the unit says so.
-
-        Returns:
-            "loss" (nats), "accuracy", and "bits_per_character" or "bits_per_character_of_prefix".
-        """
+        """Words a score as texts are usually reported; on the prefix the unit says so."""
         if self.source == "prefix":
             return self._report_in(f"{self.unit}_of_prefix", score)
         return self._report_in(self.unit, score)

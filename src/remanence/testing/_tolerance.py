@@ -20,10 +20,6 @@ FLOAT64_LIMIT = 4096 * torch.finfo(torch.float64).eps
 def relative_error(actual: Tensor, exact: Tensor) -> float:
     """Largest deviation, relative to the largest exact value; infinite if one is finite where the other is not.
 
-    Args:
-        actual: any shape.
-        exact: float64, the same shape.
-
     Example:
         >>> relative_error(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0], dtype=torch.float64))
         0.5

@@ -11,15 +11,12 @@ from remanence._validate import positive_int
 def random_feature_variance(query: Tensor, key: Tensor, features: int) -> Tensor:
     """Variance of the softmax kernel's estimate by independent positive random features.
 
-    The kernel is ``exp(q . k)``, the number of features ``features``.
+    For ``exp(q . k)`` and m features it is ``exp(2 q . k) (exp(|q + k|^2) - 1) / m``, ``(...)``.
 
     Args:
         query: ``(..., d)``.
         key: ``(..., d)``.
         features: m.
-
-    Returns:
-        ``(...)``: ``exp(2 q . k) (exp(|q + k|^2) - 1) / m``.
 
     Example:
         >>> random_feature_variance(torch.zeros(3), torch.zeros(3), 8)

@@ -84,13 +84,10 @@ class Processes:
 
 @contextlib.contextmanager
 def joined_processes(device: str = "cpu") -> Iterator[bool]:
-    """Joins the other processes if ``torchrun`` started this one, and parts from them at the end.
+    """Joins the other processes if ``torchrun`` started this one, says whether there are any, and parts at the end.
 
     Args:
         device: Where models run; decides between gloo and nccl.
-
-    Yields:
-        Whether there are others.
 
     Example:
         >>> with joined_processes() as together:  # in a process of its own

@@ -96,11 +96,7 @@ def run_name(config: RunConfig) -> str:
 def carry_out(cells: Sequence[ComparedRun], jobs: int, tick: Tick | None = None, pause: float = 0.3) -> list[Values]:
     """Carries all runs to their end, at most `jobs` at a time; those that are done are left alone.
 
-    Returns:
-        The table: one dictionary per run.
-
-    Raises:
-        KeyboardInterrupt: If interrupted; every run has then been asked to save, and has.
+    Gives a dictionary per run. Ctrl-C asks every run to save before it is passed on.
 
     Example:
         >>> carry_out([], jobs=1)
@@ -144,10 +140,7 @@ def _start(run: Run) -> Process:
 
 
 def summarise(cells: Sequence[ComparedRun]) -> list[Values]:
-    """The status of every run, read from its folder.
-
-    Returns:
-        One dictionary per run, for a table or for JSON.
+    """The status of every run, read from its folder, for a table or for JSON.
 
     Example:
         >>> summarise([])

@@ -102,17 +102,11 @@ _COMPARED: dict[str, Values] = {"copy": _COMPARED_RECALL, "denoise": _COMPARED_R
 
 
 def recipe(task: str, model: str) -> RunConfig:
-    """A configuration to start from.
+    """A configuration to start from, sensible for both.
 
     Args:
         task: any name; one that is not known here, such as a user's own, gets the general settings.
-        model: one of :func:`remanence.nn.list_models`.
-
-    Returns:
-        Settings that are known to be sensible for both.
-
-    Raises:
-        ValueError: If there is no such model; the nearest is proposed.
+        model: one of :func:`remanence.nn.list_models`; of a wrong name the nearest is proposed.
 
     Example:
         >>> recipe("denoise", "RelRNN").model.options["recent"]
@@ -127,11 +121,7 @@ def recipe(task: str, model: str) -> RunConfig:
 def comparison_recipe(task: str, model: str) -> RunConfig:
     """A configuration for a comparison that a person waits for: minutes, with a curriculum where that helps.
 
-    Returns:
-        The :func:`recipe`; for copy and denoise with 8,000 updates instead of 20,000 and a curriculum from length 10.
-
-    Raises:
-        ValueError: If there is no such model; the nearest is proposed.
+    It is the :func:`recipe`; for copy and denoise with 8,000 updates instead of 20,000 and a curriculum from length 10.
 
     Example:
         >>> comparison_recipe("copy", "LSTM").curriculum.start, comparison_recipe("adding", "LSTM").curriculum.start

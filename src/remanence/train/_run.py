@@ -58,11 +58,7 @@ class Run(runs.Run):
 
     @classmethod
     def create(cls, folder: str | Path, config: RunConfig) -> Self:
-        """Makes a run folder, or finds the one that holds this very configuration.
-
-        Raises:
-            ValueError: If the folder holds another configuration, or things that are no run.
-        """
+        """Makes a run folder, or finds the one that holds this very configuration; anything else in it is refused."""
         remember_code(config.imports)
         if not cls(Path(folder)).exists:
             cls(Path(folder)).refuse_foreign()
@@ -140,10 +136,9 @@ class Run(runs.Run):
 
 
 def list_runs(folder: str | Path) -> list[Run]:
-    """Finds all runs below a folder that train a model on a task.
+    """Finds all runs below a folder that train a model on a task, sorted by name.
 
-    Returns:
-        The runs by name. :func:`remanence.runs.list_runs` lists runs of policies too.
+    :func:`remanence.runs.list_runs` lists runs of policies too.
 
     Example:
         >>> list_runs("no such folder")
@@ -153,10 +148,7 @@ def list_runs(folder: str | Path) -> list[Run]:
 
 
 def best_run(runs: list[Run]) -> Run | None:
-    """The run that did best by validation: the best of several seeds.
-
-    Returns:
-        The best of those that have been evaluated, None if none has.
+    """The run that did best by validation: the best of several seeds; None if none has been evaluated.
 
     Example:
         >>> best_run([]) is None

@@ -27,14 +27,11 @@ def read_config(path: str | Path) -> RunConfig:
 
 
 def config_from(table: Settings, base: RunConfig | None = None) -> RunConfig:
-    """Makes a configuration out of nested tables.
+    """Makes a configuration out of nested tables; a key that is unknown or a value that is refused is a ValueError.
 
     Args:
         table: Keys as in :class:`RunConfig`; ``"none"`` stands for None.
         base: What to change; None changes the defaults.
-
-    Raises:
-        ValueError: If a key is unknown or a value is refused.
 
     Example:
         >>> config_from({"optimizer": {}})
