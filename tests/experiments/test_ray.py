@@ -14,7 +14,7 @@ import torch
 
 from remanence.experiments import TableCell, Work, carry_out, find_experiment, make_engine, plan_cells, run_cells
 from remanence.experiments.engines import _ray as engine
-from remanence.train import Run, with_settings
+from remanence.train import Run, RunConfig, with_settings
 
 TABLE = find_experiment("kerg2020/table-2")
 LONGER = ["budget.updates=3000", "loop.save_every=50", "loop.log_every=50", "evaluation.every=3000"]
@@ -30,10 +30,12 @@ sys.exit(len(run_cells(cells, make_engine("ray", 2, sys.argv[2], sys.argv[3] or 
 
 def longer(folder, url=""):
     """One cell a node, of several seconds, which saves often; a storage mirrors its folder if there is a URL."""
-    return [
-        TableCell(cell.place, Work(with_settings(cell.work.config, LONGER), cell.work.measures), cell.root, url)
-        for cell in plan_cells(TABLE, "smoke", folder, ["model=LSTM"], [0, 1])
-    ]
+    cells = []
+    for cell in plan_cells(TABLE, "smoke", folder, ["model=LSTM"], [0, 1]):
+        assert isinstance(cell.work.config, RunConfig)
+        work = Work(with_settings(cell.work.config, LONGER), cell.work.measures)
+        cells.append(TableCell(cell.place, work, cell.root, url))
+    return cells
 
 
 def node_of(cell, nodes):

@@ -85,6 +85,7 @@ def test_a_gradient_does_not_cross_the_start_of_an_episode(policy):
     seen.requires_grad_()
     whole, _ = judged(policy, seen, begins)
     (whole["values"][6, 1] + whole["logits"][6, 1].sum()).backward()
+    assert seen.grad is not None
     reached = seen.grad.flatten(2).abs().sum(-1) > 0
     assert reached[5:7, 1].all()
     assert not reached[:5].any()
@@ -96,12 +97,13 @@ def test_unit_rows_and_equal_starts():
     torch.manual_seed(3)
     policy = MemoryPolicy((5,), 4, "LSTM", hidden_size=6)
     for head in (policy.actor, policy.critic, policy.encoder):
-        for module in head:
+        for module in head.children():
             if isinstance(module, torch.nn.Linear):
                 norms = module.weight.norm(dim=1)
                 torch.testing.assert_close(norms, torch.ones_like(norms))
                 assert not module.bias.any()
-    assert policy.core.weight_hh_l0.norm(dim=1).max() < 1
+    assert isinstance(policy.core, nn.LSTM)
+    assert policy.core.get_parameter("weight_hh_l0").norm(dim=1).max() < 1
 
 
 def test_vectors_are_seen_too():

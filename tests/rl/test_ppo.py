@@ -7,6 +7,7 @@ import torch
 
 from remanence.rl import MemoryPolicy, Player, PPOConfig, Rollout, advantages, ppo_losses
 from remanence.rl._environment import Episode, make_environment
+from remanence.rl._observations import each_field
 from remanence.rl._ppo import cut, learn
 from remanence.testing import assert_matches
 from remanence.train import NonFiniteError
@@ -26,7 +27,7 @@ def rollout(policy, recall) -> Rollout:
         for _ in range(copy):
             episode.act(0)
     player = Player(episodes, policy)
-    player.seen = lambda: torch.stack([episode.observation for episode in episodes]).double()
+    player.seen = lambda: each_field(torch.Tensor.double, player.copies.seen())
     found = player.play(STEPS, 4, torch.Generator().manual_seed(0))
     return found._replace(rewards=torch.randn(STEPS, COPIES, dtype=torch.float64))
 

@@ -79,7 +79,7 @@ def test_a_film_shows_every_step(tmp_path, where):
     policy = MemoryPolicy(shape, actions, "RelLSTM", hidden_size=8, recent=3, relevant=2)
     frames = film_policy(policy, where, tmp_path / "play.gif", steps=7)
     with Image.open(tmp_path / "play.gif") as film:
-        assert film.n_frames == frames
+        assert getattr(film, "n_frames", 1) == frames
         assert 2 <= frames <= 8
         assert film.size == (600, 240)
 
