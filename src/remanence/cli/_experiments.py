@@ -55,6 +55,21 @@ def reproduce(
     from remanence.cli import _reproduce as command
     from remanence.cli._errors import exit_codes
 
+    options = {
+        "ID": words,
+        "--list": list_all,
+        "--dry-run": dry_run,
+        "--report": report,
+        "--json": json,
+        "--only": only,
+        "--seeds": seeds,
+        "--store": store,
+        "--output": output,
+        "--address": address,
+        "--engine ray": engine == "ray",
+    }
+    with exit_codes():
+        command.check_options(options)
     if list_all:
         command.show_list(as_json=json)
         return

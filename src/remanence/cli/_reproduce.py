@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from remanence._validate import message
+from remanence._validate import message, one_of
 from remanence.cli._cells import leave_if_failed, watching
 from remanence.cli._errors import exit_codes
 from remanence.cli._live import Rows
@@ -43,6 +43,16 @@ from remanence.experiments import (
     stored_records,
     unique,
 )
+
+REFUSED_TOGETHER = {
+    "--list": ("ID", "--dry-run", "--report", "--only", "--seeds", "--store", "--output"),
+    "--dry-run": ("--report", "--store", "--output"),
+    "--report": ("--json",),
+}
+"""Options beside which others would be ignored."""
+NEEDED = {"--output": "--report", "--address": "--engine ray"}
+"""Options that would be ignored without another one."""
+PAGES = (".html", ".md")
 
 
 @dataclass(frozen=True)
@@ -241,7 +251,7 @@ def write_report(asked: Asked, output: Path, store: Path | None) -> None:
 
 
 def _write_page(asked: Asked, output: Path, cells: Sequence[TableCell]) -> None:
-    if output.suffix == ".html":
+    if one_of("ending of output", output.suffix, PAGES) == ".html":
         from remanence.report import Page, reproduction_section
 
         section = reproduction_section(page_parts(asked.experiment, asked.scale, cells))
@@ -249,6 +259,26 @@ def _write_page(asked: Asked, output: Path, cells: Sequence[TableCell]) -> None:
         return
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(make_page(asked.experiment, asked.scale, cells), encoding="utf-8")
+
+
+def check_options(given: Mapping[str, object]) -> None:
+    """Refuses options that contradict each other, or would be ignored.
+
+    Args:
+        given: what the command line says, by option; what is empty was not given.
+
+    Example:
+        >>> check_options({"--dry-run": True, "--report": True})
+        Traceback (most recent call last):
+        ValueError: `--dry-run` must be given without --report; got both. Leave one of them out
+    """
+    asked = [name for name, value in given.items() if value]
+    for name in asked:
+        for other in REFUSED_TOGETHER.get(name, ()):
+            if other in asked:
+                raise ValueError(message(name, f"be given without {other}", "both", "Leave one of them out"))
+        if NEEDED.get(name, name) not in asked:
+            raise ValueError(message(name, f"be given with {NEEDED[name]}", f"{name} without it"))
 
 
 def cells_folder(engine: str, folder: Path | None, storage: str | None) -> Path:
@@ -263,6 +293,8 @@ def cells_folder(engine: str, folder: Path | None, storage: str | None) -> Path:
     if engine != "ray":
         hint = "Use --folder, or a URL such as s3://bucket/runs"
         raise ValueError(message("storage", "be a URL with the engine 'local'", repr(storage), hint))
+    if folder is not None:
+        raise ValueError(message("folder", "be left out where --storage names the folder", repr(str(folder))))
     return Path(storage).absolute()
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from remanence._validate import message, one_of, positive_int
+from remanence._validate import MOST_PARTS, message, one_of, positive_int
 from remanence.experiments._cell import TableCell
 from remanence.experiments._experiment import Axes, Experiment
 from remanence.experiments.beyond import EXPERIMENTS as BEYOND
@@ -125,4 +125,4 @@ def parse_seeds(text: str | None) -> list[int] | None:
         raise ValueError(message("seeds", "be how many, such as 3, or which, such as 0,4,7", repr(text)))
     if "," in text:
         return list(dict.fromkeys(map(int, parts)))
-    return list(range(positive_int("seeds", int(text))))
+    return list(range(positive_int("seeds", int(text), maximum=MOST_PARTS)))
