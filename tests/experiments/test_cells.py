@@ -27,6 +27,7 @@ from remanence.experiments import (
     make_record,
     parse_seeds,
     plan_cells,
+    row_of,
     run_cells,
     save_record,
 )
@@ -423,6 +424,16 @@ def test_an_unfinished_run_is_shown_as_such(cells):
     assert entry.values == {}
     assert entry.words.endswith("at 4 of 4 updates (interrupted)")
     assert float(entry.words.split()[0]) == pytest.approx(100 * run.metrics.read()[-1]["accuracy"], abs=0.1)
+
+
+def test_a_run_that_was_saved_before_its_first_measurement_shows_how_far_it_is(cells):
+    cell, _ = cells
+    folder = cell.folder / "run"
+    run = Run.create(folder, with_settings(cell.work.config, ["loop.log_every=100", "evaluation.every=100"]))
+    run.set_status("interrupted", update=3, seconds=6.0, budget=4)
+    assert (cell.state.update, row_of(cell)["seconds_left"]) == (3, 2.0)
+    run.set_status("running", update=3)
+    assert (cell.state.update, row_of(cell)["seconds_left"]) == (3, None)
 
 
 def test_printed_stands_beside_measured():

@@ -117,12 +117,13 @@ def run_state(work: Work, folder: Path) -> CellState:
     history = run.history
     state = CellState(
         status["status"],
-        history.update,
+        max(status["update"], history.update),  # a run that was saved early has measured nothing yet
         status.get("budget") or work.config.budget.updates,
+        seconds=status.get("seconds") or 0.0,
         reason=status.get("reason", ""),
     )
     if history.training:
-        state = replace(state, seconds=history.training[-1].get("seconds") or 0.0)
+        state = replace(state, seconds=max(state.seconds, history.training[-1].get("seconds") or 0.0))
     if history.last is not None:
         found = history.last.values
         known = {name: found[name] for name in ("loss", "accuracy") if found.get(name) is not None}

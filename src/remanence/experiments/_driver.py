@@ -109,6 +109,6 @@ def seconds_left(state: CellState) -> float | None:
     """Seconds to the end of the budget at the pace so far; None before there is one."""
     if state.status in ("done", "failed", "trained"):
         return 0.0
-    if not state.update or not state.budget:
+    if not state.update or not state.budget or not state.seconds:
         return None
     return round((state.budget - state.update) * state.seconds / state.update, 1)
