@@ -17,7 +17,7 @@ from remanence.experiments.engines import _ray as engine
 from remanence.train import Run, RunConfig, with_settings
 
 TABLE = find_experiment("kerg2020/table-2")
-LONGER = ["budget.updates=3000", "loop.save_every=50", "loop.log_every=50", "evaluation.every=3000"]
+LONGER = ["budget.updates=1500", "loop.save_every=50", "loop.log_every=50", "evaluation.every=1500"]
 DRIVER = """
 import sys
 sys.path[:0] = sys.argv[4:]
@@ -42,6 +42,20 @@ def node_of(cell, nodes):
     """The node whose worker has taken it up last."""
     command = Run.open(cell.folder / "run").manifest["command"]
     (node,) = [node for node in nodes if f"--node-id={node.node_id}" in command]
+    return node
+
+
+def lose(cluster, cell):
+    """As when a machine loses its power: Ray alone would let workers go on until they notice, perhaps to the end."""
+    import psutil  # which Ray brings along
+
+    node = node_of(cell, cluster.nodes)
+    raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+    workers = raylet.children(recursive=True)
+    for process in (raylet, *workers):
+        process.kill()
+    assert not cell.is_done, "it was killed too late"
+    cluster.remove_node(node, allow_graceful=False)
     return node
 
 
@@ -114,14 +128,14 @@ def test_a_node_is_lost(cluster, tmp_path):
     cells = longer(tmp_path / "ray")
     lost = []
 
-    def lose(rows):
+    def look(rows):
         begun = [cell for cell, row in zip(cells, rows, strict=True) if 0 < row["update"] < row["budget"]]
         if begun and not lost:
-            lost.append(begun[0])
-            cluster.remove_node(node_of(begun[0], cluster.nodes), allow_graceful=False)
+            lost.extend([begun[0], lose(cluster, begun[0])])
 
-    assert run_cells(cells, make_engine("ray", None, cluster.address, tmp_path / "ray"), lose, pause=0.1) == []
-    (cell,) = lost
+    assert run_cells(cells, make_engine("ray", None, cluster.address, tmp_path / "ray"), look, pause=0.1) == []
+    cell, node = lost
+    assert node_of(cell, cluster.nodes) is not node
     assert all(cell.state.is_done for cell in cells)
     assert [completions(cell) for cell in cells] == [1] * len(cells)
     (alone,) = [other for other in longer(tmp_path / "alone") if other.work == cell.work]
@@ -151,14 +165,13 @@ def test_a_node_is_lost_and_its_cells_go_on_from_a_storage(cluster, tmp_path):
     cells = longer(tmp_path / "driver", url)
     lost = []
 
-    def lose(rows):
+    def look(rows):
         begun = [cell for cell, row in zip(cells, rows, strict=True) if 300 <= row["update"] < row["budget"]]
         if begun and not lost:
-            node = node_of(begun[0], cluster.nodes)
-            lost.extend([begun[0], node, begun[0].lines("train")])
-            cluster.remove_node(node, allow_graceful=False)
+            lines = begun[0].lines("train")
+            lost.extend([begun[0], lose(cluster, begun[0]), lines])
 
-    assert run_cells(cells, make_engine("ray", None, cluster.address, url), lose, pause=0.1) == []
+    assert run_cells(cells, make_engine("ray", None, cluster.address, url), look, pause=0.1) == []
     assert all(cell.state.is_done for cell in cells)
     cell, node, lines = lost
     assert node_of(cell, cluster.nodes) is not node
