@@ -85,6 +85,7 @@ def test_a_table_is_run_stored_and_reported(tmp_path):
     page = tmp_path / "page.md"
     assert ask(*SMOKE, "--folder", cells, "--report", "-o", page).exit_code == 0
     assert "1 of 1 cells are done" in page.read_text()
+    assert page.read_text().count("a few updates of a tiny model") == 1, "one reason is told once"
     assert "## Record: paper" in page.read_text()
     html = tmp_path / "page.html"
     assert ask(*SMOKE, "--folder", cells, "--report", "-o", html).exit_code == 0

@@ -23,6 +23,7 @@ from remanence.experiments import (
     Experiment,
     TableCell,
     adopt,
+    departure_lines,
     entries,
     estimated_seconds,
     find_experiment,
@@ -201,15 +202,11 @@ def hours_words(hours: float) -> str:
 
 
 def _say_departures(asked: Asked) -> None:
-    """Settings that are not the document's; several with one reason on one line."""
-    departures = asked.experiment.scale(asked.scale).departures
-    reasons = dict.fromkeys(departure.paper for departure in departures)
-    if reasons:
+    lines = departure_lines(asked.experiment.scale(asked.scale).departures)
+    if lines:
         typer.echo("Not as in the document:")
-    for reason in reasons:
-        group = [departure for departure in departures if departure.paper == reason]
-        words = f"{', '.join(f'{one.key} = {one.value}' for one in group)}: {reason}"
-        typer.echo(f"  {group[0].words if len(group) == 1 else words}")
+    for line in lines:
+        typer.echo(f"  {line}")
 
 
 def reproduce(asked: Asked, store: Path | None, *, as_json: bool) -> None:

@@ -10,6 +10,7 @@ from remanence.experiments._calibration import estimated_seconds
 from remanence.experiments._cell import TableCell, adopt, carry_out, refresh, unique
 from remanence.experiments._cell_state import CellState
 from remanence.experiments._curves import kept_curve, kept_law
+from remanence.experiments._departures import departure_lines
 from remanence.experiments._driver import Failure, row_of, run_cells
 from remanence.experiments._experiment import (
     Curve,
@@ -59,6 +60,7 @@ __all__ = [
     "Experiment",
     "Setting",
     "Departure",
+    "departure_lines",
     "Scale",
     "Recipe",
     "Reading",

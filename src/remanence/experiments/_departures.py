@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from remanence.experiments._experiment import Experiment, Place
+from remanence.experiments._experiment import Departure, Experiment, Place
 from remanence.experiments._work import Work
 from remanence.rl import PolicyConfig
 from remanence.runs import Settings, Values, flat_table, plain
@@ -135,3 +136,20 @@ def _shown(value: Any) -> str:
     if value is None:
         return "none"
     return str(value)
+
+
+def departure_lines(departures: Sequence[Departure]) -> list[str]:
+    """The departures of a scale in words; several with one reason on one line.
+
+    Example:
+        >>> departure_lines([Departure("budget.updates", 4, "it is a trial"), Departure("seed", 1, "it is a trial")])
+        ['budget.updates = 4, seed = 1: it is a trial']
+    """
+    lines = []
+    for reason in dict.fromkeys(one.paper for one in departures):
+        group = [one for one in departures if one.paper == reason]
+        line = group[0].words
+        if len(group) > 1:
+            line = f"{', '.join(f'{one.key} = {one.value}' for one in group)}: {reason}"
+        lines.append(line)
+    return lines

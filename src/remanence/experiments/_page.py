@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from remanence.experiments._cell import TableCell
+from remanence.experiments._departures import departure_lines
 from remanence.experiments._experiment import Experiment, Recipe
 from remanence.experiments._record import Record
 from remanence.experiments._results import entries, figures_of, grid
@@ -133,7 +134,7 @@ def _record(experiment: Experiment, record: Record) -> Part:
 
 def _settings(experiment: Experiment, scale: str, cells: Sequence[TableCell]) -> Iterator[Part]:
     """Departures of the scale, and settings with their sources: those of all cells, then what a row has of its own."""
-    named = tuple(departure.words for departure in experiment.scale(scale).departures)
+    named = tuple(departure_lines(experiment.scale(scale).departures))
     heading = f"Departures from the paper at the scale {scale}"
     yield Part(heading, named or ("None: the settings are the paper's.",))
     rows: dict[str, list[Recipe]] = {}
