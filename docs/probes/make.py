@@ -27,12 +27,14 @@ inside the model. In any other model the gradient is taken with respect to the i
 where that sum is constant, as after a LayerNorm. Give your own as `loss(output, batch)`.
 
 The verdict starts with distances in steps: the farthest step at which half, and a hundredth, of the gradient at the
-last step is left. A gradient below the rounding error of the model (1e-7 of the gradient at the last step in float32)
-changes no sum that it enters and counts as noise. `result.steps_left(0.1)` gives the distance for any other share.
+last step is left. If every earlier step has a small share of about the same size, as under attention that is spread
+evenly, the verdict says that all steps are seen, but faintly. A gap in the middle is named. A gradient below the
+rounding error of the model (1e-7 of the gradient at the last step in float32) changes no sum that it enters and counts
+as noise. `result.steps_left(0.1)` gives the distance for any other share.
 
 An exponential and a power law are fitted to the log norms, and Akaike's criterion chooses between them. The interval
 comes from a block bootstrap, because neighbouring norms are not independent. The gradient counts as *stable* while
-its fitted change over the run is below a factor of 1,000. A gradient that is exactly zero beyond a distance is *cut
+its change over the run is below a factor of 1,000. No law is named if the interval of its slope includes 0. A gradient that is exactly zero beyond a distance is *cut
 off*, as with truncated backpropagation. The probe needs the memory of an ordinary backward pass.
 """,
     ),
@@ -169,11 +171,12 @@ result = probes.stability(StableRNN(4, 16, contraction=0.9), torch.randn(200, 2,
 A contraction factor is *proved* where the weights allow it: by the layer's own `certificate()`, or by the spectral
 norm of a tanh recurrence. The largest Lyapunov exponent is *estimated* along the given run, by power iteration with
 the Jacobians of the recurrence, or from the decay of the gradient where Jacobians are not available (memories,
-stacks, foreign models). In that case `interval` gives 95 % of it, and the verdict is "holds" if the interval includes
-0. If the gradient is exactly zero beyond a distance, as in a convolution, `horizon` is that distance.
+stacks, foreign models). In that case `interval` gives 95 % of it, and the verdict is "too noisy to say" if the
+interval includes 0. A model "holds" if a small difference changes by less than a factor e over the whole run. If the
+gradient is exactly zero beyond a distance, as in a convolution, `horizon` is that distance.
 `window_by_lemma` is the truncation length that keeps outputs within epsilon by Lemma 1 of Miller and Hardt 2018.
-`window_measured` is the shortest of those tried that does so on the given run; it is `None` if
-only the whole run does, and never longer than `window_by_lemma`.
+`window_measured` is the shortest that does so on the given run; it is `None` if only the whole run does, and never
+longer than `window_by_lemma`.
 """,
     ),
     "truncation_gap": (

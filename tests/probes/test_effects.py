@@ -124,8 +124,8 @@ WORDS = {
     0.0: "all 20 steps: of it, 100 % is left 19 steps back",
     0.2: "all 20 steps: of it, 44.7 times as much is left 19 steps back",
     -0.1: "all 20 steps: of it, 50 % is left 6 steps back, 15 % 19 back",
-    -1.0: "about 4 steps: of it, less than 50 % is left 1 step back, 1 % 4 back",
-    -9.0: "hardly more than the present step: of it, less than 1 % is left 1 step back",
+    -1.0: "about 4 steps: of it, 37 % is left 1 step back, 1 % 4 back",
+    -9.0: "hardly more than the present step: of it, 0.012 % is left 1 step back",
 }
 
 
@@ -134,3 +134,21 @@ def test_what_is_seen_in_words(rate, words):
     from remanence.probes._steps import seen_words
 
     assert seen_words(rate * np.arange(20), "it", "is left") == words
+
+
+def test_equal_small_shares_of_all_steps_are_not_called_the_present_step_only():
+    from remanence.probes._steps import seen_words
+
+    flat = np.log([1.0, *np.linspace(0.006, 0.008, 40)])
+    words = "all 41 steps, but each of them faintly: of it, 0.6 % is left 1 step back, 0.8 % 40 back"
+    assert seen_words(flat, "it", "is left") == words
+
+
+def test_steps_that_are_not_seen_between_others_are_named():
+    from remanence.probes._steps import seen_words
+
+    both_ends = np.log(np.concatenate([0.5 ** np.arange(30), 0.5 ** np.arange(30)[::-1]]))
+    words = "all 60 steps: of it, 100 % is left 59 steps back, but less than 1 % from 7 to 52 back"
+    assert seen_words(both_ends, "it", "is left") == words
+    sparse = np.array([0, 1, 2, 30, 60])  # distances between those tried are not called unseen
+    assert "from" not in seen_words(np.log([1.0, 0.5, 0.4, 0.3, 0.2]), "it", "is left", sparse)

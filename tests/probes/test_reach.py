@@ -194,3 +194,35 @@ def test_ten_thousand_steps_take_little_more_memory_than_training_on_them(make):
     assert probing < 2 * training + OFFSETS * x.shape[0] * 8 * x.element_size()
     assert probing < 50_000_000
     assert len(probes.gradient_reach(layer, x).distance) == 10_000
+
+
+def test_a_gradient_at_both_ends_only_has_no_trend():
+    from remanence.probes._reach import summarise
+
+    found = summarise(np.concatenate([0.5 ** np.arange(30.0), 0.5 ** np.arange(30.0)[::-1]]), "inputs")
+    assert found.trend == "unclear"
+    assert "less than 1 % from 7 to 52 back. dL/dx has no clear trend" in found.verdict
+
+
+def test_a_law_is_named_only_where_the_slope_is_clear():
+    from remanence.probes._reach import summarise
+
+    even = np.exp(0.1 * np.random.default_rng(0).standard_normal(60))
+    assert "dL/dx is stable, no clear law" in summarise(even, "inputs").verdict
+
+
+def test_a_change_by_less_than_e_over_the_run_is_no_growth():
+    facts = {"contraction": None, "method": "gradients", "epsilon": 1e-3, "interval": (0.002, 0.004)}
+    windows = {"window_by_lemma": None, "window_measured": None}
+    found = probes.Stability(lyapunov=0.003, steps=100, **facts, **windows)
+    assert found.verdict.startswith("holds")
+    assert probes.Stability(lyapunov=0.003, steps=1000, **facts, **windows).verdict.startswith("does not forget")
+
+
+def test_the_window_that_is_enough_is_exact():
+    window = nn.Conv1d(2, 2, 15)
+    causal = nn.Sequential(nn.ConstantPad1d((14, 0), 0.0), window)
+    assert (
+        probes.stability(causal, torch.randn(3, 2, 64, generator=torch.Generator().manual_seed(0))).window_measured
+        == 15
+    )

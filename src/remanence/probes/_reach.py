@@ -74,7 +74,7 @@ class GradientReach(ProbeResult):
     def trend(self) -> Literal["vanishing", "stable", "exploding", "cut off", "unclear"]:
         """What the gradient does with distance.
 
-        "cut off" if it is exactly zero beyond a horizon, "unclear" if it changes by much but its interval holds zero.
+        "cut off" if it is exactly zero beyond a horizon, "unclear" if it changes by much but no straight line shows it.
         """
         if np.isnan(self.log_norm).any() or np.isposinf(self.log_norm).any():
             return "exploding"
@@ -83,13 +83,19 @@ class GradientReach(ProbeResult):
         if self.decay is None:
             return "unclear"
         low, high = self.decay.interval
-        if abs(self.decay.change) <= STABLE:
+        if abs(self.decay.change) <= STABLE and self._range() <= STABLE:
             return "stable"
         if low <= 0 <= high:
             return "unclear"
         if self.decay.change < 0:
             return "vanishing"
         return "exploding"
+
+    def _range(self) -> float:
+        """Between small and large log norms before the last step, apart from the 5 % at either end."""
+        finite = self.log_norm[1:][np.isfinite(self.log_norm[1:])]
+        low, high = np.percentile(finite, (5, 95))
+        return float(high - low)
 
     def steps_left(self, share: float) -> int:
         """The farthest distance at which a share of the gradient at the last step is left; -1 if none arrives at all.
@@ -133,7 +139,12 @@ class GradientReach(ProbeResult):
         low, high = self.decay.interval
         unit = {"exponential": "per step", "power": "as a power of the distance"}[self.decay.law]
         rate = f"{self.decay.rate:+.4g} {unit} (95 %: {low:+.4g} to {high:+.4g})"
-        words = f"{what} is {self.trend}, {self.decay.law} law, log norm {rate}"
+        law = f"{self.decay.law} law"
+        if low <= 0 <= high:
+            law = "no clear law"
+        words = f"{what} is {self.trend}, {law}, log norm {rate}"
+        if self.trend == "unclear":
+            words = f"{what} has no clear trend: log norm {rate}"
         if self.horizon < len(self.distance) - 1:
             words += f"; too small for floats beyond {self.horizon} steps"
         return words
@@ -203,7 +214,7 @@ def _losses(subject: Subject, loss: Loss | None, result: object) -> list[Tensor]
     """
     output = output_of(result)
     if loss is None:
-        last = subject.last(output)
+        last = subject.last(subject.as_steps(output, subject.inputs))
         generator = torch.Generator().manual_seed(0)
         signs = torch.randint(2, last.shape, generator=generator).to(last) * 2 - 1
         return [last.sum(), (last * signs).sum()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from typing import Any, ClassVar, Literal
 
@@ -53,6 +54,8 @@ class Stability(ProbeResult):
     """95 % of the exponent, where it comes from the decay of the gradient."""
     horizon: int | None = None
     """Steps beyond which the gradient is exactly zero, as in a convolution; the exponent is then -inf."""
+    steps: int | None = None
+    """Length of the run: a change by less than a factor e over all of it is no clear one."""
 
     @property
     def memory_length(self) -> float:
@@ -73,8 +76,10 @@ class Stability(ProbeResult):
             return f"forgets all at once: nothing older than {number_of(self.horizon, 'step')} arrives"
         exponent = f"exponent {self.lyapunov:+.4g} per step"
         low, high = self.interval or (self.lyapunov, self.lyapunov)
-        if low <= 0 <= high:
+        if self.steps is not None and abs(self.lyapunov) * self.steps < 1:
             return f"holds: a small difference neither falls nor grows clearly ({exponent})"
+        if low <= 0 <= high:
+            return f"too noisy to say whether it forgets ({exponent})"
         if self.lyapunov > 0:
             return f"does not forget: a small difference grows ({exponent})"
         return f"forgets: a small difference falls by a factor e in {self.memory_length:.3g} steps ({exponent})"
@@ -134,7 +139,7 @@ def stability(
     if contraction is not None:
         by_lemma = _window(contraction, bound, epsilon)
     windows = {"window_by_lemma": by_lemma, "window_measured": measured}
-    return Stability(contraction=contraction, epsilon=epsilon, **windows, **found)
+    return Stability(contraction=contraction, epsilon=epsilon, steps=subject.layout.steps, **windows, **found)
 
 
 def _exponent(subject: Subject) -> dict[str, Any]:
@@ -180,18 +185,32 @@ def _layer_inputs(subject: Subject, layer: nn.Module) -> Tensor | None:
 
 
 def _measured_window(subject: Subject, epsilon: float) -> int | None:
-    """The least of some windows from which on all last outputs stay within epsilon; ``None`` if only the whole does."""
+    """The least window from which on all last outputs stay within epsilon; ``None`` if only the whole does.
+
+    Windows in equal ratios are tried from the longest on; then the first that is too short is approached by halves.
+    """
     length = subject.layout.steps
     if not subject.layout.any_length:
         return None
     windows = sorted({round(1.3**power) for power in range(60) if round(1.3**power) < length})
-    enough = None
     with torch.no_grad():
         whole = _last(subject, length)
-        for k in reversed(windows):
-            if not output_gap(whole, _last(subject, k)) <= epsilon:  # a gap that is not a number is none to rely on
-                break
-            enough = k
+
+        def is_enough(k: int) -> bool:
+            # A gap that is not a number is none to rely on, hence <= and not >.
+            return output_gap(whole, _last(subject, k)) <= epsilon
+
+        kept = list(itertools.takewhile(is_enough, reversed(windows)))
+        if not kept:
+            return None
+        enough = kept[-1]
+        too_short = max((k for k in windows if k < enough), default=0)
+        while enough - too_short > 1:
+            middle = (enough + too_short) // 2
+            if is_enough(middle):
+                enough = middle
+            else:
+                too_short = middle
     return enough
 
 

@@ -10,6 +10,9 @@ from remanence._wording import number_of
 
 HALF = 0.5
 HARDLY = 0.01
+FAINT = 0.05
+FLOAT_NOISE = 1e-5
+"""Share of the last step's size that float32 hardly tells from rounding."""
 
 
 def farthest(log_size: np.ndarray, share: float, distance: np.ndarray | None = None) -> int:
@@ -55,7 +58,7 @@ def last_steps(count: int) -> str:
 
 
 def seen_words(log_size: np.ndarray, what: str, left: str, distance: np.ndarray | None = None) -> str:
-    """How many steps are seen, and where half and a hundredth is left.
+    """How many steps are seen, where half and a hundredth is left, and where there is a gap.
 
     Args:
         log_size: ``(K,)`` natural logarithms, from the last step backwards.
@@ -78,26 +81,48 @@ def seen_words(log_size: np.ndarray, what: str, left: str, distance: np.ndarray 
     before = farthest(log_size[:-1], HARDLY, places)
     if last > 1 and before < last / 2:
         hardly = before  # the first step alone, to which many Transformers always attend, is not a long reach
-    share = math.exp(min(float(log_size[-1] - log_size[0]), 700.0))
+    everything = f"all {number_of(last + 1, 'step')}"
+    at_end = _amount(_share(log_size, -1))
     half = farthest(log_size, HALF, places)
     if half == last:
-        return f"all {number_of(last + 1, 'step')}: of {what}, {_amount(share)} {left} {number_of(last, 'step')} back"
-    halves = _halves(half, left)
+        return f"{everything}: of {what}, {at_end} {left} {number_of(last, 'step')} back{_gap(log_size, places, last)}"
+    near = f"50 % {left} {number_of(half, 'step')} back"
+    if half == 0:
+        near = f"{_amount(_share(log_size, 1))} {left} {number_of(int(places[1]), 'step')} back"
+    if _is_flat(log_size):
+        return f"{everything}, but each of them faintly: of {what}, {near}, {at_end} {last} back"
     if hardly == last:
-        return f"all {number_of(last + 1, 'step')}: of {what}, {halves}, {_amount(share)} {last} back"
+        return f"{everything}: of {what}, {near}, {at_end} {last} back{_gap(log_size, places, last)}"
     # What stays on without falling is said, lest a hundredth seem the end.
     rest = ""
-    if share > HARDLY / 10:
-        rest = f", {_amount(share)} {last} back"
+    if _share(log_size, -1) > HARDLY / 10:
+        rest = f", {at_end} {last} back"
     if hardly == 0:
-        return f"hardly more than the present step: of {what}, less than 1 % {left} 1 step back{rest}"
-    return f"about {number_of(hardly, 'step')}: of {what}, {halves}, 1 % {hardly} back{rest}"
+        return f"hardly more than the present step: of {what}, {near}{rest}"
+    return (
+        f"about {number_of(hardly, 'step')}: of {what}, {near}, 1 % {hardly} back{rest}{_gap(log_size, places, hardly)}"
+    )
 
 
-def _halves(half: int, left: str) -> str:
-    if half == 0:
-        return f"less than 50 % {left} 1 step back"
-    return f"50 % {left} {number_of(half, 'step')} back"
+def _share(log_size: np.ndarray, index: int) -> float:
+    return math.exp(min(float(log_size[index] - log_size[0]), 700.0))
+
+
+def _is_flat(log_size: np.ndarray) -> bool:
+    """Whether all earlier steps have about the same small share, as under attention that is spread evenly."""
+    earlier = log_size[1:] - log_size[0]
+    low, middle = np.percentile(earlier, (5, 50), method="lower")
+    return math.log(FLOAT_NOISE) < middle < math.log(FAINT) and low > middle + math.log(HALF / 2)
+
+
+def _gap(log_size: np.ndarray, places: np.ndarray, reach: int) -> str:
+    """Which steps within the reach are not seen, in words; empty if they are less than half of it."""
+    seen = np.flatnonzero((places <= reach) & (log_size >= log_size[0] + math.log(HARDLY)))
+    before = int(np.diff(seen).argmax())
+    hidden = places[seen[before] + 1 : seen[before + 1]]
+    if not len(hidden) or hidden[-1] - hidden[0] < reach / 2:
+        return ""
+    return f", but less than 1 % from {hidden[0]} to {hidden[-1]} back"
 
 
 def _amount(share: float) -> str:

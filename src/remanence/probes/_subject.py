@@ -16,7 +16,8 @@ from torch.nn.utils.rnn import PackedSequence
 
 from remanence._validate import message
 
-from ._layout import Layout, read_layout
+from ._flattened import Order, find_order, is_flattened, unflattened
+from ._layout import Layout, changed_at, read_layout
 from ._observe import modules, untouched
 
 Model: TypeAlias = Callable[..., object]
@@ -92,7 +93,26 @@ class Subject:
     def output(self, inputs: Tensor) -> Tensor:
         """The output for other inputs, in the model's own layout."""
         self._output_name, output = named_output(self.run(inputs))
-        return output
+        return self.as_steps(output, inputs)
+
+    def as_steps(self, output: Tensor, inputs: Tensor) -> Tensor:
+        """An output with a dimension for steps and one for rows, if the model flattened them into one."""
+        if not is_flattened(output, inputs) or self._flattened_order is None:
+            return output
+        return unflattened(output, inputs, self._flattened_order)
+
+    @functools.cached_property
+    def _flattened_order(self) -> Order | None:
+        """In which order the model flattens steps and rows; ``None`` if it does not."""
+        other = changed_at(self._whole, 0, 0)
+        if other is None:
+            return "kept"
+        changed = self._whole.clone()
+        changed[0, 0] = other[0, 0]
+        with torch.no_grad():
+            before = output_of(self.run(self._whole))
+            after = output_of(self.run(changed))
+        return find_order(before, after, self._whole)
 
     def last(self, output: Tensor) -> Tensor:
         """The output at the last step, or the only one: ``(B, ...)``."""

@@ -23,11 +23,16 @@ def probes_section(found: Sequence[ProbeFinding]) -> Section:
     told = [probe for probe in found if not probe.result.verdict.startswith("does not apply")]
     if len(places) == 1:
         said = [Finding(f"{probe.title}: {probe.result.verdict}.") for probe in told]
-        headline = f"{number_of(len(found), 'probe')} of {places[0].removesuffix('.json')}"
+        headline = f"{_amount(told)} of {places[0].removesuffix('.json')}"
     else:
         said = [Finding(f"{probe.place}, {probe.title.lower()}: {probe.result.verdict}.") for probe in told]
-        headline = number_of(len(found), "probe")
+        headline = _amount(told)
     return Section("probes", "Probes", [block for place in places for block in _of_place(place, found)], headline, said)
+
+
+def _amount(told: Sequence[ProbeFinding]) -> str:
+    """How many probes there are, in words; the layout is none."""
+    return number_of(sum(probe.kind != "layout" for probe in told), "probe")
 
 
 def _of_place(place: str, found: Sequence[ProbeFinding]) -> Iterator[Block]:
