@@ -142,6 +142,8 @@ def test_equal_small_shares_of_all_steps_are_not_called_the_present_step_only():
     flat = np.log([1.0, *np.linspace(0.006, 0.008, 40)])
     words = "all 41 steps, but each of them faintly: of it, 0.6 % is left 1 step back, 0.8 % 40 back"
     assert seen_words(flat, "it", "is left") == words
+    falling = np.log([1.0, *(0.7 / np.arange(1, 40))])
+    assert seen_words(falling, "it", "is left").startswith("all 40 steps: of it, 50 % is left 1 step back")
 
 
 def test_steps_that_are_not_seen_between_others_are_named():

@@ -11,6 +11,8 @@ from remanence._wording import number_of
 HALF = 0.5
 HARDLY = 0.01
 FAINT = 0.05
+SPREAD = math.log(4)
+"""Of logarithms that count as about the same."""
 FLOAT_NOISE = 1e-5
 """Share of the last step's size that float32 hardly tells from rounding."""
 
@@ -112,7 +114,8 @@ def _is_flat(log_size: np.ndarray) -> bool:
     """Whether all earlier steps have about the same small share, as under attention that is spread evenly."""
     earlier = log_size[1:] - log_size[0]
     low, middle = np.percentile(earlier, (5, 50), method="lower")
-    return math.log(FLOAT_NOISE) < middle < math.log(FAINT) and low > middle + math.log(HALF / 2)
+    is_even = low > middle - SPREAD and earlier[0] < middle + SPREAD
+    return is_even and math.log(FLOAT_NOISE) < middle < math.log(FAINT)
 
 
 def _gap(log_size: np.ndarray, places: np.ndarray, reach: int) -> str:
