@@ -39,6 +39,12 @@ def test_a_missing_kernel_is_said_once_with_the_remedy(no_kernel):
     RelLSTM(3, 4, recent=2, relevant=1)(x)
 
 
+def test_the_warning_names_the_line_that_called_the_layer(no_kernel):
+    with pytest.warns(SlowPathWarning) as caught:
+        RelLSTM(3, 4)(torch.randn(5, 2, 3))
+    assert caught[0].filename == __file__
+
+
 def test_asking_for_the_reference_is_no_surprise(no_kernel):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

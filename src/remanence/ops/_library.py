@@ -57,7 +57,7 @@ def _load() -> Library:
     path = next(iter(sorted(PACKAGE.glob("_kernel*.so"))), None)
     if path is None:
         reason = build.get("error", "the package was installed without being built")
-        remedy = f"Install a C++ compiler (g++ or clang++) and run `{REBUILD}`; `backend='reference'` works without."
+        remedy = f"Install a C++ compiler (g++ or clang++) and run `{REBUILD}`."
         return Library(None, f"there is no compiled kernel ({reason})", remedy, build)
     remedy = f"Build it again: `{REBUILD}`, or delete it to use the reference."
     try:

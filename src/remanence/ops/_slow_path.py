@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 
 import torch
 
 from ._kernel_config import DTYPES
 from ._library import library
+
+OURS = ("remanence", "torch")
+"""Packages whose lines tell a user nothing about where a slow call comes from."""
 
 
 class SlowPathWarning(UserWarning):
@@ -57,7 +61,15 @@ def warn_once(reason: str, remedy: str) -> None:
     if reason in _told or torch.compiler.is_compiling():
         return
     _told.add(reason)
-    text = (
-        f"this runs on the slow reference path: {reason}. {remedy} backend='reference' asks for it without a warning."
-    )
-    warnings.warn(text, SlowPathWarning, stacklevel=2)
+    text = f"remanence runs on its slow reference path: {reason}. {remedy} backend='reference' silences this warning."
+    warnings.warn(text, SlowPathWarning, stacklevel=_level_of_caller())
+
+
+def _level_of_caller() -> int:
+    """The level at which :func:`warn_once` names the line of the user's own code: above this package and torch."""
+    level = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in OURS:
+        level += 1
+        frame = frame.f_back
+    return level
