@@ -15,6 +15,7 @@ from remanence.rl import (
     train_policy,
 )
 from remanence.rl._environment import Episode, longest_episode, make_environment
+from remanence.rl._film import HEIGHT, MARGIN, RECENT, RELEVANT, WIDTH
 from remanence.train import ModelConfig
 
 MAZE = "remanence/TMaze-v0"
@@ -82,6 +83,20 @@ def test_a_film_shows_every_step(tmp_path, where):
         assert getattr(film, "n_frames", 1) == frames
         assert 2 <= frames <= 8
         assert film.size == (600, 240)
+
+
+def test_a_film_tells_relevant_states_from_recent_ones_next_to_them(tmp_path):
+    """Before the buffer has moved on, the relevant states are the steps just before it."""
+    Image = pytest.importorskip("PIL.Image")
+    policy = MemoryPolicy((3,), 3, "RelLSTM", hidden_size=8, recent=2, relevant=3)
+    film_policy(policy, MAZE, tmp_path / "play.gif", options={"length": 50}, steps=4)
+    with Image.open(tmp_path / "play.gif") as film:
+        film.seek(4)
+        frame = film.convert("RGB")
+    base = HEIGHT - MARGIN - 2
+    bar = (WIDTH - 2 * MARGIN) // 5
+    found = [frame.getpixel((HEIGHT + MARGIN + bar // 2 + bar * step, base)) for step in range(5)]
+    assert found == [RELEVANT] * 3 + [RECENT] * 2
 
 
 def test_a_film_of_what_has_no_picture_shows_the_memory_alone(tmp_path, recall):

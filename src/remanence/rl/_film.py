@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy
 import torch
 from torch import Tensor
 
 from remanence._validate import positive_int
-from remanence.nn import RecurrentLayer, Trace
+from remanence.nn import Full, RecurrentLayer, Screened
 from remanence.rl._core import CoreState, entering, memory_of
 from remanence.rl._environment import Episode, make_environment, observed
 from remanence.rl._observations import Observation, each_field
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # both are extras
     from gymnasium import Env
     from numpy.typing import NDArray
     from PIL.Image import Image
+    from PIL.ImageDraw import ImageDraw
 
 FILM = "film.gif"
 """Name of the film that lies in a run's folder, for its report."""
@@ -35,6 +36,19 @@ INK = (40, 40, 40)
 PAPER = (255, 255, 255)
 RECENT = (86, 140, 200)
 RELEVANT = (214, 96, 64)
+
+
+class Attended(NamedTuple):
+    """What the memory of one row holds at a step, and the attention that each slot gets."""
+
+    steps: list[int]
+    """The step that a slot holds, -1 if it is empty."""
+    weights: list[float]
+    recent: int
+    """How many slots, the first ones, are the buffer of recent states."""
+
+
+NOTHING = Attended([], [], 0)
 
 
 @torch.no_grad()
@@ -89,8 +103,8 @@ def film_policy(
     with acting(policy):
         for step in range(steps + 1):
             seen = each_field(lambda part: part[None, None], episode.observation)
-            traces = _attended(policy, seen, state, begins)
-            frames.append(_frame(_picture(there), traces, step))
+            attended = _attended(policy, seen, state, begins)
+            frames.append(_frame(_picture(there), attended, step))
             given, _, state = policy(seen, state, reset=begins)
             action = policy.actions.choose(given[0], likeliest, generator)
             if step == steps or episode.act(policy.actions.for_environment(action[0]))[1]:
@@ -154,18 +168,30 @@ def _picture(environment: Env) -> NDArray[numpy.uint8] | None:
     return numpy.asarray(environment.render())
 
 
-def _attended(policy: MemoryPolicy, seen: Observation, state: CoreState, begins: Tensor) -> tuple[Trace, ...]:
+def _attended(policy: MemoryPolicy, seen: Observation, state: CoreState, begins: Tensor) -> Attended:
     core = policy.core
     if not isinstance(core, RecurrentLayer) or memory_of(core) is None:
-        return ()
+        return NOTHING
     features = policy.encoder(each_field(lambda part: part.flatten(0, 1), seen)).unflatten(0, (1, 1))
-    return core.trace(features, entering(core, state, policy.memory_use), reset=begins)
+    trace = core.trace(features, entering(core, state, policy.memory_use), reset=begins)[-1]
+    steps = trace.steps[0, 0].tolist()
+    return Attended(steps, trace.weights[0, 0].tolist(), _recent_slots(core, len(steps)))
 
 
-def _frame(picture: NDArray[numpy.uint8] | None, traces: tuple[Trace, ...], step: int) -> Image:
+def _recent_slots(core: RecurrentLayer, slots: int) -> int:
+    """How many of the slots hold the newest states, whatever they are worth."""
+    memory = memory_of(core)
+    if isinstance(memory, Screened):
+        return memory.recent
+    if isinstance(memory, Full):
+        return slots
+    return 0
+
+
+def _frame(picture: NDArray[numpy.uint8] | None, attended: Attended, step: int) -> Image:
     from PIL import Image
 
-    memory = _memory_panel(traces, step)
+    memory = _memory_panel(attended, step)
     if picture is None:
         return memory
     shown = Image.fromarray(picture).resize((HEIGHT, HEIGHT))
@@ -175,40 +201,43 @@ def _frame(picture: NDArray[numpy.uint8] | None, traces: tuple[Trace, ...], step
     return frame
 
 
-def _memory_panel(traces: tuple[Trace, ...], step: int) -> Image:
+def _memory_panel(attended: Attended, step: int) -> Image:
     from PIL import Image, ImageDraw
 
     panel = Image.new("RGB", (WIDTH, HEIGHT), PAPER)
     draw = ImageDraw.Draw(panel)
     bottom = HEIGHT - MARGIN
     draw.line((MARGIN, bottom, WIDTH - MARGIN, bottom), fill=INK)
-    weights = []
-    held = []
-    if traces:
-        weights = traces[-1].weights[0, 0].tolist()
-        held = traces[-1].steps[0, 0].tolist()
-    last = max([step, *held, 1])
+    last = max([step, *attended.steps, 1])
     bar = max(2, (WIDTH - 2 * MARGIN) // (last + 1))
-    present = [place for place in held if place >= 0]
-    for place, weight in zip(held, weights, strict=True):
+    for slot, (place, weight) in enumerate(zip(attended.steps, attended.weights, strict=True)):
         if place < 0:
             continue
         left = MARGIN + round((WIDTH - 2 * MARGIN - bar) * place / last)
         top = bottom - 2 - round((bottom - 2 * MARGIN) * max(0.0, min(1.0, weight)))
         colour = RELEVANT
-        if _is_recent(place, present):
+        if slot < attended.recent:
             colour = RECENT
         draw.rectangle((left, top, left + bar - 1, bottom - 1), fill=colour)
-    told = f"step {step}. States in memory: {len(present)}"
-    if present:
-        told += f", oldest from step {min(present)}"
-    draw.text((MARGIN, 6), told, fill=INK)
+    draw.text((MARGIN, 4), _told(attended, step), fill=INK)
+    if attended.steps:
+        _draw_legend(draw)
     draw.text((MARGIN, bottom + 4), "0", fill=INK)
     draw.text((WIDTH - 2 * MARGIN, bottom + 4), str(last), fill=INK)
     return panel
 
 
-def _is_recent(place: int, present: list[int]) -> bool:
-    """Whether all steps after it are held too: then it stands in the buffer of the newest states."""
-    held = set(present)
-    return all(later in held for later in range(place, max(present) + 1))
+def _told(attended: Attended, step: int) -> str:
+    present = [place for place in attended.steps if place >= 0]
+    told = f"step {step}. States in memory: {len(present)}"
+    if present:
+        told += f", oldest from step {min(present)}"
+    return told
+
+
+def _draw_legend(draw: ImageDraw) -> None:
+    """What the colours and the heights mean, for those who see the film without its page."""
+    draw.text((MARGIN, 18), "attention to", fill=INK)
+    for left, name, colour in ((100, "recent states", RECENT), (196, "relevant states", RELEVANT)):
+        draw.rectangle((left, 20, left + 8, 28), fill=colour)
+        draw.text((left + 14, 18), name, fill=INK)
