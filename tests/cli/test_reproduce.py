@@ -116,6 +116,7 @@ def test_a_table_is_run_stored_and_reported(tmp_path):
             ["reproduce", "kerg2020/table-2", "--engine", "ray", "--folder", "here", "--storage", "/mnt"],
             "be left out where --storage names the folder",
         ),
+        (["reproduce", "kerg2020/table-2", "--folder", __file__], "be a folder, or a name for a new one"),
         (["reproduce", "kerg2020/table-2", "--engine", "slurm"], "must be one of 'local', 'ray'"),
         (["reproduce", "kerg2020/table-2", "--storage", "/mnt"], "Use --folder"),
         (["reproduce", "kerg2020/table-2", "--engine", "ray", "--storage", "nosuch://runs"], "URL that fsspec knows"),
@@ -126,3 +127,13 @@ def test_bad_input_gets_one_line_and_the_way_out(arguments, words):
     assert found.exit_code == 2
     assert words in found.output
     assert "Traceback" not in found.output
+
+
+def test_a_file_that_cannot_take_the_results_is_named_before_anything_runs(tmp_path):
+    store = tmp_path / "record.json"
+    assert ask(*SMOKE, "--folder", tmp_path / "cells", "--store", store).exit_code == 0
+    other = ["reproduce", "kerg2020/table-1", "--scale", "smoke", "--only", "model=LSTM"]
+    found = ask(*other, "--folder", tmp_path / "others", "--store", store)
+    assert found.exit_code == 2
+    assert "name another file" in found.output
+    assert not (tmp_path / "others").exists()

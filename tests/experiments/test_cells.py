@@ -413,8 +413,17 @@ def test_a_table_shows_what_is_done_and_what_is_not(cells):
     assert grid(TABLE, [done, waiting]).rows[1][1] == "not run"
     page = make_page(TABLE, "smoke", cells)
     assert "1 of 2 cells are done" in page
-    assert "budget.updates = 4 (the document:" in page
+    assert "budget.updates = 4, " in page
     assert "| optimiser.learning_rate | 0.0002 | Table 7 |" in page
+
+
+def test_a_scale_that_leaves_a_number_out_says_so(tmp_path):
+    table = find_experiment("kerg2020/table-1")
+    (cell,) = plan_cells(table, "smoke", tmp_path, ["model=LSTM"])
+    carry_out(cell.work, cell.folder)
+    _, at_100, at_200, *_ = grid(table, entries(table, [cell])).rows[0]
+    assert at_100 == "0 [99]"
+    assert at_200.startswith("no number [")
 
 
 def test_an_unfinished_run_is_shown_as_such(cells):

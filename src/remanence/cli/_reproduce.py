@@ -213,12 +213,14 @@ def reproduce(asked: Asked, store: Path | None, *, as_json: bool) -> None:
     """Fills the chosen cells and shows the table."""
     with exit_codes():
         cells = asked.cells()
+        if store is not None:
+            _store(asked, cells, store)  # what is wrong with the file is said now, and not after hours
         engine = make_engine(asked.engine, asked.workers, asked.address, asked.storage or asked.folder)
         with watching([*asked.experiment.axes, "seed"], as_json, "every cell is saved") as tick:
             failures = run_cells(cells, engine, tick)
         show_results(asked, cells, as_json=as_json)
         if store is not None:
-            typer.echo(f"stored: {store_record(make_record(asked.experiment, asked.scale, cells), store)}", err=as_json)
+            typer.echo(f"stored: {_store(asked, cells, store)}", err=as_json)
     leave_if_failed(failures)
 
 
@@ -244,7 +246,11 @@ def write_report(asked: Asked, output: Path, store: Path | None) -> None:
         _write_page(asked, output, cells)
         typer.echo(f"page: {output}")
         if store is not None:
-            typer.echo(f"stored: {store_record(make_record(asked.experiment, asked.scale, cells), store)}")
+            typer.echo(f"stored: {_store(asked, cells, store)}")
+
+
+def _store(asked: Asked, cells: Sequence[TableCell], path: Path) -> Path:
+    return store_record(make_record(asked.experiment, asked.scale, cells), path)
 
 
 def _write_page(asked: Asked, output: Path, cells: Sequence[TableCell]) -> None:
@@ -286,7 +292,10 @@ def cells_folder(engine: str, folder: Path | None, storage: str | None) -> Path:
         (PosixPath('runs/reproduce'), PosixPath('runs/reproduce'))
     """
     if storage is None or is_url(storage):
-        return folder or Path("runs/reproduce")
+        place = folder or Path("runs/reproduce")
+        if place.exists() and not place.is_dir():
+            raise ValueError(message("folder", "be a folder, or a name for a new one", f"{str(place)!r}, a file"))
+        return place
     if engine != "ray":
         hint = "Use --folder, or a URL such as s3://bucket/runs"
         raise ValueError(message("storage", "be a URL with the engine 'local'", repr(storage), hint))

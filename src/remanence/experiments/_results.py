@@ -195,7 +195,9 @@ def so_far(cell: Filled, reading: Reading) -> str:
         return "not run"
     if state.status == "failed":
         return f"failed at update {state.update:,}: {state.reason}"
-    if state.budget is None or state.is_done:
+    if state.is_done:
+        return "no number"  # smaller scales do not measure all, and a result may not be finite
+    if state.budget is None:
         return state.status
     words = f"at {state.update:,} of {state.budget:,} updates ({state.status})"
     validated = state.validation.get(reading.validation or "")
