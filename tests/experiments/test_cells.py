@@ -33,6 +33,7 @@ from remanence.experiments import (
 )
 from remanence.experiments._cell_state import read_kept
 from remanence.experiments._experiment import Departure
+from remanence.experiments._results import TableNumber
 from remanence.experiments.engines import _local as local
 from remanence.runs import RunLockedError, Stopped, locked, sealed, unsealed
 from remanence.train import Run, RunConfig, recipe, train, with_settings
@@ -459,6 +460,14 @@ def test_seeds_are_summed_up(tmp_path):
     (entry,) = entries(TABLE, cells)
     assert sorted(entry.values) == [0, 1]
     assert "2 seeds" in entry.words
+
+
+@pytest.mark.parametrize(
+    ("values", "words"), [((100.0, 99.0), "99.5 (99 to 100, 2 seeds)"), ((100.0, 100.0), "100 (2 seeds)")]
+)
+def test_the_range_over_seeds_is_told_where_there_is_one(values, words):
+    number = TableNumber({}, "accuracy", "%", None, False, dict(enumerate(values)), {})
+    assert number.words == words
 
 
 def test_a_record_is_a_reduction_of_cells_and_says_where_it_was_made(cells, tmp_path):

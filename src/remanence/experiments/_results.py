@@ -78,7 +78,11 @@ class TableNumber:
         mean = short(sum(values) / len(values))
         if len(values) == 1:
             return mean
-        return f"{mean} ({short(min(values))} to {short(max(values))}, {len(values)} seeds)"
+        least = short(min(values))
+        most = short(max(values))
+        if least == most:
+            return f"{mean} ({len(values)} seeds)"
+        return f"{mean} ({least} to {most}, {len(values)} seeds)"
 
     @property
     def printed_words(self) -> str:
