@@ -4,6 +4,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
+from remanence.claims import verify
 from remanence.cli._app import app
 
 pytest.importorskip("plotly")
@@ -13,7 +14,7 @@ runner = CliRunner()
 @pytest.fixture
 def claims(tmp_path):
     path = tmp_path / "verify.json"
-    path.write_text(json.dumps([{"id": "004.1", "document": "004", "verdict": "holds", "agrees": True}]))
+    path.write_text(json.dumps([result.to_dict() for result in verify(only="notes/4.1", quick=True)]))
     return path
 
 

@@ -192,9 +192,15 @@ def report(
     probes: Annotated[bool, typer.Option(help="Probe the trained models that have not been probed.")] = True,
 ) -> None:
     """Write results as one self-contained HTML page."""
-    from remanence.cli._report import run_report
+    from remanence.cli._errors import exit_codes
+    from remanence.report import write_report
 
-    run_report(paths, output, measure=probes)
+    with exit_codes():
+        try:
+            page = write_report(paths, output, measure=probes, say=lambda text: typer.echo(text, err=True))
+        except (OSError, ImportError) as error:
+            raise ValueError(str(error)) from error
+    typer.echo(str(page))
 
 
 add_training_commands(app)

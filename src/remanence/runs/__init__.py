@@ -31,6 +31,8 @@ from remanence.runs._files import (
     replace_file,
     require_no_link,
     require_regular,
+    sealed,
+    unsealed,
     write_folder,
 )
 from remanence.runs._history import Growth, History, Measurement
@@ -38,7 +40,16 @@ from remanence.runs._imports import absolute_imports, import_all
 from remanence.runs._manifest import available_cores, changed_facts, make_manifest
 from remanence.runs._metrics import MetricsFile, NoEvents, Observer, TensorBoard, read_lines
 from remanence.runs._plain import Settings, Values, plain
-from remanence.runs._processes import Engine, Process, ProcessEngine, run_jobs, start_process
+from remanence.runs._processes import (
+    Engine,
+    Process,
+    ProcessEngine,
+    Stopped,
+    StopRequest,
+    run_jobs,
+    start_process,
+    stop_requests,
+)
 from remanence.runs._random import isolated, random_states, seed_all, seed_torch, set_random_states
 from remanence.runs._result import (
     NewerVersionError,
@@ -54,8 +65,6 @@ from remanence.runs._result import (
     write_result,
 )
 from remanence.runs._run import Run, find_folders, list_runs
-from remanence.runs._seal import sealed, unsealed
-from remanence.runs._signals import Stopped, StopRequest, stop_requests
 from remanence.runs._states import bits_equal, register_state
 from remanence.runs._tensors import read_tensors, write_tensors
 from remanence.runs._toml import (

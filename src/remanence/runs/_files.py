@@ -1,8 +1,9 @@
-"""Writing that cannot leave half a file, and a lock that ends with its process."""
+"""Writing that cannot leave half a file, JSON that tells when it was damaged, and a lock that ends with its process."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -12,8 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from remanence.runs._errors import DamagedFileError, RunLockedError, StorageError
-from remanence.runs._plain import Values
-from remanence.runs._seal import unsealed
+from remanence.runs._plain import Settings, Values
 
 try:
     import fcntl
@@ -21,6 +21,8 @@ except ImportError:  # pragma: no cover - not on Windows, where two processes on
     fcntl = None
 
 WRITING = ".writing-"
+SEAL = "sha256"
+"""The entry of a JSON object that holds the checksum of all others."""
 LOOK_AGAIN = 0.02
 """Seconds between two tries to get a lock."""
 GLANCE = 2.0
@@ -256,3 +258,32 @@ def is_locked(folder: Path) -> bool:
     except OSError:
         return False
     return False
+
+
+def sealed(table: Settings) -> str:
+    """The text of a JSON object with its checksum; an older one is replaced.
+
+    Example:
+        >>> unsealed(json.loads(sealed({"update": 3})))
+        {'update': 3}
+    """
+    plain = json.loads(json.dumps({key: value for key, value in table.items() if key != SEAL}))
+    return json.dumps({**plain, SEAL: _checksum(plain)}, indent=1)
+
+
+def unsealed(table: Settings) -> Values:
+    """The object without its checksum, if it has one; ValueError if that is another one.
+
+    Example:
+        >>> unsealed({"update": 3, "sha256": "0"})
+        Traceback (most recent call last):
+        ValueError: its checksum is another one
+    """
+    rest = {key: value for key, value in table.items() if key != SEAL}
+    if SEAL in table and table[SEAL] != _checksum(rest):
+        raise ValueError("its checksum is another one")
+    return rest
+
+
+def _checksum(plain: Settings) -> str:
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()

@@ -7,16 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from remanence.runs._errors import RunLockedError
 from remanence.runs._files import is_locked, require_regular
-from remanence.runs._signals import Stopped, stop_requests
 
 GRACE = 120.0
 """Seconds that a process gets to save itself when it is asked to stop."""
@@ -189,3 +189,58 @@ def run_jobs(engine: Engine[AnyJob], jobs: Sequence[AnyJob], look: Callable[[], 
     except BaseException:
         engine.stop()
         raise
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal stopped several jobs; every one of them has been saved.
+
+    Example:
+        >>> Stopped(15).number
+        15
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class StopRequest:
+    """Remembers the signal that asked the run to stop.
+
+    Example:
+        >>> StopRequest().signal is None
+        True
+    """
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+
+@contextlib.contextmanager
+def stop_requests() -> Iterator[StopRequest]:
+    """Turns SIGTERM and Ctrl-C into a request; a second Ctrl-C interrupts at once.
+
+    Outside the main thread, where Python delivers no signals, nothing is caught.
+
+    Example:
+        >>> with stop_requests() as request:
+        ...     signal.raise_signal(signal.SIGTERM)
+        ...     request.signal == signal.SIGTERM
+        True
+    """
+    request = StopRequest()
+
+    def note(number: int, frame: object) -> None:
+        if request.signal is not None and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        request.signal = number
+
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -24,9 +24,8 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
-from remanence.runs._files import replace_file
+from remanence.runs._files import replace_file, sealed, unsealed
 from remanence.runs._plain import Settings, Values, plain, restored, types_of
-from remanence.runs._seal import sealed, unsealed
 
 KIND = "kind"
 VERSION = "version"

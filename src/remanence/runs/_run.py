@@ -11,12 +11,11 @@ from typing import Any, ClassVar, Self
 from remanence._validate import message
 from remanence.runs._checkpoint import Checkpoint, forget_drafts, list_checkpoints, load_checkpoint
 from remanence.runs._errors import CheckpointError, DamagedFileError
-from remanence.runs._files import WRITING, is_locked, locked, read_json, replace_file, require_no_link
+from remanence.runs._files import WRITING, is_locked, locked, read_json, replace_file, require_no_link, sealed
 from remanence.runs._history import History
 from remanence.runs._metrics import MetricsFile
 from remanence.runs._plain import Settings, Values
 from remanence.runs._result import ResultError, check_version, tag
-from remanence.runs._seal import sealed
 from remanence.runs._toml import read_table
 
 CONFIG_FILES = {"training": "config.toml", "policy": "policy.toml"}

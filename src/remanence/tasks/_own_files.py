@@ -9,8 +9,7 @@ from pathlib import Path
 from remanence import _validate
 from remanence.data import Corpus, Level, corpus_from_text, corpus_from_tokens
 from remanence.tasks._batch import Score
-from remanence.tasks._lanes import Lanes
-from remanence.tasks._language import Language
+from remanence.tasks._language import Lanes, Language
 from remanence.tasks._registry import register_task
 
 

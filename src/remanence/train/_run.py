@@ -8,18 +8,19 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
-from remanence import runs
+from remanence import nn, runs
 from remanence._validate import one_of
-from remanence.nn import SequenceModel
 from remanence.runs import CheckpointError, load_best, load_checkpoint, read_stored_table, remember_code, to_toml
 from remanence.tasks import Task
-from remanence.train import _states as _states  # what a checkpoint may hold
 from remanence.train._building import build, found_from_anywhere, resolved
 from remanence.train._config import RunConfig
 from remanence.train._settings import config_from
 
 SECTIONS = ("task", "model", "optimiser", "schedule", "budget", "loop", "evaluation", "curriculum")
 """What the settings in a folder always name."""
+
+# What layers carry from one batch to the next, a checkpoint may hold.
+runs.register_state(nn.State, nn.CarriedState, nn.CacheState, nn.RunningState, nn.ConvolutionState, nn.TruncatedState)
 
 
 class Weights(NamedTuple):
@@ -81,7 +82,7 @@ class Run(runs.Run):
         """The resolved configuration."""
         return config_from(read_stored_table(self.config_path, SECTIONS))
 
-    def load(self, weights: str | Weights = "best") -> tuple[SequenceModel, Task]:
+    def load(self, weights: str | Weights = "best") -> tuple[nn.SequenceModel, Task]:
         """The trained model in evaluation mode, and its task.
 
         Args:
