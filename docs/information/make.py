@@ -14,16 +14,18 @@ from remanence.experiments import stored_cells
 
 HERE = Path(__file__).parent
 EQUAL = ("RNN 66", "LSTM 32", "SABLSTM 32", "RelLSTM 26", "MemLSTM 26", "Transformer 16")
-HEAD = "{what}. Made on {machine}, by an earlier version. `{command}` runs it with the paper's settings."
+HEAD = "{what}. Measured on {machine}, with an earlier version. `{command}` runs it with the paper's settings."
 WHAT = {
-    "binary": "Bits with I(lag) = 0.1 lag^-0.4 learnt by models of several sizes, and the information in samples",
-    "far": "Bits drawn from models that were trained on sequences of 256, eight times as long as those",
+    "binary": "Information in samples of models of several sizes that learnt bits with I(lag) = 0.1 lag^-0.4",
+    "far": "Samples of 2,048 bits from models that were trained on sequences of 256",
     "estimator": "Exponent fitted to sequences of bits with I(lag) = 0.1 lag^-gamma, for gamma from 0.1 to 1",
     "held-out": "Information in validation and test sets, compared with equally long stretches of the training set",
-    "characters": "WikiText-2 learnt character by character, and the information in a million characters of each model",
-    "words": "WikiText-2 learnt word by word, and the information in 200,000 words drawn from each model",
-    "language-model": "Texts drawn from SmolLM2-135M, 135 million parameters that others have trained, and WikiText-2",
+    "characters": "Information in a million characters sampled from models that learnt WikiText-2 by characters",
+    "words": "Information in 200,000 words sampled from models that learnt WikiText-2 by words",
+    "language-model": "Information in texts sampled from the pretrained SmolLM2-135M, and in WikiText-2",
 }
+BOTH = ("characters", "words")
+PLAINER = ("until nothing is gained", "until the loss stops improving")
 LONG = {"RNN": "RNN 66", "LSTM": "LSTM 32", "SABLSTM": "SABLSTM 32", "RelLSTM": "RelLSTM 26"}
 TEXTS = {"ptb": "Penn Treebank", "wikitext-2": "WikiText-2", "text8": "text8"}
 
@@ -31,7 +33,10 @@ TEXTS = {"ptb": "Penn Treebank", "wikitext-2": "WikiText-2", "text8": "text8"}
 def said(id, what):
     """What was run, how, and what is smaller than in the document."""
     record = stored_cells(id)[0].record
-    scaled_down = record.scaled_down.replace("the document", "the paper")
+    scaled_down = record.scaled_down.replace("the document", "the paper").replace(*PLAINER)
+    if what in BOTH:  # one record tells of both pages, the second part with a capital letter
+        first, _, second = scaled_down.partition("; The ")
+        scaled_down = {"characters": first, "words": f"The {second}"}[what]
     smaller = f"\n\n*Scaled down.* {scaled_down}." if scaled_down else ""
     return HEAD.format(what=WHAT[what], machine=record.machine, command=record.command) + smaller + "\n"
 

@@ -28,11 +28,11 @@ Bach's chorales in sixteenths. text8 is the first 74 MB of the set, cut 90 : 5 :
 was not available.
 
 Estimates are the paper's, by digamma, in nats. *Bias* is what the estimator reads at lag 1000 (or the longest) for
-pairs with the same marginals and no dependence. *Exponent* is that of a power law fitted to the estimates less their
+pairs with the same marginals and no dependence. *Exponent* is that of a power law fitted to the estimates minus their
 bias at lags {low} to {high}, where they are above the noise floor, with the fit's 95 % interval, whatever law is best
 there; *best* is what Akaike's criterion prefers.
 
-| data | symbols | length | I(1) | I(100) | I(1000) | bias | less bias: I(100) | I(1000) | exponent | best |
+| data | symbols | length | I(1) | I(100) | I(1000) | bias | bias subtracted: I(100) | I(1000) | exponent | best |
 |---|---|---|---|---|---|---|---|---|---|---|
 """
 
@@ -43,16 +43,18 @@ ENDING = """
   show two): an exponential up to lag 5 or 8 with a correlation length of 1.2 to 1.9, a steep fall to lag 20 or 50, and
   a slow power law beyond. This is what the paper describes.
 - On WikiText-2's training set the estimates themselves fall as lag^-0.37 between 50 and 1000; the paper has 0.3.
-  More than half of the estimate at lag 1000 is bias. Less that, the exponent is 0.59, and its interval is wide.
+  More than half of the estimate at lag 1000 is bias. With the bias subtracted, the exponent is 0.59, with a wide
+  interval.
 - The paper finds far more information in validation and test sets than in training sets, without a power law. At
   lag 1000 WikiText-2's validation set indeed reads 0.0012 nats against 0.00037. But the estimator reads 0.0010 there
-  for pairs that share nothing: the set is ten times smaller, and many of its pairs of symbols are rare. Less their bias
-  both have 0.00016, and the training set cut to that size reads even more than the validation set. At long lags the
-  difference is mostly one of sample size; at lag 1 (0.78 against 0.86 nats, bias 0.0002 and 0.001) it is real.
+  for independent pairs: the set is ten times smaller, and many of its pairs of symbols are rare. With the bias
+  subtracted both have 0.00016, and the training set cut to that size reads even more than the validation set. At long
+  lags the difference is mostly one of sample size; at lag 1 (0.78 against 0.86 nats, bias 0.0002 and 0.001) it is real.
 - text8, with 27 symbols and large parts, has next to no bias, and its three parts agree at short lags and scatter at
   long ones.
 - DNA falls as lag^-0.70. The chorales do not fall between lags 50 and 200. All of them are pooled, and two notes of
-  one piece share its key at any distance: sequences of different kinds alone make information that does not fall.
+  one piece share its key at any distance: pooling sequences of different kinds is enough for information that does not
+  fall.
 
 Written by `python docs/information/real_data.py` in {seconds:.0f} s.
 """

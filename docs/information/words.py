@@ -27,8 +27,8 @@ Transformers; one of them has a context of 32 steps:
 ## Findings
 
 - **RNN**: exponential in every run, and width helps little: xi goes from {xi[RNN 8]:.0f} at 114 parameters to
-  {xi[RNN 66]:.0f} at 4,754. A second layer brings as much as four times the width, a third and fourth little more.
-  This is what the paper says.
+  {xi[RNN 66]:.0f} at 4,754. A second layer gains as much as four times the width, a third and fourth little more.
+  The paper says the same.
 - **LSTM**: at width 4, with 138 parameters, xi is longer than that of an RNN of width 32, as the paper says, and as
   long as that of width 66. Up to width 8 the best law is an exponential; at width 32, and in some runs of more layers,
   a power law fits better up to lag 200, but see below.
@@ -38,7 +38,7 @@ Transformers; one of them has a context of 32 steps:
 - **Memories**: `MemLSTM`, which keeps all states, and `RelLSTM`, which keeps 20, follow the data's law over the whole
   range, about as closely as the Transformer of the same size after the same number of updates. `SABLSTM` is like
   the LSTM of its size. It reads a mean of its ten states here; with the sum, as published, its state overflowed
-  within twenty updates in two of the three sizes of memory that were tried.
+  within twenty updates for two of the three memory sizes tried.
 - The validation losses lie within 0.005 nats of each other. Loss alone does not show which model carries the law.
 
 {far}"""
@@ -54,15 +54,15 @@ Lags up to 256 occur in training. Sequences of 2,048 show whether a model has le
 |---|---|---|---|---|---|---|---|---|---|
 {rows}
 
-- In long sequences RNN and LSTM both fall exponentially, also the LSTM that seemed to follow a power law: Shen 2019
-  is right about them.
+- In long sequences both RNN and LSTM fall exponentially, even the LSTM that seemed to follow a power law, as Shen 2019
+  says.
 - `RelLSTM` does not fall exponentially, but it no longer follows the law either: between lags 20 and 300 it holds
   less information than the data, and beyond that it falls too slowly. The steps in its relevant set explain this:
-  eight of the ten are the first eight of the sequence, whatever its length. A place in that set goes to states that
-  collected much attention in their first ten steps, and the first states had few competitors there. Over long
-  distances it only carries how the sequence began.
+  eight of the ten are the first eight of the sequence, whatever its length. A state enters that set if it receives much
+  attention in its first ten steps, and the first states have few competitors. Over long distances the model only
+  carries how the sequence began.
 - `SABLSTM` lies between them. Its ten states are those with the highest scores, which do not depend on the present
-  state: one with a high score stays until ten better ones have come.
+  state: one with a high score stays until ten better ones have appeared.
 
 ## Can a recurrent model with bounded memory carry power-law information?
 
@@ -99,8 +99,8 @@ HELD_OUT = """# Are held-out sets like training sets?
 Shen 2019 finds far more information in validation and test sets than in training sets (figure 6), and no power law.
 Estimates depend on the size of a sample, and these sets are ten times smaller. Here each is compared with stretches
 of the training set of the same size, at {lags} lags from 1 to 1000. *Outside* counts the lags at which it is above or
-below all stretches; *by chance* is what one more stretch of the same kind would give. The last four columns are the
-estimates divided by the mean over the stretches.
+below all stretches; *by chance* is the count expected for one more stretch of the same kind. The last four columns are
+the estimates divided by the mean over the stretches.
 
 | part | stretches | symbols each | outside | by chance | lag 1 | lag 10 | lag 100 | lag 1000 |
 |---|---|---|---|---|---|---|---|---|
@@ -112,7 +112,8 @@ estimates divided by the mean over the stretches.
   and short phrases they hold more information, over a hundred characters and more they hold **less**.
 - Penn Treebank's validation set is like any stretch of its training set; its test set differs at short lags.
 - text8, cut by position, is uniform, as the paper says.
-- `probes.uniformity(training, validation)` does this for any data, and `remanence mi RUN` shows it for a run's.
+- `probes.uniformity(training, validation)` makes this comparison for any data, and `remanence mi RUN` for the data of a
+  run.
 """
 
 WIKITEXT = """# WikiText-2, character by character
@@ -122,33 +123,33 @@ Figures 2a, 3b, 8 and 10 of Shen 2019 at a small scale, with `RelLSTM` added. Bo
 many pieces as were drawn from the models, so that all estimates have the same bias. The table gives estimates minus
 this bias. *bits* is the validation cross-entropy in bits per character, in chunks that start from an empty state.
 *xi* is the correlation length of an exponential at lags 1 to 10. The last columns are `probes.text_quality`: share of
-words that occur in the training text, titles closed by as many `=` as they began with, and how much more alike two
-stretches of 50 words are than any two, next to each other (*topic*) and eight stretches apart (*far*; drawn pieces
-are too short for that).
+words that occur in the training text, titles closed by as many `=` as they began with, and how much more similar two
+stretches of 50 words are than a random pair, if they are neighbours (*topic*) and eight stretches apart (*far*; sampled
+pieces are too short for that).
 
 | source | parameters | bits | I(1) | I(10) | I(20) | I(100) | I(1000) | xi | words | titles | topic | far |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|
 {rows}
 
-![Information against lag, less the bias](wikitext2.svg)
+![Information against lag, bias subtracted](wikitext2.svg)
 
 - The text itself shows the three ranges of the paper, with a power law from about lag 50 on.
 - All three models learn the letters within a word: all of the text's information at lags 1 to 5, and two thirds or
   more at lag 10. The paper finds the same of small character-level models.
 - **The memory helps.** With as many parameters as the LSTM, the cross-entropy of `RelLSTM` is 0.13 bits per character
   lower. It spells more words right and closes twice as many titles. At lags 15 to 30, the beginning of the paper's
-  middle range, its text has a third of the information of the text that it learnt from, that of the LSTM a seventh.
-  Beyond lag 60 little is left above the noise in any of the three: the power law of the long range is in none of them.
+  middle range, its samples have a third of the information of the training text, those of the LSTM a seventh. Beyond
+  lag 60 little is left above the noise in any of the three: none of them has the power law of the long range.
 - The Transformer's cross-entropy is a little lower still. It has three quarters of the information at lags 15 to 30,
-  half at lags 30 to 60: the middle range, which the paper too finds in Transformers and not in LSTMs of characters.
-  `RelLSTM`, which reads 20 states where the Transformer reads up to 256, comes closer to it than to the LSTM in
-  cross-entropy, and stays below it in the information of its samples.
-- A model whose state is never emptied in training does not learn how a text begins. When the state of a `RelLSTM` was
-  carried from the first chunk to the last, the sampled rows differed in kind from beginning to end, which gave 0.017
-  nats at every lag from 20 on that are not memory. Here the state of LSTM and `RelLSTM` is dropped before one chunk
-  in ten, drawn at random (`drop_state`), and the effect is gone.
+  half at lags 30 to 60: the middle range, which the paper too finds in Transformers and not in character-level LSTMs.
+  `RelLSTM` reads 20 states where the Transformer reads up to 256. Its cross-entropy is closer to that of the
+  Transformer than to that of the LSTM, but its samples have less information.
+- A model whose state is never reset in training does not learn how a text begins. When the state of a `RelLSTM` was
+  carried from the first chunk to the last, each sampled row kept its own kind of text from beginning to end. This adds
+  0.017 nats at every lag from 20 on, which are not memory. Here the state of LSTM and `RelLSTM` is dropped before one
+  chunk in ten, at random (`drop_state`), and the effect is gone.
 
-Samples, drawn from an empty state:
+Samples from an empty state:
 
 {samples}"""
 
@@ -165,29 +166,29 @@ Other columns are as on the page about [characters](wikitext2.md).
 |---|---|---|---|---|---|---|---|---|---|---|---|---|
 {rows}
 
-![Information between characters against lag, less the bias](wikitext2_words.svg)
+![Information between characters against lag, bias subtracted](wikitext2_words.svg)
 
-Between words, less the bias, which is large for so many different words:
+Between words, with the bias subtracted; it is large for such a vocabulary:
 
 ![Information between words against lag in words](wikitext2_words_words.svg)
 
-- Between words the text's information falls from lag 1 to lag 160 as slowly as a power law does. It has no short
-  range, because that range is the spelling.
+- Between words the text's information falls as slowly as a power law from lag 1 to lag 160. There is no short range,
+  because that range is spelling.
 - Word models need not learn spelling. All three have more than nine tenths of the text's information at lags 1 to 5,
   and at lags 15 to 30 half of it, where the LSTM of [characters](wikitext2.md) has a seventh and `RelLSTM` a third:
   the middle range, as the paper says. Beyond lag 50 little is left, and no power law. The paper finds more, with
   larger models and more training.
 - The Transformer's cross-entropy is the highest; its text has the most of the next word's information and closes
   the fewest titles.
-- `RelLSTM` has a higher cross-entropy than the LSTM here, and its curve is that of the LSTM. Most of what helped it
-  with characters is within a few words, and two layers of an LSTM hold that by themselves. As with
+- `RelLSTM` has a higher cross-entropy than the LSTM here, and the same curve. Most of what helped it with characters
+  lies within a few words, and two LSTM layers hold that by themselves. As with
   [characters](wikitext2.md), the state is dropped before one chunk in ten.
 
 Samples:
 
 {samples}"""
 
-LANGUAGE_MODEL = """# A language model that others have trained
+LANGUAGE_MODEL = """# A pretrained language model
 
 {said}
 Figure 3d of Shen 2019, with another model. Texts start from the model's own start token, and tokens are sampled from
@@ -201,11 +202,11 @@ the law that Akaike's criterion prefers there.
 
 ![Information against lag](language_model.svg)
 
-- From lag 10 on the model's texts have several times the information of WikiText-2. The paper says so of GPT-2, and
-  takes it for the quality of its data.
-- Beyond lag 50, texts whose characters were shuffled have nearly all of it too. Code, prose and lists use different
-  characters, so two places of one text share its kind at any distance. That does not fall with the lag and is not
-  memory. A curve of pooled texts, such as the paper's, includes it; WikiText-2, of one kind, has little of it.
+- From lag 10 on the model's texts have several times the information of WikiText-2. The paper reports the same for
+  GPT-2 and attributes it to the quality of its data.
+- Beyond lag 50, texts with shuffled characters have nearly all of it too. Code, prose and lists use different
+  characters, so two places of one text share its kind at any distance. This does not fall with the lag and is not
+  memory. A curve of pooled texts, such as the paper's, includes it; WikiText-2 is of one kind and has little of it.
 
 The beginning of the first text:
 
