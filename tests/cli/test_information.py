@@ -54,7 +54,7 @@ def test_several_files_and_a_picture(bits, tmp_path):
 def test_standard_input_and_what_to_be_wary_of():
     result = run("-", "--kind", "words", input="a b c d " * 3)
     assert result.exit_code == 0
-    assert "too few to fit" in result.output
+    assert "no law: too few lags are above the floor" in result.output
     noise = np.random.default_rng(0).integers(0, 4, 300).astype(np.uint8).tobytes()
     assert "not above the noise floor" in run("-", input=noise).output
 

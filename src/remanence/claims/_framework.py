@@ -43,7 +43,7 @@ def claim(
 ) -> Callable[[Check], Check]:
     """Registers the decorated function as the check of a claim; the fields are those of :class:`Claim`.
 
-    Unless told otherwise, a claim is expected to hold, or to hold with its correction where one is given.
+    By default a claim is expected to hold, or to hold with its correction where one is given.
     """
     if expected is None and corrected:
         expected = "holds with correction"

@@ -134,17 +134,17 @@ def probe(
         str | None,
         typer.Option(help="Random input of a factory, such as 100,2,3 for (T, B, features); rows,steps with hf:."),
     ] = None,
-    tokens: Annotated[int | None, typer.Option(help="Draw int64 tokens below this instead of numbers.")] = None,
+    tokens: Annotated[int | None, typer.Option(help="Draw random tokens below this instead of random numbers.")] = None,
     text: Annotated[
-        Path | None, typer.Option(help="With hf:, a UTF-8 text to read (default: text that the model draws itself).")
+        Path | None, typer.Option(help="With hf:, a UTF-8 text to read (default: text that the model generates).")
     ] = None,
     batch_first: Annotated[
         bool | None,
         typer.Option(
-            "--batch-first/--time-first", help="Layout of the input (default: asked of the model or measured)."
+            "--batch-first/--time-first", help="Layout of the input (default: as the model declares, or measured)."
         ),
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="Write the report's page about it (needs plotly).")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the results to this HTML page (needs plotly).")] = None,
     trust: Trust = False,
     json: Json = False,
 ) -> None:
@@ -159,7 +159,7 @@ def probe(
 @app.command()
 def kv(
     model: Annotated[str, typer.Argument(help="A Hugging Face decoder: folder, .gguf file or name.")],
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A text.")],
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Text to read.")],
     budget: Annotated[str, typer.Option(help="Keys kept per layer and head.")] = "128,256,512,1024",
     screen: Annotated[str, typer.Option(help="Eviction policies to compare.")] = "window,h2o,tova,attention,value,mean",
     tokens: Annotated[int, typer.Option(min=2, help="Tokens of the text, at most the model's positions.")] = 8000,

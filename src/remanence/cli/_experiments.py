@@ -13,7 +13,7 @@ from remanence.cli._training import Json
 def reproduce(
     words: Annotated[
         list[str] | None,
-        typer.Argument(help="A table or figure, such as kerg2020/table-2. More choices of --only.", metavar="ID"),
+        typer.Argument(help="A table or figure, such as kerg2020/table-2. Further values of --only.", metavar="ID"),
     ] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List all tables and figures.")] = False,
     dry_run: Annotated[
@@ -48,7 +48,7 @@ def reproduce(
     adopt: Annotated[list[Path] | None, typer.Option(help="Link a finished run as a cell.", hidden=True)] = None,
     json: Json = False,
 ) -> None:
-    """Run a table or figure of the papers and show its numbers beside the printed ones.
+    """Run a table or figure of the papers and compare its numbers with the printed ones.
 
     Run the same command again to resume. Ctrl-C saves every cell.
     """

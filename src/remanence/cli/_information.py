@@ -129,10 +129,10 @@ def _show(source: Source, curve: MutualInformation, threshold: float | None) -> 
         table.add_row(str(lag), f"{value:.4g}", f"{low:.4g} to {high:.4g}", f"{floor:.2g}", style=style)
     console.print(table)
     law = curve.fit(threshold=threshold)
-    verdict = "too few to fit"
-    if law is not None:
-        verdict = law.verdict
-    console.print(f"all lags above the floor: {verdict}")
+    if law is None:
+        console.print("no law: too few lags are above the floor")
+    else:
+        console.print(f"all lags above the floor: {law.verdict}")
     regimes = curve.regimes(threshold=threshold)
     if len(regimes) > 1:
         for regime in regimes:

@@ -37,7 +37,7 @@ class Request:
     Args:
         target: a run's folder, ``package.module:factory``, ``file.py:factory``, or ``hf:folder``.
         shape: of a random input, or ``rows,steps`` of a language model's text.
-        tokens: draw int64 tokens below this instead of numbers.
+        tokens: draw random tokens below this instead of random numbers.
         text: a file that a language model reads.
         batch_first: the layout; ``None`` to ask the model.
         trust: whether code that a run's stored settings name may run.

@@ -1,7 +1,7 @@
 """The papers' tables and figures as declared grids: what is printed, what was measured, and engines that run them.
 
 Start with :class:`Experiment`, which a paper's folder declares, and :class:`TableCell`, one place of it: a folder with
-a run and what was measured on it. ``reproduce`` fills cells, records keep them, pages show both beside the printed
+a run and what was measured on it. ``reproduce`` fills cells, records keep them, pages compare both with the printed
 numbers.
 """
 
