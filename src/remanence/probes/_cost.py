@@ -183,18 +183,13 @@ def cost(
         >>> cost(torch.nn.GRU(3, 8), [8, 16]).lengths
         (8, 16)
     """
-    sizes = [positive_int("lengths", length) for length in lengths]
-    if len(sizes) < 2 or sizes != sorted(set(sizes)):
-        raise ValueError(message("lengths", "be two lengths or more, rising", repr(list(lengths))))
+    sizes = _rising_lengths(lengths)
     if batch is None:
         batch = _sample(model)
     subject = subject_of(model, batch, batch_first=batch_first, training=training)
     inputs = [subject.at_length(length).inputs for length in sizes]
     with subject.untouched(), torch.enable_grad():
-        runs = _times(subject, inputs, max(1, repeats))
-        while _spent(runs) < PATIENCE and fit_noisy_growth(sizes, runs).order == "unclear":
-            more = _times(subject, inputs, max(1, repeats))
-            runs = [old + new for old, new in zip(runs, more, strict=True)]
+        runs = _times_enough(subject, inputs, sizes, max(1, repeats))
         columns: dict[str, tuple[int, ...]] = {
             "peak_bytes": tuple(peak_bytes(training_step(subject, x)) for x in inputs),
         }
@@ -214,6 +209,13 @@ def cost(
         declared_state_bytes=_declared_state(model, subject),
         declared_operations=declared,
     )
+
+
+def _rising_lengths(lengths: Sequence[int]) -> list[int]:
+    sizes = [positive_int("lengths", length) for length in lengths]
+    if len(sizes) < 2 or sizes != sorted(set(sizes)):
+        raise ValueError(message("lengths", "be two lengths or more, rising", repr(list(lengths))))
+    return sizes
 
 
 def _sample(model: Any) -> Tensor:
@@ -237,6 +239,15 @@ def training_step(subject: Subject, x: Tensor) -> Callable[[], None]:
             torch.autograd.grad(value, leaves, allow_unused=True)
 
     return step
+
+
+def _times_enough(subject: Subject, inputs: Sequence[Tensor], sizes: list[int], repeats: int) -> list[list[float]]:
+    """As :func:`_times`, again and again while they scatter too much to tell an order, for a second at most."""
+    runs = _times(subject, inputs, repeats)
+    while _spent(runs) < PATIENCE and fit_noisy_growth(sizes, runs).order == "unclear":
+        more = _times(subject, inputs, repeats)
+        runs = [old + new for old, new in zip(runs, more, strict=True)]
+    return runs
 
 
 def _times(subject: Subject, inputs: Sequence[Tensor], repeats: int) -> list[list[float]]:

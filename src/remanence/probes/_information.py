@@ -219,31 +219,20 @@ def mutual_information(
         >>> mutual_information(b"01" * 500, [1, 2]).values.round(2)
         array([0.69, 0.69])
     """
-    one_of("estimator", estimator, ESTIMATORS)
-    positive_int("groups", groups, 2)
     if resamples is not None:
         warnings.warn("`resamples` is of no use any more; say `intervals`", DeprecationWarning, stacklevel=2)
         intervals = positive_int("resamples", resamples, 0) > 0
-    boolean("intervals", intervals)
-    positive_int("draws", draws, 2)
-    positive_int("seed", seed, 0)
+    how = _How(estimator, groups, intervals, draws, seed)
+    how.check()
     symbols = as_symbols(sequence, unit)
     distances = checked_lags(lags, symbols)
-    how = _How(estimator, groups, intervals, draws, seed)
     count = _by_tables
     if symbols.alphabet > LARGEST_TABLE:
         count = _by_sorting
-    rows = list(count(symbols, distances, how))
-    value, low, high, error, bias, floor = (np.array([getattr(row, name) for row in rows]) for name in _Row._fields[:6])
-    pairs = np.array([row.pairs for row in rows], np.int64)
-    remarks = _remarks(distances, value, floor, any(row.pairs < _THIN * row.different for row in rows))
-    for remark in remarks:
+    found = _curve(list(count(symbols, distances, how)), distances, len(symbols.starts) - 1, estimator)
+    for remark in found.warnings:
         warnings.warn(remark, stacklevel=2)
-    sequences = len(symbols.starts) - 1
-    seen = max(row.alphabet for row in rows)
-    return MutualInformation(
-        distances, value, low, high, error, bias, floor, pairs, seen, sequences, estimator, remarks
-    )
+    return found
 
 
 class _How(NamedTuple):
@@ -252,6 +241,13 @@ class _How(NamedTuple):
     intervals: bool
     draws: int
     seed: int
+
+    def check(self) -> None:
+        one_of("estimator", self.estimator, ESTIMATORS)
+        positive_int("groups", self.groups, 2)
+        boolean("intervals", self.intervals)
+        positive_int("draws", self.draws, 2)
+        positive_int("seed", self.seed, 0)
 
 
 class _Row(NamedTuple):
@@ -266,6 +262,14 @@ class _Row(NamedTuple):
     pairs: int
     different: int
     alphabet: int
+
+
+def _curve(rows: list[_Row], lags: np.ndarray, sequences: int, estimator: Estimator) -> MutualInformation:
+    value, low, high, error, bias, floor = (np.array([getattr(row, name) for row in rows]) for name in _Row._fields[:6])
+    pairs = np.array([row.pairs for row in rows], np.int64)
+    remarks = _remarks(lags, value, floor, any(row.pairs < _THIN * row.different for row in rows))
+    seen = max(row.alphabet for row in rows)
+    return MutualInformation(lags, value, low, high, error, bias, floor, pairs, seen, sequences, estimator, remarks)
 
 
 def _by_tables(symbols: Symbols, lags: np.ndarray, how: _How) -> Iterator[_Row]:
