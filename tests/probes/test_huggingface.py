@@ -81,6 +81,14 @@ def test_nothing_is_fetched_unless_asked():
 
 
 @needs_transformers
+@pytest.mark.parametrize("place", ["/no/such/folder", "./folder", "a/b/c", "model.gguf"])
+def test_a_path_that_is_not_there_is_not_taken_for_a_name(place):
+    with pytest.raises(ValueError, match=r"`place` must exist; got .*Name a folder") as caught:
+        probes.load_language_model(place)
+    assert "download" not in str(caught.value)
+
+
+@needs_transformers
 @pytest.mark.filterwarnings("ignore")
 def test_code_in_a_folder_neither_runs_nor_is_asked_about(folder, tmp_path, monkeypatch):
     stranger = tmp_path / "stranger"

@@ -53,6 +53,8 @@ def load_language_model(place: str | Path, *, download: bool = False) -> tuple[A
     """
     library = _transformers()
     path = Path(place)
+    if not path.exists() and _is_path(place):
+        raise ValueError(message("place", "exist", repr(str(place)), "Name a folder with config.json and weights"))
     # Said aloud: without it transformers asks at the terminal whether code in the folder may run.
     options = dict[str, bool | str](local_files_only=not download, trust_remote_code=False)
     source = str(place)
@@ -68,10 +70,16 @@ def load_language_model(place: str | Path, *, download: bool = False) -> tuple[A
     except (OSError, ValueError, ImportError) as error:
         expected = "be a folder, a .gguf file or a known name of a causal language model"
         hint = str(error).splitlines()[0]
-        if not download:
+        if not download and not path.exists():
             hint += ". Pass download=True to fetch it"
         raise ValueError(message("place", expected, repr(str(place)), hint)) from error
     return model.eval(), tokenizer
+
+
+def _is_path(place: str | Path) -> bool:
+    """Whether a place is on this machine: names of models have one slash at most, and none in front."""
+    text = str(place)
+    return isinstance(place, Path) or text.startswith(("/", ".", "~")) or text.count("/") > 1 or text.endswith(".gguf")
 
 
 @torch.no_grad()
