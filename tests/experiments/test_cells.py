@@ -33,7 +33,6 @@ from remanence.experiments import (
 )
 from remanence.experiments._cell_state import read_kept
 from remanence.experiments._experiment import Departure
-from remanence.experiments._results import TableNumber
 from remanence.experiments.engines import _local as local
 from remanence.runs import RunLockedError, Stopped, locked, sealed, unsealed
 from remanence.train import Run, RunConfig, recipe, train, with_settings
