@@ -26,7 +26,7 @@ README = HERE.parents[1] / "README.md"
 BEGIN, END = "<!-- written by docs/tables/make.py -->", "<!-- end -->"
 HEADLINE = (
     ("Copy", "kerg2020/table-5", "accuracy"),
-    ("Copy, asked at T = 5,000", "kerg2020/table-1", "T = 5000"),
+    ("Copy, evaluated at T = 5,000", "kerg2020/table-1", "T = 5000"),
     ("Denoise", "kerg2020/table-2", "accuracy"),
 )
 WORDS = """# Tables and figures of the papers

@@ -156,3 +156,9 @@ def test_a_comparison_that_cannot_be_built_starts_nothing(here, models, words):
     result = run("compare", "remanence/TMaze-v0", "--models", models)
     assert (result.exit_code, words in result.output) == (2, True)
     assert not (here / "runs").exists()
+
+
+def test_a_run_without_an_ended_episode_says_so(here):
+    found = run("train", "Pendulum-v1", "--frames", "32", *SMALL)  # its episodes have 200 steps
+    assert found.exit_code == 0, found.output
+    assert "frames: no episode has ended yet. Run: runs/" in found.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -72,12 +73,12 @@ def finish_policy(outcome: PolicyOutcome, as_json: bool) -> None:
 
 
 def _words(outcome: PolicyOutcome) -> str:
-    mean = "no episode has ended"
+    mean = "no episode has ended yet"
     if outcome.mean_return is not None:
-        mean = f"mean return {outcome.mean_return:.3f}"
+        mean = f"mean return {outcome.mean_return:.3f} in the last episodes"
     if outcome.status == "interrupted":
         return f"stopped after {outcome.frames:,} frames, saved ({mean}). Resume with the same command."
-    return f"done after {outcome.frames:,} frames: {mean} of the last episodes. Run: {outcome.folder}"
+    return f"done after {outcome.frames:,} frames: {mean}. Run: {outcome.folder}"
 
 
 def play_episodes(
@@ -105,6 +106,8 @@ def play_episodes(
         job = progress.add_task(where, total=episodes)
         tell = lambda ended: progress.update(job, completed=ended)  # noqa: E731
         score = evaluate_policy(policy, where, episodes, seed=seed, likeliest=likeliest, options=there, tell=tell)
+        # Pictures need no window; without this, SDL prints an error where there is no display.
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
         if video is not None:
             film_policy(policy, where, video, options=there, seed=seed, likeliest=likeliest)
         if film:

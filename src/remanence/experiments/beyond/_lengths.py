@@ -19,7 +19,7 @@ def _far(place: Place) -> Recipe:
 
 LENGTHS = Experiment(
     id="beyond/lengths",
-    title="Copy and Denoise: trained at T = 100, asked at lengths nobody ran",
+    title="Copy and Denoise: trained at T = 100, evaluated at lengths that the paper does not have",
     axes={"task": ("copy", "denoise"), "model": MODELS},
     recipe=_far,
     scales={

@@ -61,6 +61,6 @@ TABLE_4 = Experiment(
     curves=(Curve("mean return", "train", "frames", "mean_return"),),
     printed=_printed(),
     needs=("minigrid",),
-    note="The authors' code empties the attention memory at every step while it plays, by a slip; here it is emptied "
+    note="The authors' code empties the attention memory at every step while it plays, by mistake; here it is emptied "
     "when an episode ends.",
 )

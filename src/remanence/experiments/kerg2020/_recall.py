@@ -153,7 +153,7 @@ def _transfer_printed() -> dict[Key, Printed]:
 
 TABLE_1 = Experiment(
     id="kerg2020/table-1",
-    title="Transfer Copy: trained at T = 100, asked at other lengths",
+    title="Transfer Copy: trained at T = 100, evaluated at other lengths",
     axes={"model": tuple(TRANSFER)},
     recipe=_transferred,
     scales={

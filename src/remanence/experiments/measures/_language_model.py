@@ -1,4 +1,4 @@
-"""A language model that others have trained, compared with WikiText-2."""
+"""A pretrained language model, compared with WikiText-2."""
 
 from __future__ import annotations
 

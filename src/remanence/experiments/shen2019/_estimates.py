@@ -87,7 +87,7 @@ FIGURE_6 = Experiment(
 GPT2 = "GPT-2 with 117 million parameters, 500 texts of 1,024 tokens"
 FIGURE_3D = Experiment(
     id="shen2019/figure-3d",
-    title="Information in texts of a language model that others have trained",
+    title="Information in samples of a pretrained language model",
     axes={"model": ("gpt2", "SmolLM2-135M")},
     recipe=lambda place: _only("language_model", model=place["model"], texts=500, tokens=1024, longest=1000, seed=0),
     scales={

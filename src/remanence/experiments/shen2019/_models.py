@@ -259,7 +259,7 @@ SMOKE_TEXT = Scale(TEXT_SMOKE, {"data": ("characters",), "width": (16,), "depth"
 
 FIGURE_2 = _grid(
     2,
-    "WikiText-2: information in what LSTMs write, by characters and by words",
+    "WikiText-2: information in samples of LSTMs, by characters and by words",
     TEXT_AXES,
     _text_widths(LSTM, LSTM_WIDTHS, FIXED),
     TEXT_READINGS,
@@ -295,7 +295,7 @@ def _attention_figure(place: Place) -> Recipe | None:
 
 FIGURE_3 = _grid(
     3,
-    "Information in what Transformers say: binary sequences, characters and words of WikiText-2",
+    "Information in samples of Transformers: binary sequences, characters and words of WikiText-2",
     {"data": ("binary", "characters", "words"), "width": (DATA, 4, 16, 64, 128, 256, 512), "depth": (1, 2, 4)},
     _attention_figure,
     (XI, MIDDLE, FAR),
