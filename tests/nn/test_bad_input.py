@@ -190,3 +190,9 @@ def test_nan_in_the_input_is_not_hidden() -> None:
     assert output[4:, 0].isnan().all()
     assert output[:4].isfinite().all()
     assert output[:, 1].isfinite().all()
+
+
+@pytest.mark.parametrize("layer", [nn.MemRNN, nn.RelLSTM, nn.SABGRU])
+def test_a_layer_with_a_memory_of_its_own_takes_no_other(layer: Any) -> None:
+    with pytest.raises(TypeError, match=rf"{layer.__name__}\(\) .* 'memory'\. It makes its own; .* LSTM"):
+        layer(3, 4, memory=nn.Screened(2, 2))

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict, Unpack
 from remanence.ops import Strided
 
 from ._layer import RecurrentLayer
-from ._options import CellOptions, TorchArgument
+from ._options import CellOptions, TorchArgument, refuse_memory
 from ._recurrent import GRU, LSTM, RNN
 from ._signatures import add_options
 from .cuts import Cuts, TruncatedBPTT
@@ -55,6 +55,7 @@ class StridedMemory(RecurrentLayer):
         truncate: int | None = None,
         **options: Unpack[SABOptions],
     ) -> None:
+        refuse_memory(options, self)
         further: dict[str, Any] = dict(options)
         reading = {name: further.pop(name) for name in ReadOptions.__annotations__ if name in further}
         if truncate is not None:

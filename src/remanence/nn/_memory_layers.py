@@ -10,7 +10,7 @@ from typing import Literal, Unpack
 from remanence.ops import Full, Read, Screen, Screened
 
 from ._layer import RecurrentLayer
-from ._options import CellOptions, TorchArgument
+from ._options import CellOptions, TorchArgument, refuse_memory
 from ._recurrent import GRU, LSTM, RNN
 
 
@@ -35,6 +35,7 @@ class FullMemory(RecurrentLayer):
         score: Literal["additive", "dot"] | Read = "additive",
         **options: Unpack[CellOptions],
     ) -> None:
+        refuse_memory(options, self)
         super().__init__(input_size, hidden_size, num_layers, *shape, memory=Full(limit, score), **options)
 
 
@@ -96,6 +97,7 @@ class ScreenedMemory(RecurrentLayer):
         score: Literal["additive", "dot"] | Read = "additive",
         **options: Unpack[CellOptions],
     ) -> None:
+        refuse_memory(options, self)
         memory = Screened(recent, relevant, screen, score)
         super().__init__(input_size, hidden_size, num_layers, *shape, memory=memory, **options)
 

@@ -81,6 +81,13 @@ def refuse_unknown(unknown: Mapping[str, object], layer: str) -> None:
         raise TypeError(f"{layer}() got an unexpected keyword argument {next(iter(unknown))!r}")
 
 
+def refuse_memory(options: Mapping[str, object], layer: object) -> None:
+    """Refuse a memory for a layer that makes its own: Python would say that some other class got it twice."""
+    if "memory" in options:
+        hint = "It makes its own; RNN, LSTM and GRU take any"
+        raise TypeError(f"{type(layer).__name__}() got an unexpected keyword argument 'memory'. {hint}")
+
+
 def check_cuts(cuts: object) -> Cuts:
     """Check the gradient cuts."""
     if cuts is not None and not isinstance(cuts, TruncatedBPTT | HDetach):

@@ -60,7 +60,8 @@ class MemoryPolicy(nn.Module):
             ``"emptied"``: it is emptied before every step, and only the recurrent state stays. ``"emptied_acting"``: it
             is emptied before every call, so at every step while the policy acts, but at the start of a chunk while it
             learns; the code of Kerg et al. 2020 does that.
-        core_options: of a core made by name (default ``hidden_size``: 64), such as ``memory=Screened(5, 5)``.
+        core_options: of a core made by name (default ``hidden_size``: 64), such as ``recent=5`` of a RelLSTM or
+            ``memory=Screened(5, 5)`` of an LSTM.
 
     Example:
         >>> import torch
