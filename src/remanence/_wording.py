@@ -31,6 +31,18 @@ def number_of(amount: int, thing: str) -> str:
     return f"{amount:,} {thing}s"
 
 
+def all_of(amount: int, thing: str) -> str:
+    """Several things, all of them.
+
+    Example:
+        >>> all_of(2, "model"), all_of(3, "model")
+        ('Both models', 'All 3 models')
+    """
+    if amount == 2:
+        return f"Both {thing}s"
+    return f"All {number_of(amount, thing)}"
+
+
 def bracketed(name: str, note: str) -> str:
     """A name with a note behind it, if there is one.
 

@@ -130,7 +130,7 @@ def _gap(log_size: np.ndarray, places: np.ndarray, reach: int) -> str:
 
 def _amount(share: float) -> str:
     """A share in percent, with two digits where it is small."""
-    if share >= 10:
+    if share >= 2:
         return f"{share:.3g} times as much"
     if share >= 0.1:
         return f"{100 * share:.0f} %"

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from remanence._wording import number_of
+from remanence._wording import all_of
 from remanence.figures import Axis, Curve, Figure, Look, length_axis, log_axis, overlay, share_axis
 from remanence.report._comparison import Comparison, SeedRuns
 from remanence.report._numbers import only_if
@@ -144,10 +144,10 @@ def folded(told: Mapping[str, str]) -> str:
 
     Example:
         >>> folded({"LSTM": "linear", "GRU": "linear"}), folded({"LSTM": "linear", "MemRNN": "quadratic"})
-        ('All 2 models: linear', 'LSTM: linear; MemRNN: quadratic')
+        ('Both models: linear', 'LSTM: linear; MemRNN: quadratic')
     """
     if len(told) > 1 and len(set(told.values())) == 1:
-        return f"All {number_of(len(told), 'model')}: {next(iter(told.values()))}"
+        return f"{all_of(len(told), 'model')}: {next(iter(told.values()))}"
     return "; ".join(f"{name}: {words}" for name, words in told.items())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from remanence._wording import number_of
+from remanence._wording import all_of, number_of
 from remanence.figures import Look
 from remanence.report._blocks import (
     Block,
@@ -231,7 +231,7 @@ def _unmeasured(found: Comparison) -> Iterator[Text]:
     for reason, names in told.items():
         which = "; ".join(names)
         if len(names) == len(found.cells) > 1:
-            which = f"All {len(names)} models"
+            which = all_of(len(names), "model")
         yield Text(f"{which}: {reason}.", "note")
 
 
