@@ -12,9 +12,10 @@ import difflib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import TypeVar
 
 Default = TypeVar("Default", int, None)
+Given = TypeVar("Given")
 
 COUNTABLE = 2**63 - 1
 """What 64 bits count to: the largest position, seed or number of updates."""
@@ -52,7 +53,7 @@ def message(name: str, expected: str, got: object, hint: str = "") -> str:
     return f"{told}. {hint}"
 
 
-def positive_int(name: str, value: Any, minimum: int = 1, maximum: int = COUNTABLE) -> int:
+def positive_int(name: str, value: object, minimum: int = 1, maximum: int = COUNTABLE) -> int:
     """Checks a count; a bool is none.
 
     Example:
@@ -76,7 +77,7 @@ def positive_int(name: str, value: Any, minimum: int = 1, maximum: int = COUNTAB
     return count
 
 
-def dimension(name: str, value: Any, minimum: int = 1) -> int:
+def dimension(name: str, value: object, minimum: int = 1) -> int:
     """Checks a dimension of tensors: at least `minimum`, and no more than 32 bits hold.
 
     Example:
@@ -129,7 +130,7 @@ def optional_size(name: str, value: int | None, default: Default) -> int | Defau
 
 def real(
     name: str,
-    value: Any,
+    value: object,
     *,
     above: float = -math.inf,
     least: float = -math.inf,
@@ -159,7 +160,7 @@ def real(
     return number
 
 
-def probability(name: str, value: Any) -> float:
+def probability(name: str, value: object) -> float:
     """Checks a probability, the ends 0 and 1 included.
 
     Example:
@@ -172,7 +173,7 @@ def probability(name: str, value: Any) -> float:
     return real(name, value, least=0.0, most=1.0)
 
 
-def boolean(name: str, value: Any) -> bool:
+def boolean(name: str, value: object) -> bool:
     """Checks a switch; a truthy stand-in is refused, because an argument in the wrong place often looks like one.
 
     Example:
@@ -187,7 +188,7 @@ def boolean(name: str, value: Any) -> bool:
     return value
 
 
-def one_of(name: str, value: Any, choices: Iterable[Any]) -> Any:
+def one_of(name: str, value: Given, choices: Iterable[object]) -> Given:
     """Checks a named choice and proposes the nearest name.
 
     Example:
@@ -205,7 +206,7 @@ def one_of(name: str, value: Any, choices: Iterable[Any]) -> Any:
     raise ValueError(message(name, expected, repr(value), _nearest(value, allowed)))
 
 
-def shape(name: str, value: Any, expected: Sequence[int | str]) -> Any:
+def shape(name: str, value: Given, expected: Sequence[int | str]) -> Given:
     """Checks the shape of anything that has one, of any rank.
 
     Args:
@@ -227,7 +228,7 @@ def shape(name: str, value: Any, expected: Sequence[int | str]) -> Any:
     wanted = f"have shape ({sizes_in_words})"
     if not hasattr(value, "shape"):
         raise TypeError(message(name, f"be a tensor and {wanted}", _typed(value)))
-    sizes = tuple(value.shape)
+    sizes = tuple(value.shape)  # pyright: ignore[reportAttributeAccessIssue]
     fits = all(isinstance(want, str) or want == size for want, size in zip(expected, sizes, strict=False))
     if len(sizes) != len(expected) or not fits:
         raise ValueError(message(name, wanted, repr(sizes)))
@@ -238,7 +239,7 @@ def _typed(value: object) -> str:
     return f"{value!r} ({type(value).__name__})"
 
 
-def _nearest(value: object, allowed: list[Any]) -> str:
+def _nearest(value: object, allowed: list[object]) -> str:
     names = {choice.lower(): choice for choice in allowed if isinstance(choice, str)}
     if not isinstance(value, str):
         return ""

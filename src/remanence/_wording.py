@@ -53,3 +53,16 @@ def bracketed(name: str, note: str) -> str:
     if not note:
         return name
     return f"{name} ({note})"
+
+
+def agreeing(verdict: str, amount: int) -> str:
+    """The verdict of so many claims.
+
+    Example:
+        >>> agreeing("holds", 1), agreeing("fails as printed", 2)
+        ('holds', 'fail as printed')
+    """
+    verb, space, rest = verdict.partition(" ")
+    if amount == 1 or verb not in ("holds", "fails"):
+        return verdict
+    return f"{verb[:-1]}{space}{rest}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import torch
 
@@ -39,7 +40,7 @@ def evaluate_run(
             _evaluate_policy(folder, lengths, batch_size or BATCH_SIZE, as_json=as_json)
             return
         one_of("weights", weights, ("best", "last"))
-        part: Split = one_of("split", split, SPLITS)
+        part = cast(Split, one_of("split", split, SPLITS))
         run = Run.open(folder)
         chosen = run.weights(weights)
         torch.set_num_threads(run.config.loop.threads)

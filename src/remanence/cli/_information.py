@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from remanence._validate import message, one_of
+from remanence._wording import number_of
 from remanence.cli._information_sources import Sampling, Source, file_sources, language_model_source
 from remanence.figures import looks
 from remanence.probes import (
@@ -117,8 +118,7 @@ def _entry(source: Source, curve: MutualInformation, threshold: float | None) ->
 def _show(source: Source, curve: MutualInformation, threshold: float | None) -> None:
     console = Console()
     pairs = curve.pairs.max(initial=0)
-    sequences = "1 sequence" if curve.sequences == 1 else f"{curve.sequences:,} sequences"
-    counts = f"{sequences}, {curve.alphabet:,} symbols, {pairs:,} pairs"
+    counts = f"{number_of(curve.sequences, 'sequence')}, {curve.alphabet:,} symbols, {pairs:,} pairs"
     console.print(f"[bold]{escape(source.name)}[/]: {counts}")
     table = Table("lag", "nats", "95 %", "floor", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     rows = zip(curve.lags, curve.values, curve.low, curve.high, curve.floor, curve.above, strict=True)

@@ -19,7 +19,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from remanence import probes
 from remanence._validate import message, positive_int
 from remanence.runs import Run, RunError, Settings, Values, trusting
-from remanence.tasks import Batch
+from remanence.tasks import Batch, Task
 
 RUN_ROWS = 8
 """Rows of the batch on which a run is probed."""
@@ -55,10 +55,10 @@ class Request:
 class Subject:
     """A model with what it is measured on."""
 
-    model: Callable[..., Any]
-    batch: Any
-    loss: Any = None
-    task: Any = None
+    model: Callable[..., object]
+    batch: object
+    loss: Callable[..., torch.Tensor] | None = None
+    task: Task | None = None
     skip: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -212,11 +212,11 @@ def read_tokens(path: Path, tokenizer: Any, rows: int, steps: int) -> torch.Tens
 class WithInputs(NamedTuple):
     """What a factory returned as ``(model, inputs)``."""
 
-    model: Callable[..., Any]
-    inputs: Any
+    model: Callable[..., object]
+    inputs: object
 
 
-def load_model(target: str) -> Callable[..., Any] | WithInputs:
+def load_model(target: str) -> Callable[..., object] | WithInputs:
     """What ``package.module:factory`` or ``file.py:factory`` makes without arguments, or the module itself.
 
     A factory may also return a pair, the model and the inputs that it is probed on.

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from remanence import claims, experiments
 from remanence._documents import PAPERS, Paper
+from remanence._wording import agreeing, number_of
 from remanence.claims import Result, StoredRun
 from remanence.cli._tables import shown
 
@@ -95,24 +96,12 @@ def summary(results: Iterable[Result]) -> str:
     """
     results = list(results)
     counts = {verdict: sum(result.verdict == verdict for result in results) for verdict in STYLES}
-    parts = [f"{count} {_agreeing(verdict, count)}" for verdict, count in counts.items() if count]
+    parts = [f"{count} {agreeing(verdict, count)}" for verdict, count in counts.items() if count]
     wrong = [result.claim.id for result in results if not result.agrees]
     ending = "all verdicts as expected"
     if wrong:
         ending = f"not as expected: {', '.join(wrong)}"
-    claims = "1 claim" if len(results) == 1 else f"{len(results)} claims"
-    return f"{claims}: {', '.join([*parts, ending])}"
-
-
-def _agreeing(verdict: str, count: int) -> str:
-    """A verdict that agrees in number.
-
-    Example:
-        >>> _agreeing("holds", 1), _agreeing("fails as printed", 2)
-        ('holds', 'fail as printed')
-    """
-    verb, space, rest = verdict.partition(" ")
-    return verdict if count == 1 or verb == "not" else f"{verb.removesuffix('s')}{space}{rest}"
+    return f"{number_of(len(results), 'claim')}: {', '.join([*parts, ending])}"
 
 
 def _measured(result: Result) -> str:

@@ -52,7 +52,7 @@ class Trial:
     value: Any
     size: Callable[[Any], float] = float
 
-    def times(self, whole: Any) -> float:
+    def times(self, whole: object) -> float:
         """How often the trial goes into the whole."""
         return self.size(whole) / self.size(self.value)
 

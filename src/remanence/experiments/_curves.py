@@ -16,7 +16,7 @@ SHOWN = 40
 """Points that a record keeps of a curve; fits take all."""
 
 
-def measured(symbols: Any, lags: np.ndarray) -> MutualInformation:
+def measured(symbols: object, lags: np.ndarray) -> MutualInformation:
     """The curve; what it warns of stays in it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -60,7 +60,7 @@ def _finite(value: float) -> float | None:
     return float(f"{value:.6g}") if np.isfinite(value) else None
 
 
-def finite(value: Any) -> Any:
+def finite(value: object) -> Any:
     """The same with None for what is not finite, at any depth.
 
     Example:

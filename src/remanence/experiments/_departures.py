@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from remanence.experiments._experiment import Departure, Experiment, Place
 from remanence.experiments._work import Work
@@ -122,7 +121,7 @@ def _counts(key: str, own: Settings, printed: Settings) -> bool:
     return table != "curriculum" or name == "start"  # whether there is one, and not how it goes
 
 
-def _words(key: str, own: Any, printed: Any) -> str:
+def _words(key: str, own: object, printed: object) -> str:
     if own == printed:
         return ""
     if key == "curriculum.start" and printed is None:
@@ -130,7 +129,7 @@ def _words(key: str, own: Any, printed: Any) -> str:
     return f"{key.removesuffix('.name').rpartition('.')[2]} {_shown(own)} for {_shown(printed)}"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if value is None:

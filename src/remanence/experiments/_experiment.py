@@ -10,10 +10,11 @@ from typing import Any, Literal
 from remanence._validate import message, one_of
 from remanence._wording import bracketed
 from remanence.experiments._work import Measure, Work, make_config
+from remanence.runs import Settings
 from remanence.train import RunConfig
 
 Kind = Literal["training", "policy", "measurement"]
-Place = Mapping[str, Any]
+Place = Settings
 """Where a cell stands, such as ``{"model": "RelRNN", "length": 100, "seed": 0}``."""
 Axes = Mapping[str, tuple[Any, ...]]
 """Values of the axes by their names, such as ``{"model": ("LSTM", "RelRNN")}``."""

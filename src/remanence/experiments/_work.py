@@ -42,7 +42,7 @@ class Measure:
         """Where its result lies in the cell's folder."""
         return f"{self.name}-{self.digest}.json"
 
-    def with_setting(self, key: str, value: Any) -> Measure:
+    def with_setting(self, key: str, value: object) -> Measure:
         """The same with one setting changed; ``"settings.KEY"`` changes one key of the table ``settings``."""
         table, _, inner = key.partition(".")
         if inner:
@@ -132,7 +132,7 @@ def make_config(kind: str, settings: Settings, seed: int) -> RunConfig | PolicyC
     return config_from(table)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A dumped configuration as a table to read: None has a word of its own there."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}

@@ -16,7 +16,6 @@ from remanence.ops import (
     modrelu,
 )
 
-from ._any_core import make_core
 from ._attention_state import CacheState, RunningState
 from ._backtracking import SABGRU, SABLSTM, SABRNN
 from ._baselines import LRU, DeltaRule, MinGRU, MinLSTM, linear_scan
@@ -32,7 +31,7 @@ from ._linear_attention import (
     separable_attention,
 )
 from ._memory_layers import MemGRU, MemLSTM, MemRNN, RelGRU, RelLSTM, RelRNN
-from ._model import SequenceModel
+from ._model import SequenceModel, make_core
 from ._multi_head_attention import MultiHeadAttention
 from ._orthogonal import GORU, ExpRNN, OrthRNN, orthogonal_parameter_groups
 from ._recurrent import GRU, LSTM, RNN, HDetachLSTM

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -10,12 +11,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from remanence._validate import dimension, probability
-from remanence.nn._any_core import core_output_size, core_step, make_core, reset_option
-from remanence.nn._core_layouts import CoreState, refuse_script
+from remanence._validate import dimension, message, probability
+from remanence.nn._core_layouts import CoreState, refuse_script, step_of
 from remanence.nn._encoder import Encoder, EncoderName
 from remanence.nn._generation import draw_sequence
 from remanence.nn._model_init import ModelInit, check_model_init, fill_model_
+from remanence.nn._registry import get_model
 from remanence.nn._sequence import SequenceInput
 
 
@@ -163,3 +164,56 @@ def _on_steps(function: Callable[[Tensor], Tensor], sequence: SequenceInput) -> 
     if isinstance(sequence, PackedSequence):
         return sequence._replace(data=function(sequence.data))
     return function(sequence)
+
+
+def make_core(core: nn.Module | str, width: int, options: dict[str, Any], dropout: float) -> nn.Module:
+    """Builds a named core, or checks that a given one fits.
+
+    Args:
+        core: the module, or the name of a class in :func:`remanence.nn.list_models`.
+        width: features that it will be given.
+        options: further arguments of a named core.
+        dropout: of a named core.
+
+    Example:
+        >>> make_core("RelLSTM", 3, {"hidden_size": 8}, 0.0).hidden_size
+        8
+    """
+    if isinstance(core, str):
+        if dropout:  # cores that cannot drop anything do not take the argument
+            options = {"dropout": dropout, **options}
+        return get_model(core)(width, **options)
+    if not isinstance(core, nn.Module):
+        raise TypeError(message("core", "be a module or the name of one", type(core).__name__))
+    if options:
+        hint = "Give them to the module itself"
+        raise TypeError(message("core", f"be a name to take options ({', '.join(options)})", type(core).__name__, hint))
+    if core.input_size != width:
+        raise ValueError(message("core", f"have input_size {width}, as the encoder gives", str(core.input_size)))
+    return core
+
+
+def core_output_size(core: Any) -> int:
+    """Features of a core's output; torch's layers do not name theirs."""
+    if isinstance(core, nn.RNNBase):
+        return (core.proj_size or core.hidden_size) * (1 + core.bidirectional)
+    return core.output_size
+
+
+def core_step(core: Any, input_t: Tensor, state: CoreState) -> tuple[Tensor, CoreState]:
+    """One step of a stream; torch's layers know whole sequences only."""
+    if not isinstance(core, nn.RNNBase):
+        return core.step(input_t, state)
+    if core.bidirectional:
+        raise ValueError(message("core", "run forward only to be stepped", "bidirectional=True"))
+    return step_of(core, input_t, state)
+
+
+def reset_option(core: nn.Module, reset: Tensor | None) -> dict[str, Tensor]:
+    """The keyword argument that hands `reset` to the core: none if there is nothing to hand over."""
+    if reset is None:
+        return {}
+    if "reset" not in inspect.signature(core.forward).parameters:
+        hint = "The recurrent layers of remanence.nn take it"
+        raise ValueError(message("reset", f"be None with the core {type(core).__name__}", "a tensor", hint))
+    return {"reset": reset}

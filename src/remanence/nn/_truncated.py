@@ -97,7 +97,7 @@ class TruncatedRNN(StreamingCore[Any]):
         else:
             self.output_size = wrapped.proj_size or wrapped.hidden_size
 
-    def forward(self, input: _sequence.SequenceInput, state: Any = None) -> tuple[Any, Any]:
+    def forward(self, input: _sequence.SequenceInput, state: object = None) -> tuple[Any, Any]:
         """Run over a sequence; shapes are in the class docstring."""
         x, lengths, layout = _sequence.enter(input, self.input_size, self.batch_first, self._like())
         past = self._enter_state(state, x.shape[1], layout)

@@ -77,7 +77,7 @@ def select(state: Tree, rows: Tensor | Sequence[int] | slice) -> Tree:
     return map_tensors(lambda field: field[:, rows], state)
 
 
-def nbytes(state: Any) -> int:
+def nbytes(state: object) -> int:
     """Bytes of all fields together."""
     return sum(leaf.nbytes for leaf in _pytree.tree_leaves(state) if isinstance(leaf, Tensor))
 

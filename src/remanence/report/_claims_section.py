@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from remanence import claims
 from remanence._documents import PAPERS
-from remanence._wording import enumerated, number_of
+from remanence._wording import agreeing, enumerated, number_of
 from remanence.report._blocks import Block, Column, Entry, Facts, Finding, Section, Table
 from remanence.report._numbers import ABSENT, plain
 
@@ -57,7 +57,7 @@ def claim_findings(results: Sequence[claims.Result]) -> str:
     """How many claims were measured, with what verdicts."""
     verdicts = Counter(result.verdict for result in results)
     wrong = [result.claim.id for result in results if not result.agrees]
-    parts = enumerated([f"{amount} {_plural(verdict, amount)}" for verdict, amount in verdicts.most_common()])
+    parts = enumerated([f"{amount} {agreeing(verdict, amount)}" for verdict, amount in verdicts.most_common()])
     verb = "were"
     if len(results) == 1:
         verb = "was"
@@ -65,11 +65,3 @@ def claim_findings(results: Sequence[claims.Result]) -> str:
     if wrong:
         return f"{measured} Not as expected: {enumerated(wrong)}."
     return f"{measured} Every verdict is the expected one."
-
-
-def _plural(verdict: str, amount: int) -> str:
-    """The verdict of several claims: "3 hold"."""
-    verb, _, rest = verdict.partition(" ")
-    if amount != 1 and verb in ("holds", "fails"):
-        return f"{verb[:-1]} {rest}".strip()
-    return verdict

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from remanence.probes import AttentionMap, Cost, GradientReach, ProbeResult
 from remanence.report._numbers import as_number
-from remanence.runs import Result, ResultError, check_version, result_from
+from remanence.runs import Result, ResultError, Settings, Values, check_version, result_from
 
 PROBES = ("gradient_reach", "cost", "attention_map")
 """The probes whose results are kept."""
@@ -46,14 +46,14 @@ class MeasuredWeights:
     errors: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, table: Mapping[str, Any]) -> tuple[MeasuredWeights, list[str]]:
+    def read(cls, table: Settings) -> tuple[MeasuredWeights, list[str]]:
         """What a file says, and what of it could not be read."""
         problems: list[str] = []
         try:
             check_version(table, cls.kind, cls.version)
         except ResultError as error:
             return cls(), [f"cannot be read: {error}"]
-        results: dict[str, Any] = {}
+        results: Values = {}
         for name in (name for name in PROBES if name in table):
             try:
                 results[name] = read_checked(table[name])
@@ -74,7 +74,7 @@ class MeasuredWeights:
         return self.cost.state_bytes[0]
 
 
-def read_checked(values: Mapping[str, Any]) -> Result:
+def read_checked(values: Settings) -> Result:
     """A result, and if it is a probe's, tried out: its verdict can be said and its figures drawn. Else a ValueError.
 
     Example:

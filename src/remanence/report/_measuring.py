@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -14,7 +13,7 @@ from remanence.report._comparison import best_of, compare
 from remanence.report._measured_weights import MeasuredWeights
 from remanence.report._reading import folders_with
 from remanence.report._run_record import PROBES, RunRecord, read_run
-from remanence.runs import replace_file, sealed, tag
+from remanence.runs import Values, replace_file, sealed, tag
 from remanence.tasks import Task
 from remanence.train import Run
 
@@ -70,7 +69,7 @@ def measure_run(record: RunRecord) -> dict[str, object]:
     }
     if steps <= LONGEST_MAP:
         measured["attention_map"] = lambda: probes.attention_map(model, one).to_dict()
-    table: dict[str, Any] = {
+    table: Values = {
         **tag(MeasuredWeights.kind, MeasuredWeights.version),
         "update": record.best_update,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from remanence import claims, train
 from remanence._validate import message
@@ -19,7 +18,7 @@ from remanence.report._policy_record import PolicyRecord, read_policy
 from remanence.report._run_record import PROBES, RunRecord, read_run
 from remanence.rl import COMPARED, PolicyComparison
 from remanence.rl import COMPARISON as POLICIES
-from remanence.runs import find_folders, read_file, unsealed
+from remanence.runs import Settings, find_folders, read_file, unsealed
 
 CELL = "cell-measurement"
 """Kind of what an experiment's cell keeps beside its run; the tables of ``remanence reproduce`` show it."""
@@ -190,7 +189,7 @@ def _add_file(findings: Findings, path: Path) -> None:
                 findings.problems.append(Problem(place, f"its {values['kind']} cannot be read: {error}"))
 
 
-def _entries(contents: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _entries(contents: object) -> Iterator[tuple[str, Settings]]:
     """The results in a file, which holds one, a list of them, or several by name; each says its kind."""
     if isinstance(contents, list):
         named = [("", entry) for entry in contents]
@@ -205,7 +204,7 @@ def _entries(contents: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield name, values
 
 
-def _add_result(findings: Findings, folder: Path, place: str, name: str, values: Mapping[str, Any]) -> None:
+def _add_result(findings: Findings, folder: Path, place: str, name: str, values: Settings) -> None:
     """Puts a result where its type belongs."""
     result = read_checked(values)
     if isinstance(result, claims.Result):
@@ -249,7 +248,7 @@ def curves_inside(results: object, name: str = "") -> Iterator[tuple[str, Mutual
             yield from curves_inside(value, place)
 
 
-def _environments(values: Mapping[str, Any]) -> Mapping[str, Any]:
+def _environments(values: Settings) -> Settings:
     """Where a policy of a cell was let play; none for any other measurement."""
     settings = values.get("settings")
     named = settings.get("environments") if isinstance(settings, Mapping) else None

@@ -7,19 +7,28 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from remanence.report._measured_weights import MeasuredWeights
 from remanence.report._numbers import as_number, only_if
 from remanence.report._page import Problem
-from remanence.runs import DamagedFileError, History, Measurement, ResultError, Run, RunError, read_file, read_json
+from remanence.runs import (
+    DamagedFileError,
+    History,
+    Measurement,
+    ResultError,
+    Run,
+    RunError,
+    Settings,
+    read_file,
+    read_json,
+)
 
 SOLVED = 0.99
 """Accuracy from which on a task counts as solved."""
 PROBES = "probes.json"
 """Name of the file in a run's folder that holds what was measured on its best weights."""
 
-Table = Mapping[str, Any]
 Value = TypeVar("Value")
 Record = TypeVar("Record", bound="RunFiles")
 
@@ -42,13 +51,13 @@ class RunFiles:
     """
 
     folder: Path
-    config: Table = field(default_factory=dict)
+    config: Settings = field(default_factory=dict)
     settings: str = ""
-    state: Table = field(default_factory=dict)
-    manifest: Table = field(default_factory=dict)
+    state: Settings = field(default_factory=dict)
+    manifest: Settings = field(default_factory=dict)
     history: History = field(default_factory=History)
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> Settings:
         """One table of the settings; empty if there is none."""
         return _table(self.config, name)
 
@@ -202,7 +211,7 @@ class RunRecord(RunFiles):
         return getattr(self.best, "update", None)
 
 
-def _table(table: Table, name: str) -> Table:
+def _table(table: Settings, name: str) -> Settings:
     found = table.get(name)
     if not isinstance(found, Mapping):
         return {}
@@ -240,7 +249,7 @@ def read_files(kind: type[Record], folder: Path, problems: list[Problem]) -> Rec
     """Reads what all runs have; what could not be read is added to the problems."""
     run = Run(folder)
     path = run.config_path
-    config: Table = {}
+    config: Settings = {}
     text = attempt(lambda: _settings(path), "", path, problems)
     if text:
         config = attempt(lambda: run.settings, {}, path, problems)
@@ -261,7 +270,7 @@ def _settings(path: Path) -> str:
     return text
 
 
-def _facts(run: Run, name: str, read: Callable[[], Table], problems: list[Problem]) -> Table:
+def _facts(run: Run, name: str, read: Callable[[], Settings], problems: list[Problem]) -> Settings:
     """What a file of facts says; what left checkpoints left this file, too."""
     path = run.folder / name
     if run.checkpoints.exists() and not os.path.lexists(path):

@@ -8,7 +8,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ Values = dict[str, Any]
 """What JSON and TOML hold, by name: texts, numbers, truth values, None, and lists and tables of these."""
 Settings = Mapping[str, Any]
 """The same where it is only read, as options and configurations are."""
+Kind = TypeVar("Kind")
 
 
 def plain(value: Any) -> Any:
@@ -97,7 +98,7 @@ def restored(value: object, hint: object) -> Any:
     return _restored_single(value, hint)
 
 
-def _restored_union(value: object, choices: tuple[Any, ...]) -> Any:
+def _restored_union(value: object, choices: tuple[object, ...]) -> object:
     if value is None and type(None) in choices:
         return None
     errors = []
@@ -111,13 +112,13 @@ def _restored_union(value: object, choices: tuple[Any, ...]) -> Any:
     raise TypeError("; ".join(errors))
 
 
-def _one_of(value: object, choices: tuple[Any, ...]) -> Any:
+def _one_of(value: object, choices: tuple[object, ...]) -> object:
     if value not in choices:
         raise TypeError(f"expected one of {', '.join(map(repr, choices))}")
     return value
 
 
-def _restored_collection(value: object, origin: Any, inner: tuple[Any, ...]) -> Any:
+def _restored_collection(value: object, origin: type, inner: tuple[object, ...]) -> object:
     if issubclass(origin, Mapping):
         key, item = inner or (Any, Any)
         return {_restored_key(name, key): restored(one, item) for name, one in _expect(value, dict).items()}
@@ -133,14 +134,14 @@ def _restored_collection(value: object, origin: Any, inner: tuple[Any, ...]) -> 
     return made
 
 
-def _restored_key(name: str, hint: object) -> Any:
+def _restored_key(name: str, hint: object) -> int | str:
     """Keys of JSON objects are strings; whole numbers become numbers again."""
     if hint is int:
         return int(name)
     return name
 
 
-def _restored_single(value: object, hint: object) -> Any:
+def _restored_single(value: object, hint: object) -> object:
     if hint is float:
         return _float(value)
     if hint is int and isinstance(value, float) and value.is_integer():
@@ -169,7 +170,7 @@ def _restored_single(value: object, hint: object) -> Any:
     return value
 
 
-def _dataclass(values: Values, hint: Any) -> Any:
+def _dataclass(values: Values, hint: type) -> object:
     kinds = types_of(hint)
     names = {field.name for field in fields(hint) if field.init}
     return hint(**{name: restored(value, kinds[name]) for name, value in values.items() if name in names})
@@ -194,7 +195,7 @@ def _array(value: object) -> np.ndarray:
     return np.array(items, dtype=object).astype(float)
 
 
-def _expect(value: Any, kind: Any) -> Any:
+def _expect(value: object, kind: type[Kind]) -> Kind:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise TypeError(f"expected a {kind.__name__}, got a {type(value).__name__}")
     return value

@@ -77,7 +77,7 @@ def _key(key: object) -> Any:
     return key
 
 
-def unpack(outline: Any, tensors: Mapping[str, Tensor]) -> Any:
+def unpack(outline: object, tensors: Mapping[str, Tensor]) -> Any:
     """Puts a nested value together again.
 
     Example:

@@ -115,7 +115,8 @@ class SeriesFile(OwnFile):
 
     def pairs(self, split: Split) -> tuple[Tensor, Tensor]:
         """Inputs `(N, columns)` and targets `(N, targets)` of a whole split."""
-        return self._scaled.pairs[_validate.one_of("split", split, SPLITS)]
+        _validate.one_of("split", split, SPLITS)
+        return self._scaled.pairs[split]
 
     def forecast(self, output: Tensor, inputs: Tensor) -> Tensor:
         """Turns a model's output into values of the series.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +20,7 @@ STANDARD_ERRORS = 5.0
 """How many standard errors a sample may be off: less than one in a million is, if the errors are normal."""
 
 
-def assert_agrees(actual: Any, exact: Any, computed_in: torch.dtype = torch.float64) -> None:
+def assert_agrees(actual: object, exact: object, computed_in: torch.dtype = torch.float64) -> None:
     """Assert that two computations of the same numbers agree to rounding, relative to the largest of them.
 
     Args:
@@ -45,7 +44,7 @@ def assert_agrees(actual: Any, exact: Any, computed_in: torch.dtype = torch.floa
         raise AssertionError(f"error {error:.2e} above its limit {limit:.2e}")
 
 
-def assert_estimates(measured: Any, exact: Any) -> None:
+def assert_estimates(measured: object, exact: object) -> None:
     """Assert that what was estimated from finitely much is within 5 % of what it estimates, each number for itself.
 
     Args:
@@ -66,7 +65,7 @@ def assert_estimates(measured: Any, exact: Any) -> None:
         raise AssertionError(f"off by {100 * off.max():.1f} %, more than {100 * ESTIMATE:g} %")
 
 
-def assert_sampled(measured: Any, exact: Any, error: Any) -> None:
+def assert_sampled(measured: object, exact: object, error: object) -> None:
     """Assert that what was measured on a sample is within five of its standard errors, each number for itself.
 
     Args:

@@ -54,7 +54,7 @@ def replacements(layer: Any, input: Tensor, **call: Any) -> Tensor:
     return torch.stack([(trace.displaced >= 0).sum(dim=time) for trace in traces])
 
 
-def is_screened(layer: Any) -> bool:
+def is_screened(layer: object) -> bool:
     """Whether the layer has a relevant set that is screened."""
     memory = getattr(getattr(layer, "spec", None), "memory", None)
     return isinstance(memory, Screened) and memory.relevant > 0
@@ -69,7 +69,7 @@ def random_like(tensors: Sequence[Tensor], seed: int) -> list[Tensor]:
 def collect(
     layer: nn.Module,
     input: Tensor,
-    state: Any = None,
+    state: object = None,
     *,
     chunks: Sequence[int] | None = None,
     seed: int = 0,

@@ -87,7 +87,7 @@ def clause(*, slow: bool = False) -> Callable[[Callable[[Subject], None]], Calla
     return register
 
 
-def same(actual: Any, expected: Any, what: str) -> None:
+def same(actual: object, expected: object, what: str) -> None:
     """Fails unless both are equal."""
     if actual != expected:
         raise AssertionError(f"{what}: expected {expected}, got {actual}")

@@ -28,6 +28,9 @@ from remanence.train._config import (
     RunConfig,
     ScheduleConfig,
     TaskConfig,
+    config_from,
+    read_config,
+    with_settings,
 )
 from remanence.train._distributed import Processes, joined_processes
 from remanence.train._evaluation import Evaluation, evaluate
@@ -36,7 +39,6 @@ from remanence.train._optimisers import AveragingSGD, load_optimiser, make_optim
 from remanence.train._progress import ACCURACY_REACHED
 from remanence.train._recipes import comparison_recipe, recipe
 from remanence.train._run import Run, Weights, best_run, list_runs
-from remanence.train._settings import config_from, read_config, with_settings
 from remanence.train._trainer import Outcome, resume, train
 
 __all__ = [

@@ -5,8 +5,7 @@ from __future__ import annotations
 from remanence._validate import one_of
 from remanence.nn import list_models
 from remanence.runs import Values
-from remanence.train._config import RunConfig
-from remanence.train._settings import config_from
+from remanence.train._config import RunConfig, config_from
 
 _RECALL: Values = {
     "task": {"batch_size": 10},

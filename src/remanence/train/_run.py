@@ -13,8 +13,7 @@ from remanence._validate import one_of
 from remanence.runs import CheckpointError, load_best, load_checkpoint, read_stored_table, remember_code, to_toml
 from remanence.tasks import Task
 from remanence.train._building import build, found_from_anywhere, resolved
-from remanence.train._config import RunConfig
-from remanence.train._settings import config_from
+from remanence.train._config import RunConfig, config_from
 
 SECTIONS = ("task", "model", "optimiser", "schedule", "budget", "loop", "evaluation", "curriculum")
 """What the settings in a folder always name."""
