@@ -144,18 +144,7 @@ def where(console: Console, runs: Sequence[Path], page: Path | None) -> None:
 
 @dataclass(frozen=True)
 class Result:
-    """One contender at the end.
-
-    Args:
-        label: what the tables call it.
-        run: its run folder.
-        has_memory: whether it keeps past states.
-        accuracy: share of symbols recalled at the length of the training, on test sequences.
-        far_accuracy: at a length that it was not trained for.
-        updates: batches that it learnt from.
-        seconds: of training.
-        state_bytes: what is carried from step to step for one sequence.
-        parameters: numbers that were trained.
+    """One contender at the end: what it recalls at the length of its training and far beyond, and what it cost.
 
     Example:
         >>> Result("RelRNN", Path("runs/a"), True, 0.995, 0.99, 3000, 60.0, 16000, 1000).solved

@@ -31,12 +31,7 @@ CURRICULUM = ("curriculum.start=10", "curriculum.accuracy=0.9")
 class Plan:
     """What the demo runs; the quick one only shows that everything does.
 
-    Args:
-        length: T of the task.
-        far: T of the second test, which nobody is trained for.
-        settings: of all runs.
-        rows: sequences of the test at `length`.
-        far_rows: and at `far`.
+    `far` is the T of a second test, of `far_rows` sequences, which nobody is trained for.
     """
 
     length: int = 100

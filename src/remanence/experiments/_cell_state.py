@@ -58,14 +58,7 @@ def run_of(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Kept(Result):
-    """A measurement of a cell as it is kept.
-
-    Args:
-        measure: its name.
-        settings: that it was made with.
-        facts: about the code and the machine that made it.
-        values: the results.
-    """
+    """A measurement of a cell as it is kept, with its settings and facts about the code and the machine."""
 
     kind: ClassVar[str] = "cell-measurement"
 

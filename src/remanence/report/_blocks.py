@@ -176,10 +176,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Switches:
-    """Buttons that show and hide groups of curves in all pictures of a section.
-
-    Args:
-        looks: of each group, by its name.
+    """Buttons that show and hide groups of curves, each with its look, in all pictures of a section.
 
     Example:
         >>> list(Switches({"LSTM": Look()}).looks)

@@ -56,14 +56,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Transfer:
-    """A trained model measured at another length.
-
-    Args:
-        length: T of the evaluation.
-        accuracy: share of right answers.
-        sequences: how many were asked; 0 if the file does not say.
-        run: folder of the measured run.
-    """
+    """A trained model, by its run's folder, measured at another length; 0 sequences if the file says no number."""
 
     length: int
     accuracy: float | None
@@ -73,13 +66,9 @@ class Transfer:
 
 @dataclass(frozen=True)
 class SeedRuns:
-    """The runs of one model with the same settings at one length, over their seeds.
+    """The runs of one model with the same settings at one length, over their seeds; the best of them at other lengths.
 
-    Args:
-        label: the model, and what tells it from others of its name.
-        length: T of the training; None if the task has its own.
-        runs: one per seed.
-        transfer: its best run at other lengths.
+    The label is the model, and what tells it from others of its name; a length of None is the task's own.
 
     Example:
         >>> SeedRuns("LSTM", 100, ()).name

@@ -16,17 +16,7 @@ PROBES = ("gradient_reach", "cost", "attention_map")
 
 @dataclass(frozen=True)
 class MeasuredWeights:
-    """Measurements of one run's best weights.
-
-    Args:
-        update: at which these weights were reached.
-        parameters: numbers that were trained.
-        steps: of a test sequence.
-        chance: accuracy of a predictor that sees nothing.
-        gradient_reach: of the task's loss.
-        cost: of one sequence.
-        attention_map: of one sequence.
-        errors: by probe, why it refused.
+    """Measurements of one run's best weights, reached at an update; what a probe refused is in the errors.
 
     Example:
         >>> MeasuredWeights.read({"kind": "measured_weights", "version": 1, "parameters": 12})[0].parameters

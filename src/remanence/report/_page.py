@@ -27,11 +27,7 @@ FIRST_SCREEN = 6
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that could not be read.
-
-    Args:
-        place: the file.
-        text: what is wrong with it.
+    """A file that could not be read, and what is wrong with it.
 
     Example:
         >>> Problem("a.json", "is no JSON").place

@@ -35,15 +35,7 @@ Record = TypeVar("Record", bound="RunFiles")
 
 @dataclass(frozen=True)
 class RunFiles:
-    """What the files of any run say.
-
-    Args:
-        folder: of the run.
-        config: its settings, nested tables.
-        settings: the same as text.
-        state: what ``status.json`` says.
-        manifest: versions, machine, command.
-        history: all measurements.
+    """What the files of any run say: settings as nested tables and as text, status, manifest and all measurements.
 
     Example:
         >>> RunFiles(Path("mine"), {"model": {"name": "GRU"}, "seed": 3}).model

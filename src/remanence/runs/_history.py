@@ -48,11 +48,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Growth:
-    """A curriculum's next length.
-
-    Args:
-        update: batches learnt from when it began.
-        length: T of the batches from then on.
+    """A curriculum's next length, and the update at which it began.
 
     Example:
         >>> Growth(300, 15).length

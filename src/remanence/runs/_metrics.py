@@ -22,10 +22,7 @@ Observer = Callable[[Values], None]
 
 
 class MetricsFile:
-    """The measurements of a run, in the order in which they were made.
-
-    Args:
-        path: ``metrics.jsonl`` of the run.
+    """The measurements of a run, ``metrics.jsonl``, in the order in which they were made.
 
     Example:
         >>> import tempfile

@@ -19,13 +19,7 @@ Tick = Callable[[list[Values]], None]
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """One run of a comparison.
-
-    Args:
-        model: its name.
-        length: of the task, None for the task's own.
-        seed: of the run.
-        run: its folder.
+    """One run of a comparison; a length of None is the task's own.
 
     Example:
         >>> ComparedRun("LSTM", 100, 0, Run(Path("runs/x"))).label

@@ -26,12 +26,7 @@ from remanence.train._run import Run
 
 
 class Journal:
-    """The files and the observer of one run.
-
-    Args:
-        run: Whose folder it is.
-        processes: Of which one writes.
-        observer: called with every measurement and message; None if nobody watches.
+    """The files and the observer of one run, of whose processes one writes.
 
     Example:
         >>> from pathlib import Path

@@ -58,11 +58,6 @@ class BadNumberError(ArithmeticError):
 class Learner:
     """A model and its optimiser.
 
-    Args:
-        config: the run's configuration.
-        model: What learns.
-        processes: Who shares the batch.
-
     Example:
         >>> from remanence.tasks import Copy
         >>> model = SequenceModel.for_task(Copy(length=3), "LSTM", hidden_size=4)

@@ -22,14 +22,7 @@ OTHER_PARAMETERS = "the model has other parameters than the checkpoint; undo the
 
 
 class Saver:
-    """Keeps what a training needs to go on as if it had never stopped.
-
-    Args:
-        run: its folder.
-        learner: model, optimiser and the layers' state between batches.
-        processes: that learn together; one of them writes.
-        journal: told of every checkpoint.
-    """
+    """Keeps what a training needs to go on as if it had never stopped; one of its processes writes."""
 
     def __init__(self, run: Run, learner: Learner, processes: Processes, journal: Journal) -> None:
         self.run = run
