@@ -1,4 +1,4 @@
-"""Models that return steps and rows in one dimension, as many language models of tutorials do."""
+"""Models that return steps and rows in one dimension, a list of steps, or classes instead of numbers."""
 
 from __future__ import annotations
 
@@ -67,3 +67,65 @@ def test_as_many_outputs_as_steps_of_all_rows_may_be_something_else():
     mixing = nn.Sequential(nn.Flatten(0), nn.Linear(12, 12))
     with pytest.raises(ValueError, match="T = 4 steps of B = 3 rows, or batch first: T = 3 of B = 4"):
         probes.gradient_reach(mixing, torch.randn(4, 3, 1))
+
+
+class Listing(nn.Module):
+    """A loop over steps that returns the list of its outputs, or the same as one tensor."""
+
+    def __init__(self, *, as_list: bool):
+        super().__init__()
+        torch.manual_seed(0)
+        self.as_list = as_list
+        self.cell = nn.GRUCell(3, 8)
+
+    def forward(self, x):
+        h = None
+        outputs = []
+        for x_t in x:
+            h = self.cell(x_t, h)
+            outputs.append(h)
+        if self.as_list:
+            return outputs
+        return torch.stack(outputs)
+
+
+def test_a_list_with_a_tensor_for_each_step_is_read_as_one():
+    x = torch.randn(24, 3, 3, generator=torch.Generator().manual_seed(0))
+    expected = probes.probe_model(Listing(as_list=False), x, skip={"cost": "slow"})
+    found = probes.probe_model(Listing(as_list=True), x, skip={"cost": "slow"})
+    assert {name: result.verdict for name, result in found.items()} == {
+        name: result.verdict for name, result in expected.items()
+    }
+
+
+def test_a_state_of_two_tensors_is_no_list_of_steps():
+    layer = nn.LSTM(3, 5)
+    found = probes.gradient_reach(lambda x: layer(x)[1], torch.randn(2, 4, 3), batch_first=False)
+    assert found.horizon == 1
+
+
+def test_answers_without_a_gradient_are_probed_by_changes():
+    model = Flattening(batch_first=False, flatten=None)
+    found = probes.probe_model(lambda tokens: model(tokens).argmax(-1), sequences(False), skip={"cost": "slow"})
+    assert found["gradient_reach"].verdict.startswith("does not apply: nothing of the output has a gradient")
+    assert found["perturbation_reach"].horizon >= 1
+    assert not [name for name, result in found.items() if result.verdict.startswith("failed")]
+
+
+class Answering(nn.Module):
+    """Reads a source and answers with a sequence of its own length."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY, 8)
+        self.core = nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
+        self.head = nn.Linear(8, VOCABULARY)
+
+    def forward(self, source, target):
+        return self.head(self.core(self.embedding(source), self.embedding(target)))
+
+
+def test_context_use_is_not_for_answers_of_another_length():
+    batch = (sequences(True), sequences(True)[:, :7])
+    with pytest.raises(ValueError, match="not logits of the tokens that follow the inputs"):
+        probes.context_use(Answering(), batch, batch_first=True)

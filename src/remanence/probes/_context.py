@@ -142,10 +142,18 @@ def context_use(
     sizes = _contexts(contexts, steps - predicted)
     places = range(steps - predicted, steps)
     with subject.untouched(), torch.no_grad():
+        _require_next_tokens(subject)
         losses = {size: _losses(subject, size, places) for size in sizes}
         while contexts is None and (size := _between(_summary(losses))):
             losses[size] = _losses(subject, size, places)
     return _summary(losses)
+
+
+def _require_next_tokens(subject: Subject) -> None:
+    """Refuses a model whose last outputs are not one per row, such as one that answers with a sequence of its own."""
+    last = subject.last(subject.output(subject.inputs))
+    if last.dim() and last.numel() != subject.layout.rows * last.shape[-1]:
+        raise NoTokensError("the outputs are not logits of the tokens that follow the inputs")
 
 
 def _summary(losses: dict[int, Tensor]) -> ContextUse:

@@ -22,8 +22,9 @@ from ._declared import declared_operations
 from ._fit import Growth, fit_growth, fit_noisy_growth
 from ._meter import peak_bytes
 from ._observe import modules, products_visible, trained_parameters
+from ._outputs import state_of
 from ._result import ProbeResult
-from ._subject import Model, Subject, state_of, subject_of
+from ._subject import Model, Subject, subject_of
 
 MEASURES = ("seconds", "peak_bytes", "state_bytes", "operations")
 UNITS = {

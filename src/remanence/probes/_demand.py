@@ -11,8 +11,9 @@ from remanence._validate import message, positive_int
 from remanence.figures import Axis, Bars, Figure, share_axis
 
 from ._observe import untouched
+from ._outputs import output_of
 from ._result import ProbeResult
-from ._subject import Model, output_of
+from ._subject import Model
 
 
 @dataclasses.dataclass(frozen=True)

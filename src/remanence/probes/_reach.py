@@ -18,9 +18,10 @@ from remanence.figures import Axis, Curve, Figure
 from ._fit import Decay, fit_decay
 from ._layout import Layout
 from ._observe import Offsets, modules, watched_embeddings, watched_states
+from ._outputs import output_of
 from ._result import ProbeResult
 from ._steps import farthest, seen_words
-from ._subject import Model, Subject, output_of, subject_of
+from ._subject import Model, Subject, subject_of
 
 Loss = Callable[[Any, Any], Tensor]
 STABLE = math.log(1000.0)
@@ -212,13 +213,12 @@ def _losses(subject: Subject, loss: Loss | None, result: object) -> list[Tensor]
 
     Behind a LayerNorm the plain sum is a constant, whatever the input.
     """
-    output = output_of(result)
     if loss is None:
-        last = subject.last(subject.as_steps(output, subject.inputs))
+        last = subject.last(subject.read(result, subject.inputs))
         generator = torch.Generator().manual_seed(0)
         signs = torch.randint(2, last.shape, generator=generator).to(last) * 2 - 1
         return [last.sum(), (last * signs).sum()]
-    value = loss(output, subject.batch)
+    value = loss(output_of(subject.joined(result)), subject.batch)
     if not isinstance(value, Tensor) or value.numel() != 1:
         raise ValueError(message("loss", "return one number as a tensor", repr(value)))
     return [value]

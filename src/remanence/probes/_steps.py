@@ -130,6 +130,8 @@ def _gap(log_size: np.ndarray, places: np.ndarray, reach: int) -> str:
 
 def _amount(share: float) -> str:
     """A share in percent, with two digits where it is small."""
+    if share >= 1000:
+        return f"{float(f'{share:.2g}'):,.0f} times as much"
     if share >= 2:
         return f"{share:.3g} times as much"
     if share >= 0.1:

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -19,15 +19,12 @@ from remanence._validate import message
 from ._flattened import Order, find_order, is_flattened, unflattened
 from ._layout import Layout, changed_at, read_layout
 from ._observe import modules, untouched
+from ._outputs import OUTPUT_NAMES, is_list_of_steps, named_output, output_of
 
 Model: TypeAlias = Callable[..., object]
 """Any callable on sequences."""
 INPUT_NAMES = ("input_ids", "inputs_embeds", "tokens", "inputs", "input", "x", "src", "observations")
 """Keys under which a dictionary holds its sequence, the likeliest first."""
-OUTPUT_NAMES = ("logits", "last_hidden_state", "outputs", "output", "prediction")
-"""Names under which a model may return its output."""
-STATE_NAMES = ("past_key_values", "state", "states", "hidden", "cache_params", "mems")
-"""Names under which a model may return what the next call needs."""
 
 
 class Subject:
@@ -57,6 +54,7 @@ class Subject:
         self._attributes = [(part, _plain_attributes(part)) for part in modules(model)]
         self._batch_first = batch_first
         self._output_name = ""
+        self._lists_steps: bool | None = None
 
     @functools.cached_property
     def layout(self) -> Layout:
@@ -92,14 +90,25 @@ class Subject:
 
     def output(self, inputs: Tensor) -> Tensor:
         """The output for other inputs, in the model's own layout."""
-        self._output_name, output = named_output(self.run(inputs))
-        return self.as_steps(output, inputs)
+        return self.read(self.run(inputs), inputs)
 
-    def as_steps(self, output: Tensor, inputs: Tensor) -> Tensor:
-        """An output with a dimension for steps and one for rows, if the model flattened them into one."""
+    def read(self, result: object, inputs: Tensor) -> Tensor:
+        """The output of a result, with a dimension for steps and one for rows where the model has them in another form.
+
+        They may be a list with a tensor for each step, or one dimension for both.
+        """
+        self._output_name, output = named_output(self.joined(result))
         if not is_flattened(output, inputs) or self._flattened_order is None:
             return output
         return unflattened(output, inputs, self._flattened_order)
+
+    def joined(self, result: Any) -> object:
+        """The result as it is, or one tensor if it is a list with a tensor for each step."""
+        if self._lists_steps is None:  # the layout is read from the whole inputs first
+            self._lists_steps = is_list_of_steps(result, self._whole)
+        if self._lists_steps:
+            return torch.stack(list(result))
+        return result
 
     @functools.cached_property
     def _flattened_order(self) -> Order | None:
@@ -189,70 +198,6 @@ def subject_of(model: Model, batch: object, *, batch_first: bool | None = None, 
     subject = Subject(model, batch, batch_first=batch_first, training=training)
     assert subject.layout is not None  # read now, while nothing watches the model
     return subject
-
-
-def output_of(result: object) -> Tensor:
-    """The output: the result itself, ``.logits`` or the like, or the first of a tuple, as recurrent layers return it.
-
-    Example:
-        >>> output_of({"logits": torch.zeros(2), "loss": torch.zeros(())}).shape
-        torch.Size([2])
-    """
-    return named_output(result)[1]
-
-
-def named_output(result: object) -> tuple[str, Tensor]:
-    """The output and the name under which the model returned it, empty if it has none; complex numbers as pairs.
-
-    Of a dictionary or a dataclass without a known name the first tensor is taken that is not a single number.
-
-    Example:
-        >>> named_output({"loss": torch.zeros(()), "forecast": torch.zeros(2)})[0]
-        'forecast'
-    """
-    if isinstance(result, Tensor):
-        return "", _as_real(result)
-    for name in OUTPUT_NAMES:
-        if isinstance(found := _named(result, name), Tensor):
-            return name, _as_real(found)
-    if isinstance(result, tuple | list) and result and isinstance(result[0], Tensor):
-        return "", _as_real(result[0])
-    for name, found in _fields(result).items():
-        if isinstance(found, Tensor) and found.dim():
-            return name, _as_real(found)
-    expected = "return a tensor, a tuple that starts with one, or a dictionary or dataclass that holds one"
-    raise TypeError(message("model", expected, type(result).__name__, "Wrap it in a function"))
-
-
-def _as_real(output: Tensor) -> Tensor:
-    if output.is_complex():
-        return torch.view_as_real(output)
-    return output
-
-
-def _fields(result: object) -> Mapping[str, object]:
-    """What a dictionary or a dataclass holds."""
-    if isinstance(result, Mapping):
-        return result
-    if not dataclasses.is_dataclass(result):
-        return {}
-    return {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
-
-
-def state_of(result: object) -> Sequence[object]:
-    """What a result hands over to the next call: the rest of a tuple, or the state of a language model."""
-    if isinstance(result, Tensor):
-        return ()
-    named = [found for name in STATE_NAMES if (found := _named(result, name)) is not None]
-    if named or not isinstance(result, tuple):
-        return named
-    return result[1:]
-
-
-def _named(result: object, name: str) -> object:
-    if isinstance(result, Mapping):
-        return result.get(name)
-    return getattr(result, name, None)
 
 
 def given_inputs(batch: Any) -> Any:
