@@ -123,7 +123,7 @@ class RelLSTM(ScreenedMemory, LSTM):
     ``recent`` at least the sequence length it is :class:`MemLSTM`.
 
     The second result is the whole state: write ``output, state = layer(x)`` and ``h, c = state.hx``. Torch's
-    ``output, (h, c) = layer(x)`` fails with "too many values to unpack".
+    ``output, (h, c) = layer(x)`` is an error that says so.
 
     Example:
         >>> import torch
