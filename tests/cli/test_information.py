@@ -164,6 +164,14 @@ def test_packed_files_are_unpacked_or_refused_by_name(tmp_path):
     assert "cannot be unpacked" in torn.output
 
 
+def test_how_much_a_packed_file_holds_is_said_as_it_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("remanence.cli._information_sources.SAID_EVERY", 1 << 20)
+    (tmp_path / "zeros.gz").write_bytes(gzip.compress(bytes(3 << 20)))
+    told = run(tmp_path / "zeros.gz", "--count", "2", "--json")
+    assert [line.rpartition(": ")[2] for line in told.stderr.splitlines()] == ["1 MB read", "2 MB read", "3 MB read"]
+    assert json.loads(told.stdout)[0]["alphabet"] == 1
+
+
 def test_a_pipe_is_read_to_its_end(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(b"abcab" * 400))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import lzma
-import shutil
 import sys
 import tempfile
 import zlib
@@ -24,6 +23,9 @@ from remanence.train import Run
 _OPENERS: Values = {".gz": gzip.open, ".xz": lzma.open}
 REFUSED = (".zip", ".bz2", ".zst", ".7z", ".tar", ".tgz", ".lz4")
 """Endings of packed files: their bytes would be measured instead of what is in them."""
+
+SAID_EVERY = 1 << 29
+"""Bytes of a packed file or a pipe after which it is said how many there were: a small file may hold very many."""
 
 _TRAINING_ROWS = 8
 """Sequences drawn for training to each one for validation, which is compared with as many stretches."""
@@ -93,7 +95,12 @@ def readable(target: str) -> Iterator[str]:
 def _copy(place: Path, opener: Any, copy: Path) -> None:
     try:
         with opener(place, "rb") as source, copy.open("wb") as target:
-            shutil.copyfileobj(source, target, 1 << 20)
+            said = 0
+            while block := source.read(1 << 20):
+                target.write(block)
+                if target.tell() // SAID_EVERY > said:
+                    said = target.tell() // SAID_EVERY
+                    print(f"{place}: {said * SAID_EVERY >> 20:,} MB read", file=sys.stderr, flush=True)
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{place} cannot be unpacked: {error}") from error
 
