@@ -78,14 +78,16 @@ def test_the_operator_itself_refuses_no_steps():
         fused.scan(draw(0, 2, 3), weights_for(spec), None, spec=spec)
 
 
+@pytest.mark.parametrize("backend", ["fused", "reference"])
 @pytest.mark.parametrize("count", [2**63 - 3, 2**62 + 1, -1])
-def test_a_count_of_steps_that_cannot_go_on_is_refused(count):
-    layer = RelLSTM(3, 5, recent=2, relevant=2, backend="fused", dtype=torch.float64)
+def test_a_count_of_steps_that_cannot_go_on_is_refused(count, backend):
+    layer = RelLSTM(3, 5, recent=2, relevant=2, backend=backend, dtype=torch.float64)
     state = layer.initial_state(2)
     state = state._replace(step=torch.full_like(state.step, count))
-    with torch.no_grad(), pytest.raises((RuntimeError, ValueError), match="step"):
+    words = rf"`state\.step` must (not be negative|be at most 2\^62); got {count}"
+    with torch.no_grad(), pytest.raises(RuntimeError, match=words):
         layer.step(draw(2, 3), state)
-    with pytest.raises((RuntimeError, ValueError), match="step"):
+    with pytest.raises(RuntimeError, match=words):
         layer(draw(4, 2, 3), state)
 
 
@@ -173,6 +175,44 @@ def test_malformed_states_are_refused_or_mean_what_the_reference_says(make):
                 answers.append(None)
         if answers[0] is not None and answers[1] is not None:
             assert_matches({"output": answers[0]}, {"output": answers[1]})
+
+
+MEMORIES = [None, Screened(2, 2), Strided(2, 1), Full(), Full(limit=3)]
+
+
+@pytest.mark.parametrize("memory", MEMORIES, ids=str)
+def test_malformed_states_are_refused_by_both_or_by_none(memory):
+    """By every function that takes one: the reference must not stretch a field to fit, and so answer something else."""
+    rng = random.Random(6)
+    torch.manual_seed(6)
+    spec = ScanSpec("lstm", memory)
+    weights = weights_for(spec, inputs=4)
+    tokens, head = torch.tensor([1, 3]), draw(4, 5)
+    _, good = generate(tokens, [weights], spec=spec, head=head, steps=6)
+
+    def drawn(state: State, backend: Any) -> torch.Tensor:
+        return generate(tokens, [weights], state, spec=spec, head=head, steps=4, backend=backend)[0]
+
+    def stepped(state: State, backend: Any) -> torch.Tensor:
+        return step(torch.ones(2, 4, dtype=torch.float64), [weights], state, spec=spec, backend=backend)[0]
+
+    def scanned(state: State, backend: Any) -> torch.Tensor:
+        rows = State(*(part[0] for part in state))
+        return scan(torch.ones(3, 2, 4, dtype=torch.float64), weights, rows, spec=spec, backend=backend)[0]
+
+    for _ in range(60):
+        state = corrupt(good, rng)
+        for call in (drawn, stepped, scanned):
+            answers = []
+            for backend in ("fused", "reference"):
+                try:
+                    answers.append(call(state, backend))
+                except (ValueError, TypeError, RuntimeError, IndexError) as error:
+                    answers.append(type(error))
+            refused = [isinstance(answer, type) for answer in answers]
+            assert refused[0] == refused[1], (call.__name__, answers)
+            if not any(refused):
+                assert_matches({"output": answers[0].double()}, {"output": answers[1].double()})
 
 
 def gradient(parameter: torch.Tensor) -> torch.Tensor:

@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from remanence._validate import MOST_STEPS, message
+
 from ._log import Log, Trace
 from ._memory import MemoryRun
 from ._row_steps import last_of_rows, row_positions
@@ -18,6 +20,9 @@ from ._spec import ScanSpec
 from ._state import EMPTY, EMPTY_SLOT, State
 from ._weights import Weights
 from .states import map_tensors
+
+COUNTS = ("relevant_step", "step")
+"""Fields of whole numbers, whatever the layer's dtype."""
 
 
 def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
@@ -41,6 +46,9 @@ def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
     """
     length, batch = x.shape[:2]
     fresh = state is None
+    if state is not None:
+        check_state(state, spec, spec.cell.hidden_size(weights), (batch,), weights.hh)
+        _check_counts(state.step)
     if state is None:
         state = initial_state(spec, weights, batch)
     elif reset is not None:
@@ -138,6 +146,50 @@ def state_shapes(spec: ScanSpec, hidden: int, batch: tuple[int, ...]) -> dict[st
         "relevant_step": (*batch, slots.relevant),
         "step": batch,
     }
+
+
+def check_state(state: State, spec: ScanSpec, hidden: int, batch: tuple[int, ...], like: Tensor) -> None:
+    """Compares a given state with the empty one of leading dimensions ``batch``, dtype and device of ``like``.
+
+    Raises:
+        TypeError: a field is no tensor.
+        ValueError: a field has another shape, dtype or device.
+    """
+    for (name, shape), have in zip(state_shapes(spec, hidden, batch).items(), state, strict=True):
+        if not isinstance(have, Tensor):
+            raise TypeError(message(f"state.{name}", "be a tensor", type(have).__name__))
+        if have.shape != shape and not (name in spec.rule.growing and _differs_in_slots(name, have.shape, shape)):
+            hint = "Does the state come from another layer or another batch size?"
+            raise ValueError(message(f"state.{name}", f"have shape {shape}", str(tuple(have.shape)), hint))
+        dtype = torch.int64 if name in COUNTS else like.dtype
+        if have.dtype != dtype and not torch.is_autocast_enabled(have.device.type):
+            raise ValueError(message(f"state.{name}", f"have dtype {dtype}", str(have.dtype), "Use state.to(...)"))
+        if have.device != like.device:
+            raise ValueError(message(f"state.{name}", f"be on {like.device}", str(have.device), "Use state.to(...)"))
+
+
+def _differs_in_slots(name: str, have: tuple[int, ...], want: tuple[int, ...]) -> bool:
+    """Whether two shapes agree but for how many slots there are."""
+    if len(have) != len(want):
+        return False
+    slots = len(want) - 1
+    if name in ("recent", "relevant"):  # states, (..., slots, n)
+        slots -= 1
+    return all(
+        size == expected for place, (size, expected) in enumerate(zip(have, want, strict=True)) if place != slots
+    )
+
+
+def _check_counts(step: Tensor) -> None:
+    """As the kernel does, where the numbers can be looked at: not while a transform or a compiler traces the scan."""
+    traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if traced or type(step) is not Tensor or step.device.type != "cpu" or not step.numel():
+        return
+    low, high = (int(bound) for bound in step.aminmax())
+    if low < 0:
+        raise RuntimeError(f"`state.step` must not be negative; got {low}")
+    if high > MOST_STEPS:
+        raise RuntimeError(f"`state.step` must be at most 2^62; got {high}")
 
 
 def _start_afresh(state: State, rows: Tensor, empty: State) -> State:

@@ -83,6 +83,7 @@ def flatten(layers: Iterable[Weights]) -> list[Tensor]:
 
 def reference_step(x: Tensor, layers: Sequence[Weights], state: State, spec: ScanSpec) -> tuple[Tensor, State]:
     """What :func:`step` does in plain torch; its arguments are the same."""
+    reference.check_state(state, spec, spec.cell.hidden_size(layers[0]), (len(layers), *x.shape[:-1]), layers[0].hh)
 
     def scan_one(rows: Tensor, start: State | None, index: int) -> tuple[Tensor, State]:
         output, final, _ = reference.scan(rows, layers[index], start, spec=spec)
