@@ -2,8 +2,10 @@
 
 import fcntl
 import hashlib
+import itertools
 import json
 import os
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -111,6 +113,38 @@ def test_resume_never_begins_anew_in_silence(folder, loss, monkeypatch):
     with pytest.raises(CheckpointError, match=r"had reached update 4|cannot be listed: Permission denied"):
         resume(folder)
     assert (folder / "metrics.jsonl").read_bytes() == before
+
+
+LOSABLE = ("status.json", "manifest.json", "metrics.jsonl", "tensorboard", "checkpoint")
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """A run of four updates, as a kill leaves it: its status is that of its start."""
+    folder = tmp_path_factory.mktemp("begun") / "run"
+    train(config_from(TINY), folder)
+    Run(folder).set_status("running", update=0)
+    return folder
+
+
+@pytest.mark.parametrize("lost", [lost for n in range(6) for lost in itertools.combinations(LOSABLE, n)], ids="-".join)
+def test_whatever_files_are_lost_a_run_is_not_begun_anew_in_silence(begun, tmp_path, lost):
+    folder = tmp_path / "run"
+    shutil.copytree(begun, folder)
+    for name in lost:
+        if (folder / name).is_dir():
+            shutil.rmtree(folder / name)
+        else:
+            (folder / name).unlink(missing_ok=True)
+    left = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    if "checkpoint" in lost and any((folder / name).exists() for name in LOSABLE):
+        with pytest.raises(CheckpointError, match=r"holds no checkpoint, though the run had (reached update 4|begun)"):
+            resume(folder)
+        assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == left
+    else:
+        learnt = []
+        assert resume(folder, learnt.append).update == 4
+        assert any(line["kind"] == "train" for line in learnt) == ("checkpoint" in lost)
 
 
 def test_a_killed_run_tells_how_far_it_came(folder):

@@ -20,6 +20,8 @@ from remanence.runs._toml import read_table
 
 CONFIG_FILES = {"training": "config.toml", "policy": "policy.toml"}
 """The file with the settings, by the kind of run."""
+TRACES = ("status.json", "manifest.json", "metrics.jsonl", "tensorboard")
+"""What a run writes after its first checkpoint, which it saves before it learns anything."""
 CLAIM_PATIENCE = 10.0
 """Seconds to wait for another process that is just making the same folder."""
 
@@ -148,10 +150,10 @@ class Run:
             warn: Is told of damaged checkpoints.
 
         Returns:
-            None if the run has learnt nothing yet.
+            None if the run has not begun.
 
         Raises:
-            CheckpointError: If there is none, though the run has made progress: it is never begun anew in silence.
+            CheckpointError: If there is none, though the run had begun: it is never begun anew in silence.
         """
         require_no_link(self.checkpoints)
         forget_drafts(self.folder)
@@ -159,10 +161,12 @@ class Run:
         found = load_checkpoint(self.checkpoints, warn, repair=True)
         if found is not None:
             return found
-        reached = max(self.status["update"], self.history.update)
-        if reached:
+        traces = [name for name in TRACES if os.path.lexists(self.folder / name)]
+        if traces:
+            reached = max(self.status["update"], self.history.update)
+            known = f"the run had reached update {reached}" if reached else f"the run had begun, as {traces[0]} shows"
             raise CheckpointError(
-                f"{self.checkpoints} holds no checkpoint, though the run had reached update {reached}; "
+                f"{self.checkpoints} holds no checkpoint, though {known}; "
                 "put it back, or start the run again in another folder"
             )
         return None

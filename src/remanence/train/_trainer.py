@@ -196,10 +196,10 @@ class _Training:
         if self.was_done and self.progress.update >= self.budget:
             expected = f"leave something to do: the run is done after {self.progress.update} updates"
             raise ValueError(message("settings", expected, f"a budget of {self.budget}", "Raise budget.updates"))
-        self.journal.begin(self.config, self.changed, self.progress.update)
         if checkpoint is None:
-            self._save()
-        else:
+            self._save()  # before anything else is written, which without it would look as if it had been lost
+        self.journal.begin(self.config, self.changed, self.progress.update)
+        if checkpoint is not None:
             self.journal.tell({"kind": "resumed", "update": self.progress.update})
 
     def _budget(self) -> int:
