@@ -422,7 +422,7 @@ def test_a_scale_that_leaves_a_number_out_says_so(tmp_path):
     (cell,) = plan_cells(table, "smoke", tmp_path, ["model=LSTM"])
     carry_out(cell.work, cell.folder)
     _, at_100, at_200, *_ = grid(table, entries(table, [cell])).rows[0]
-    assert at_100 == "0 [99]"
+    assert at_100.endswith(" [99]")
     assert at_200.startswith("no number [")
 
 
