@@ -114,8 +114,15 @@ def test_a_length_that_is_no_number_does_not_stop_the_transfer(web, target):
     assert target.read_bytes() == BODY
 
 
+def test_a_file_of_unknown_size_has_a_limit_too(web, target, monkeypatch):
+    monkeypatch.setattr("remanence.data._fetch.MOST_FETCHED", 100_000)
+    with pytest.raises(MissingDataError, match="more than 100,000 bytes"):
+        fetch(form(web, "endless", size=None, sha256=None), target)
+    assert leftovers(target) == []
+
+
 def test_more_bytes_than_the_file_has_are_not_stored(web, target):
-    with pytest.raises(MissingDataError, match=f"more than the {len(BODY)} bytes"):
+    with pytest.raises(MissingDataError, match=f"more than {len(BODY):,} bytes"):
         fetch(form(web, "endless"), target)
     assert leftovers(target) == []
     assert len(web.requests) == 1

@@ -20,6 +20,8 @@ from remanence.data._errors import ChecksumError, MissingDataError
 _ATTEMPTS = 3
 _BLOCK = 1 << 16
 _TIMEOUT_SECONDS = 30
+MOST_FETCHED = 1 << 30
+"""Bytes of a file whose size is not known: a mirror may send without end."""
 
 
 class TooLongError(OSError):
@@ -121,14 +123,15 @@ def _transfer(url: str, part: Path, size: int | None) -> None:
             mode = "wb"
             have = 0
         total = size
+        most = MOST_FETCHED if size is None else size
         announced = _whole_number(answer.headers.get("Content-Length"))
         if announced is not None:
             total = have + announced
         with part.open(mode) as file, _progress(part.stem, have, total) as advance:
             while block := answer.read(_BLOCK):
                 have += len(block)
-                if size is not None and have > size:
-                    raise TooLongError(f"more than the {size} bytes of the file arrive")
+                if have > most:
+                    raise TooLongError(f"more than {most:,} bytes arrive, which the file cannot have")
                 file.write(block)
                 advance(len(block))
     _expect(part, size or total)
