@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from remanence.cli import _compare
 from remanence.cli._app import app
+from remanence.runs import Stopped
 from remanence.runs import _files as files
 from remanence.tasks import _registry
 from remanence.train import Run, comparison_recipe, recipe
@@ -151,7 +152,10 @@ def test_a_comparison_fits_a_persons_patience_and_starts_with_short_sequences():
     assert comparison_recipe("text", "LSTM") == recipe("text", "LSTM")
 
 
-def test_the_message_after_an_interruption_comes_when_the_live_table_has_gone(here, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("stopped", "code"), [(KeyboardInterrupt(), 130), (Stopped(signal.SIGINT), 130), (Stopped(signal.SIGTERM), 143)]
+)
+def test_the_message_after_an_interruption_comes_when_the_live_table_has_gone(here, monkeypatch, stopped, code):
     events = []
 
     @contextlib.contextmanager
@@ -162,13 +166,13 @@ def test_the_message_after_an_interruption_comes_when_the_live_table_has_gone(he
             events.append("table gone")
 
     def interrupted(*_):
-        raise KeyboardInterrupt
+        raise stopped
 
     monkeypatch.setattr(_compare, "carry_out", interrupted)
     monkeypatch.setattr(typer, "echo", lambda words, **_: events.append(words))
     with pytest.raises(typer.Exit) as stop:
         _compare.carry_out_or_leave([], here, 1, display())
-    assert stop.value.exit_code == 130
+    assert stop.value.exit_code == code
     assert events[0] == "table gone"
     assert "The same command resumes them" in events[1]
 

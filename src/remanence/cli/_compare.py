@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -19,7 +20,7 @@ from remanence.cli._tables import numbers, plain_table, show_rows, shown
 from remanence.cli._train import adjusted
 from remanence.data import DataError
 from remanence.report import sentences
-from remanence.runs import RunError, Values, available_cores, tag, write_result
+from remanence.runs import RunError, Stopped, Values, available_cores, tag, write_result
 from remanence.tasks import Baseline, Task
 from remanence.train import (
     ComparedRun,
@@ -37,7 +38,6 @@ HEADINGS = {"best_accuracy": "best", "updates_per_second": "updates/s"}
 """Shorter than the names, so that the table fits 80 characters."""
 TRANSFER_ROWS = 20
 FAILED = 1
-INTERRUPTED = 130
 
 
 def compare_models(
@@ -72,13 +72,14 @@ def compare_models(
 def carry_out_or_leave(
     cells: list[ComparedRun], place: Path, jobs: int | None, display: AbstractContextManager[Tick | None]
 ) -> Rows:
-    """Carries out the runs of a comparison; Ctrl-C saves them all, says how to go on, and leaves."""
+    """Carries out the runs of a comparison; Ctrl-C and SIGTERM save them all, say how to go on, and leave."""
     try:
         with display as tick:
             return carry_out(cells, jobs or available_cores(), tick)
-    except KeyboardInterrupt:  # caught outside the display, which would draw its table over the message
+    except KeyboardInterrupt as stop:  # caught outside the display, which would draw its table over the message
         typer.echo(f"stopped; every run in {place} is saved. The same command resumes them", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
+        raise typer.Exit(128 + number) from None
 
 
 def leave_if_failed(rows: Rows, place: Path) -> None:
