@@ -134,8 +134,10 @@ def test_smollm2_knows_the_capital_of_france():
 @pytest.mark.parametrize("missing", ["gguf", "accelerate"])
 def test_a_gguf_file_names_both_packages_that_it_needs(monkeypatch, tmp_path, missing):
     monkeypatch.setattr(_huggingface, "find_spec", lambda name: None if name == missing else object())
+    file = tmp_path / "model.gguf"
+    file.touch()
     with pytest.raises(ImportError, match=f"missing: {missing}. pip install gguf accelerate"):
-        probes.load_language_model(tmp_path / "model.gguf")
+        probes.load_language_model(file)
 
 
 @pytest.mark.skipif(HAS, reason="transformers is installed")

@@ -77,7 +77,8 @@ def test_nothing_sticks_out_at_any_width(page, width, theme):
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=theme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate("document.documentElement.dataset.theme") == theme
+    # The page hears of the new colours a moment later.
+    page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
     wider = """() => [...document.querySelectorAll("figure, h1, h2, p, li, dl, .legend, .filters")]
         .filter((part) => part.getBoundingClientRect().right > innerWidth + 1)
         .map((part) => part.outerHTML.slice(0, 80))"""
