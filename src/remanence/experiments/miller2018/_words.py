@@ -53,7 +53,7 @@ SMOKE = tiny(
     measure_context_loss__ends=1,
 )
 LAPTOP = (
-    *departures("40 epochs", budget__epochs=2),
+    *departures("40 epochs", budget__epochs=5),
     *departures("all 33,278 words", task__options__words=10_000),
 )
 SCORE = Measure("held_out", {"batch": 10, "weights": "best", "batches": 0})
