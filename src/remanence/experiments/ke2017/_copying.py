@@ -24,8 +24,8 @@ READINGS = (
 )
 NOTE = (
     "A new batch every update, where the authors' code takes 20 passes over 640,000 sequences; input is one-hot, where "
-    "it is one number there. A run ends when it has answered 99 % at ten evaluations in a row, or after 200,000 updates."
-    " In Table 3 the cross-entropy 0.197 of full BPTT does not go with its accuracy."
+    "it is one number there. A run ends when it has answered 99 % at ten evaluations in a row, or after 200,000 "
+    "updates. In Table 3 the cross-entropy 0.197 of full BPTT does not go with its accuracy."
 )
 
 Rows = Mapping[str, Sequence[float]]
