@@ -41,16 +41,12 @@ AGENTS = Experiment(
     title="T-mazes and POPGym: mean return in new episodes, with and without memory",
     axes={"task": (*LENGTHS, *POPGYM), "model": MODELS},
     recipe=_learnt,
-    scales={
-        "smoke": Scale(
-            departures(TINY, frames=256, copies=2, measure_play__episodes=1),
-            {"task": ("T-maze 10",), "model": ("MinGRU", NO_MEMORY)},
-        ),
-        "laptop": Scale(
-            departures("1,000,000 frames", frames=30_000), {"task": ("T-maze 10", "T-maze 30", *POPGYM)}, seeds=3
-        ),
-        "paper": Scale(seeds=3),
-    },
+    smoke=Scale(
+        departures(TINY, frames=256, copies=2, measure_play__episodes=1),
+        {"task": ("T-maze 10",), "model": ("MinGRU", NO_MEMORY)},
+    ),
+    laptop=Scale(departures("1,000,000 frames", frames=30_000), {"task": ("T-maze 10", "T-maze 30", *POPGYM)}, seeds=3),
+    paper=Scale(seeds=3),
     readings=(Reading("return", "play", ("here", "mean")),),
     curves=(Curve("mean return", "train", "frames", "mean_return"),),
     needs=("popgym",),

@@ -25,11 +25,8 @@ LONG_BITS = Experiment(
     title="Bits with a power law: sequences eight times as long as those that were learnt from",
     axes={"model": MODELS},
     recipe=_long,
-    scales={
-        "smoke": Scale(BINARY_SMOKE, {"model": ("RNN",)}),
-        "laptop": Scale(BINARY_LAPTOP[:2]),
-        "paper": Scale(),
-    },
+    smoke=Scale(BINARY_SMOKE, {"model": ("RNN",)}),
+    laptop=Scale(BINARY_LAPTOP[:2]),
     readings=(
         Reading("xi", NAMES, ("fits", "all", "exponential", "xi")),
         Reading("gamma", NAMES, ("fits", "all", "power", "gamma")),

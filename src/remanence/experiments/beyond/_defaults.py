@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from remanence.experiments._declaring import but, departures, options, told
 from remanence.experiments._experiment import Experiment, Place, Reading, Recipe, Scale
-from remanence.experiments.kerg2020._recall import LEARNING, SMOKE, asked_at
+from remanence.experiments.kerg2020._recall import LEARNING, SHORT_TRANSFER, asked_at
 from remanence.experiments.kerg2020._recall_settings import COMMON
 
 LENGTH = 100
@@ -34,20 +34,18 @@ DEFAULTS = Experiment(
         "optimiser": ("adam", "rmsprop"),
     },
     recipe=_chosen,
-    scales={
-        "smoke": Scale(
-            (*SMOKE, *departures("T = 100", task__options__length=5, measure_answers__lengths=[100])),
-            {
-                "task": ("copy",),
-                "model": ("RelLSTM",),
-                "init": ("xavier",),
-                "output": ("hidden",),
-                "combine": ("half",),
-            },
-        ),
-        "laptop": Scale(departures("50,000 updates", budget__updates=20_000)),
-        "paper": Scale(seeds=3),
-    },
+    smoke=Scale(
+        SHORT_TRANSFER,
+        {
+            "task": ("copy",),
+            "model": ("RelLSTM",),
+            "init": ("xavier",),
+            "output": ("hidden",),
+            "combine": ("half",),
+        },
+    ),
+    laptop=Scale(departures("50,000 updates", budget__updates=20_000)),
+    paper=Scale(seeds=3),
     readings=(Reading("accuracy", "answers", (str(LENGTH), "accuracy"), "%", "accuracy"),),
     curves=(LEARNING,),
     note="One length throughout, no curriculum. A run ends when it has answered 99 % at twenty evaluations in a row.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from remanence.experiments._declaring import departures, options, told
 from remanence.experiments._experiment import Experiment, Place, Reading, Recipe, Scale
 from remanence.experiments._work import Measure
-from remanence.experiments.kerg2020._recall import ACCURACY, LAPTOP, LEARNING, SMOKE, asked_at
+from remanence.experiments.kerg2020._recall import ACCURACY, LAPTOP, LEARNING, SHORT_TRANSFER, SMOKE, asked_at
 from remanence.experiments.kerg2020._recall_settings import COMMON, recall_settings
 
 FAR = (100, 400, 2000, 10_000, 50_000)
@@ -22,14 +22,12 @@ LENGTHS = Experiment(
     title="Copy and Denoise: trained at T = 100, evaluated at lengths that the paper does not have",
     axes={"task": ("copy", "denoise"), "model": MODELS},
     recipe=_far,
-    scales={
-        "smoke": Scale(
-            (*SMOKE, *departures("T = 100", task__options__length=5, measure_answers__lengths=[100])),
-            {"task": ("denoise",), "model": ("RelRNN",)},
-        ),
-        "laptop": Scale(LAPTOP),
-        "paper": Scale(seeds=3),
-    },
+    smoke=Scale(
+        SHORT_TRANSFER,
+        {"task": ("denoise",), "model": ("RelRNN",)},
+    ),
+    laptop=Scale(LAPTOP),
+    paper=Scale(seeds=3),
     readings=tuple(Reading(f"T = {length:,}", "answers", (str(length), "accuracy"), "%") for length in FAR),
     note="The runs are those of Tables 2 and 5 of Kerg et al. 2020.",
 )
@@ -47,18 +45,15 @@ MILLION = Experiment(
     title="Copy at T = 1,000,000 in constant memory, trained at T = 100",
     axes={"model": MODELS},
     recipe=_streamed,
-    scales={
-        "smoke": Scale(
-            (
-                *SMOKE,
-                *departures("T = 100", task__options__length=5, measure_streamed__lengths=[100]),
-                *departures("10", measure_streamed__rows=2),
-            ),
-            {"model": ("RelRNN",)},
+    smoke=Scale(
+        (
+            *SMOKE,
+            *departures("T = 100", task__options__length=5, measure_streamed__lengths=[100]),
+            *departures("10", measure_streamed__rows=2),
         ),
-        "laptop": Scale(LAPTOP),
-        "paper": Scale(),
-    },
+        {"model": ("RelRNN",)},
+    ),
+    laptop=Scale(LAPTOP),
     readings=(
         *(Reading(f"T = {length:,}", "streamed", (str(length), "accuracy"), "%") for length in MILLION_STEPS),
         Reading("state bytes", "streamed", (str(MILLION_STEPS[-1]), "state_bytes")),
@@ -90,14 +85,12 @@ BASELINES = Experiment(
     title="Copy and Denoise by GRU and a Transformer",
     axes={"task": ("copy", "denoise"), "model": tuple(MODERN), "length": (100, 300, 1000)},
     recipe=_modern,
-    scales={
-        "smoke": Scale(
-            tuple(one for one in SMOKE if one.key != "model.options.hidden_size"),
-            {"task": ("copy",), "model": ("Transformer",), "length": (5,)},
-        ),
-        "laptop": Scale(LAPTOP, {"length": (100,)}),
-        "paper": Scale(seeds=3),
-    },
+    smoke=Scale(
+        tuple(one for one in SMOKE if one.key != "model.options.hidden_size"),
+        {"task": ("copy",), "model": ("Transformer",), "length": (5,)},
+    ),
+    laptop=Scale(LAPTOP, {"length": (100,)}),
+    paper=Scale(seeds=3),
     readings=(ACCURACY,),
     curves=(LEARNING,),
     note="Neither is in the papers' tables. A Transformer keeps all states, so its memory grows with T.",

@@ -57,14 +57,12 @@ SCREENED = Experiment(
     title="Who stays: recall and characters by screen, task and learning rate",
     axes={"task": (*RECALL, TEXT), "screen": SCREENS, "rate": (2e-4, 1e-3, 5e-3)},
     recipe=_screened,
-    scales={
-        "smoke": Scale(
-            (*SMALL, *tiny(measure_recalled__rows=5)),
-            {"task": ("mqar", "late-cues"), "screen": ("mean", "learned"), "rate": (1e-3,)},
-        ),
-        "laptop": Scale(LAPTOP, {"rate": QUICK_RATES}, seeds=3),
-        "paper": Scale(seeds=3),
-    },
+    smoke=Scale(
+        (*SMALL, *tiny(measure_recalled__rows=5)),
+        {"task": ("mqar", "late-cues"), "screen": ("mean", "learned"), "rate": (1e-3,)},
+    ),
+    laptop=Scale(LAPTOP, {"rate": QUICK_RATES}, seeds=3),
+    paper=Scale(seeds=3),
     readings=(
         *(Reading("accuracy", "recalled", ("accuracy",), "%", "accuracy", {"task": task}) for task in RECALL),
         *(Reading("needed states held", "recalled", ("held",), "%", where={"task": task}) for task in RECALL),

@@ -36,14 +36,11 @@ def _table(number: int, length: int) -> Experiment:
         title=f"Adding at T = {length}: squared error (printed as cross-entropy)",
         axes={"method": tuple(rows), "length": (length,)},
         recipe=_added,
-        scales={
-            "smoke": Scale(
-                tiny(model__options__hidden_size=8, measure_errors__sequences=5, measure_errors__batch=5),
-                {"method": (list(rows)[-1],), "length": (6,)},
-            ),
-            "laptop": Scale(departures("not printed", budget__updates=10_000, task__batch_size=32)),
-            "paper": Scale(),
-        },
+        smoke=Scale(
+            tiny(model__options__hidden_size=8, measure_errors__sequences=5, measure_errors__batch=5),
+            {"method": (list(rows)[-1],), "length": (6,)},
+        ),
+        laptop=Scale(departures("not printed", budget__updates=10_000, task__batch_size=32)),
         readings=(Reading("squared error", "errors", ("loss",), validation="loss"),),
         printed={
             (method, length, "squared error"): Printed(value, f"Table {number}") for method, value in rows.items()

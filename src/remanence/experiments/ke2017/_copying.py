@@ -85,11 +85,8 @@ def _table(number: int, length: int) -> Experiment:
         title=f"Copying at T = {length}: SAB compared with full and truncated back-propagation",
         axes={"method": tuple(rows), "length": (length,)},
         recipe=_copied,
-        scales={
-            "smoke": Scale(SMOKE, {"method": (list(rows)[2],), "length": (5,)}),
-            "laptop": Scale(LAPTOP),
-            "paper": Scale(),
-        },
+        smoke=Scale(SMOKE, {"method": (list(rows)[2],), "length": (5,)}),
+        laptop=Scale(LAPTOP),
         readings=READINGS,
         curves=(Curve("accuracy of validation", "validation", "update", "accuracy"),),
         printed=printed,
@@ -116,17 +113,14 @@ FIGURE_3 = Experiment(
     title="Copying at T = 200: attention of SAB (10, 10) at three stages of the first epoch",
     axes={"updates": STAGES},
     recipe=_staged,
-    scales={
-        "smoke": Scale(
-            (
-                *(one for one in SMOKE if one.key != "budget.updates"),
-                *departures("T = 200", task__options__length=5, measure_attention__rows=1),
-            ),
-            {"updates": (4,)},
+    smoke=Scale(
+        (
+            *(one for one in SMOKE if one.key != "budget.updates"),
+            *departures("T = 200", task__options__length=5, measure_attention__rows=1),
         ),
-        "laptop": Scale(departures("T = 200, batches of 64", task__options__length=50, task__batch_size=16)),
-        "paper": Scale(),
-    },
+        {"updates": (4,)},
+    ),
+    laptop=Scale(departures("T = 200, batches of 64", task__options__length=50, task__batch_size=16)),
     readings=(
         Reading("attention on symbols", "attention", ("on_symbols",), "%"),
         Reading("if it were even", "attention", ("even",), "%"),

@@ -92,11 +92,8 @@ def _table(number: int, task: str) -> Experiment:
         title=TITLES[task],
         axes={"method": tuple(ROWS[task])},
         recipe=lambda place: _recipe(task, place["method"]),
-        scales={
-            "smoke": Scale((*SMOKE, *prefix), {"method": (list(ROWS[task])[-1],)}),
-            "laptop": Scale((*LAPTOP, *prefix)),
-            "paper": Scale(),
-        },
+        smoke=Scale((*SMOKE, *prefix), {"method": (list(ROWS[task])[-1],)}),
+        laptop=Scale((*LAPTOP, *prefix)),
         readings=readings,
         printed=printed,
         needs=(NEEDS[task],),
@@ -108,8 +105,6 @@ TABLE_7 = _table(7, "text8")
 TABLE_8 = _table(8, "pixel-mnist")
 
 METHODS = {"ptb-char": sab(5, 10), "text8": sab(5, 5, 5), "pixel-mnist": sab(10, 10, 10)}
-
-
 NORMS = {"to norm 1": 1.0, "none": "none"}
 
 
@@ -123,11 +118,8 @@ CLIPPING = Experiment(
     title="SAB with and without gradient clipping (7.2)",
     axes={"task": tuple(METHODS), "clipping": tuple(NORMS)},
     recipe=_clipped,
-    scales={
-        "smoke": Scale(SMOKE, {"task": ("pixel-mnist",), "clipping": ("none",)}),
-        "laptop": Scale((*LAPTOP, PREFIX)),
-        "paper": Scale(),
-    },
+    smoke=Scale(SMOKE, {"task": ("pixel-mnist",), "clipping": ("none",)}),
+    laptop=Scale((*LAPTOP, PREFIX)),
     readings=(
         Reading("test bits", "held_out", ("test", "bits")),
         Reading("test accuracy", "held_out", ("test", "accuracy"), "%"),

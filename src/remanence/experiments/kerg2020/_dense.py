@@ -7,7 +7,6 @@ from remanence.experiments._experiment import (
     Curve,
     Departure,
     Experiment,
-    Key,
     Place,
     Printed,
     Reading,
@@ -76,9 +75,11 @@ MODELS = {"ptb-char": PTB_MODELS, "pixel-mnist": MNIST_MODELS}
 SHARED = {"ptb-char": PTB, "pixel-mnist": MNIST}
 NAMES = ("RNN", "OrthRNN", "ExpRNN", "RelRNN", "LSTM", "HDetachLSTM", "SABLSTM", "RelLSTM")
 
-BITS = (1.56, 1.53, 1.49, 1.43, 1.36, None, 1.37, 1.36)
-LETTERS = (66, 66, 68, 69, 73, None, None, 73)
-DIGITS = (90.4, 93.4, 96.6, 92.8, 91.1, 92.3, 94.2, 94.3)
+PRINTED = (
+    ("ptb-char", "bits", (1.56, 1.53, 1.49, 1.43, 1.36, None, 1.37, 1.36)),
+    ("ptb-char", "accuracy", (66, 66, 68, 69, 73, None, None, 73)),
+    ("pixel-mnist", "accuracy", (90.4, 93.4, 96.6, 92.8, 91.1, 92.3, 94.2, 94.3)),
+)
 
 
 def _dense(place: Place) -> Recipe | None:
@@ -88,16 +89,6 @@ def _dense(place: Place) -> Recipe | None:
     chosen = told("the table", model__name=model)
     measure = Measure("held_out", {"batch": 50, "weights": "best", "batches": 0})
     return Recipe("training", (*SHARED[task], *chosen, *MODELS[task][model]), (measure,))
-
-
-def _printed() -> dict[Key, Printed]:
-    columns = (("ptb-char", "bits", BITS), ("ptb-char", "accuracy", LETTERS), ("pixel-mnist", "accuracy", DIGITS))
-    return {
-        (model, task, reading): Printed(value, "Table 3")
-        for task, reading, numbers in columns
-        for model, value in zip(NAMES, numbers, strict=True)
-        if value is not None
-    }
 
 
 SMOKE = tiny(
@@ -125,10 +116,16 @@ TABLE_3 = Experiment(
     title="Letters of the Penn Treebank, and permuted MNIST",
     axes={"model": NAMES, "task": ("ptb-char", "pixel-mnist")},
     recipe=_dense,
-    scales={"smoke": Scale(SMOKE, {"model": ("RelRNN",)}), "laptop": Scale(LAPTOP), "paper": Scale(seeds=1)},
+    smoke=Scale(SMOKE, {"model": ("RelRNN",)}),
+    laptop=Scale(LAPTOP),
     readings=READINGS,
     curves=(Curve("validation loss", "validation", "update", "loss"),),
-    printed=_printed(),
+    printed={
+        (model, task, reading): Printed(value, "Table 3")
+        for task, reading, numbers in PRINTED
+        for model, value in zip(NAMES, numbers, strict=True)
+        if value is not None
+    },
     needs=("ptb", "mnist"),
     note=NOTE,
 )
@@ -138,7 +135,8 @@ FIGURE_8 = Experiment(
     title="Permuted MNIST: validation accuracy by updates",
     axes={"model": NAMES},
     recipe=lambda place: _dense({**place, "task": "pixel-mnist"}),
-    scales={"smoke": Scale(SMOKE, {"model": ("LSTM",)}), "laptop": Scale(LAPTOP), "paper": Scale(seeds=1)},
+    smoke=Scale(SMOKE, {"model": ("LSTM",)}),
+    laptop=Scale(LAPTOP),
     readings=(READINGS[1],),
     curves=(Curve("accuracy of validation", "validation", "update", "accuracy"),),
     needs=("mnist",),
@@ -159,7 +157,8 @@ def _heat_map(
         title=title,
         axes={"model": ("MemRNN",)},
         recipe=lambda place: _map(settings),
-        scales={"smoke": Scale(smoke), "laptop": Scale(LAPTOP), "paper": Scale()},
+        smoke=Scale(smoke),
+        laptop=Scale(LAPTOP),
         readings=tuple(reading for reading in ATTENTION if not reading.unit),
         needs=(needs,),
         note="The heat map is the measurement `attention`, its `map`.",

@@ -28,14 +28,12 @@ DEPENDENCIES = Experiment(
     title="Theorem 2 and Remark 6 in trained models: states that are read, ways to them, and what is bounded",
     axes={"task": ("copy", "denoise"), "model": ("RelRNN", "RelLSTM", "MemRNN"), "length": (100,)},
     recipe=lambda place: learnt(place["task"], place, (MEASURE,)),
-    scales={
-        "smoke": Scale(
-            (*SMOKE, *departures("8", measure_dependencies__rows=1)),
-            {"task": ("denoise",), "model": ("RelRNN",), "length": (5,)},
-        ),
-        "laptop": Scale(LAPTOP),
-        "paper": Scale(seeds=3),
-    },
+    smoke=Scale(
+        (*SMOKE, *departures("8", measure_dependencies__rows=1)),
+        {"task": ("denoise",), "model": ("RelRNN",), "length": (5,)},
+    ),
+    laptop=Scale(LAPTOP),
+    paper=Scale(seeds=3),
     readings=(
         *(Reading(name, "dependencies", (key,), "%") for key, name in PER_CENT.items()),
         *(Reading(name, "dependencies", (key,)) for key, name in NUMBERS.items()),

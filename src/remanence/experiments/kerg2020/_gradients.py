@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from remanence.experiments._declaring import but, departures, options
-from remanence.experiments._experiment import Axes, Curve, Experiment, Place, Reading, Recipe, Scale, Setting
+from remanence.experiments._experiment import Curve, Experiment, Place, Reading, Recipe, Scale, Setting
 from remanence.experiments._work import Measure
 from remanence.experiments.kerg2020._recall import LAPTOP, SMOKE
 from remanence.experiments.kerg2020._recall_settings import recall_settings
@@ -32,17 +32,15 @@ def attention_recipe(task: str, model: str, length: int, changed: Settings) -> R
     return Recipe("training", settings, (Measure("attention", {"rows": 8}),))
 
 
-def _attention_scales(axes: Axes) -> dict[str, Scale]:
-    smoke = (*SMOKE, *departures("not printed", task__options__length=5), *departures("8", measure_attention__rows=1))
-    return {"smoke": Scale(smoke, axes), "laptop": Scale(LAPTOP), "paper": Scale()}
-
+ONE_MAP = (*SMOKE, *departures("not printed", task__options__length=5), *departures("8", measure_attention__rows=1))
 
 FIGURE_1 = Experiment(
     id="kerg2020/figure-1",
     title="Attention of a fully attentive model trained on Copy and on Denoise",
     axes={"task": ("copy", "denoise")},
     recipe=lambda place: attention_recipe(place["task"], "MemRNN", 100, {}),
-    scales=_attention_scales({"task": ("copy",)}),
+    smoke=Scale(ONE_MAP, {"task": ("copy",)}),
+    laptop=Scale(LAPTOP),
     readings=ATTENTION,
     note="The figure does not say at which T; here T = 100. The heat map is the measurement `attention`, its `map`.",
 )
@@ -56,7 +54,8 @@ def _buffer(number: int, task: str) -> Experiment:
         title=f"Attention on {task.capitalize()} over the short-term buffer alone",
         axes={"model": ("RelRNN",)},
         recipe=lambda place: attention_recipe(task, place["model"], 100, BUFFER),
-        scales=_attention_scales({}),
+        smoke=Scale(ONE_MAP),
+        laptop=Scale(LAPTOP),
         readings=ATTENTION,
         note="No read goes farther back than the buffer is long, by construction: the figure shows what is read in it.",
     )
@@ -81,27 +80,27 @@ def _looked_into(model: str, own: tuple[Setting, ...], traded: tuple[int, ...]) 
     return Recipe("training", settings, (asked, gradients))
 
 
-def _gradient_scales(smoke: Axes) -> dict[str, Scale]:
-    tiny = (
-        *SMOKE,
-        *departures("T = 1000", task__options__length=5, measure_gradients__rows=2, measure_answers__lengths=[1000]),
-        *departures(
-            "T = 1000", measure_gradients__points=20, measure_gradients__lengths=[20], measure_gradients__traded=[]
-        ),
-    )
-    laptop = (
+FEW_GRADIENTS = (
+    *SMOKE,
+    *departures("T = 1000", task__options__length=5, measure_gradients__rows=2, measure_answers__lengths=[1000]),
+    *departures(
+        "T = 1000", measure_gradients__points=20, measure_gradients__lengths=[20], measure_gradients__traded=[]
+    ),
+)
+GROWING = Scale(
+    (
         *departures("200,000 updates", budget__updates=20_000),
         *departures("T = 1000 throughout", curriculum__start=10, curriculum__accuracy=0.9),
     )
-    return {"smoke": Scale(tiny, smoke), "laptop": Scale(laptop), "paper": Scale()}
-
+)
 
 FIGURE_2 = Experiment(
     id="kerg2020/figure-2",
     title="Denoise at T = 1000: gradients by distance (left), and against the memory of training (right)",
     axes={"model": ("RNN", "LSTM", "MemRNN", "SABLSTM", "RelLSTM")},
     recipe=lambda place: _looked_into(place["model"], SIZES.get(place["model"], ()), TRADED),
-    scales=_gradient_scales({"model": ("RelLSTM",)}),
+    smoke=Scale(FEW_GRADIENTS, {"model": ("RelLSTM",)}),
+    laptop=GROWING,
     readings=(
         ACCURACY,
         CHANGE,
@@ -130,8 +129,9 @@ LAYERS: dict[str, tuple[str, Values]] = {
 
 def _memory(place: Place) -> Recipe:
     model, own = LAYERS[place["layer"]]
-    settings = {"model": model, "options": {"backend": "reference", **own}, "width": 128, "lengths": MEMORY_LENGTHS}
-    return Recipe("measurement", (), (Measure("training_memory", {**settings, "lengths": list(MEMORY_LENGTHS)}),))
+    chosen = {"backend": "reference", **own}
+    settings = {"model": model, "options": chosen, "width": 128, "lengths": list(MEMORY_LENGTHS)}
+    return Recipe("measurement", (), (Measure("training_memory", settings),))
 
 
 FIGURE_2_CENTRE = Experiment(
@@ -139,15 +139,12 @@ FIGURE_2_CENTRE = Experiment(
     title="Memory of training by the length of the sequence",
     axes={"layer": tuple(LAYERS)},
     recipe=_memory,
-    scales={
-        "smoke": Scale(
-            departures("T = 200 to 2000, width 128", measure_training_memory__lengths=[10, 20, 40])
-            + departures("128", measure_training_memory__width=4),
-            {"layer": ("MemRNN",)},
-        ),
-        "laptop": Scale(departures("128, in the authors' code", measure_training_memory__width=32)),
-        "paper": Scale(),
-    },
+    smoke=Scale(
+        departures("T = 200 to 2000, width 128", measure_training_memory__lengths=[10, 20, 40])
+        + departures("128", measure_training_memory__width=4),
+        {"layer": ("MemRNN",)},
+    ),
+    laptop=Scale(departures("128, in the authors' code", measure_training_memory__width=32)),
     readings=(
         Reading("MB at the longest", "training_memory", ("megabytes",)),
         Reading("power of T", "training_memory", ("exponent",)),
@@ -168,7 +165,8 @@ FIGURE_3 = Experiment(
     title="Denoise at T = 1000: gradients of RelLSTM by the sizes of its memories",
     axes={"recent": (15, 3, 8, 18, 25), "relevant": (3, 8, 15, 18, 25)},
     recipe=_screened,
-    scales=_gradient_scales({"recent": (15,), "relevant": (3,)}),
+    smoke=Scale(FEW_GRADIENTS, {"recent": (15,), "relevant": (3,)}),
+    laptop=GROWING,
     readings=(ACCURACY, CHANGE),
     curves=(REACH,),
     note="The caption says MemLSTM; the sizes are those of RelLSTM.",

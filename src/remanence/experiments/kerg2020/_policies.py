@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from remanence.experiments._declaring import departures, options, told
-from remanence.experiments._experiment import Curve, Experiment, Key, Place, Printed, Reading, Recipe, Scale
+from remanence.experiments._experiment import Curve, Experiment, Place, Printed, Reading, Recipe, Scale
 from remanence.experiments._work import Measure
 
 CODE = "authors' code, defaults of rl-starter-files"
@@ -35,31 +35,24 @@ def _learnt(place: Place) -> Recipe:
     )
 
 
-def _printed() -> dict[Key, Printed]:
-    return {
-        (family, model, reading): Printed(row[place], "Table 4")
-        for family, (_, _, train, test) in ENVIRONMENTS.items()
-        for reading, row in (("train", train), ("test", test))
-        for place, model in enumerate(MODELS)
-    }
-
-
 TABLE_4 = Experiment(
     id="kerg2020/table-4",
     title="MiniGrid: mean return where a policy has learnt (train), and in a larger version (test)",
     axes={"environment": tuple(ENVIRONMENTS), "model": MODELS},
     recipe=_learnt,
-    scales={
-        "smoke": Scale(
-            departures("5,000,000 frames", frames=256, copies=2, measure_play__episodes=1),
-            {"environment": ("GoToDoor",), "model": ("RelLSTM",)},
-        ),
-        "laptop": Scale(departures("5,000,000 frames", frames=500_000)),
-        "paper": Scale(),
-    },
+    smoke=Scale(
+        departures("5,000,000 frames", frames=256, copies=2, measure_play__episodes=1),
+        {"environment": ("GoToDoor",), "model": ("RelLSTM",)},
+    ),
+    laptop=Scale(departures("5,000,000 frames", frames=500_000)),
     readings=(Reading("train", "play", ("train", "mean")), Reading("test", "play", ("test", "mean"))),
     curves=(Curve("mean return", "train", "frames", "mean_return"),),
-    printed=_printed(),
+    printed={
+        (family, model, reading): Printed(value, "Table 4")
+        for family, (_, _, train, test) in ENVIRONMENTS.items()
+        for reading, row in (("train", train), ("test", test))
+        for model, value in zip(MODELS, row, strict=True)
+    },
     needs=("minigrid",),
     note="The authors' code empties the attention memory at every step while it plays, by mistake; here it is emptied "
     "when an episode ends.",

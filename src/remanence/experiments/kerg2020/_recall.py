@@ -11,7 +11,6 @@ from remanence.experiments._experiment import (
     Axes,
     Curve,
     Experiment,
-    Key,
     Place,
     Printed,
     Reading,
@@ -30,6 +29,7 @@ NOTE = (
 )
 
 SMOKE = tiny(model__options__hidden_size=8, measure_answers__sequences=5, measure_answers__batch=5)
+SHORT_TRANSFER = (*SMOKE, *departures("T = 100", task__options__length=5, measure_answers__lengths=[100]))
 LAPTOP = departures("200,000 updates, in the authors' code", budget__updates=50_000)
 
 ACCURACY = Reading("accuracy", "answers", ("{length}", "accuracy"), "%", "accuracy")
@@ -48,12 +48,9 @@ def asked_at(lengths: Sequence[int]) -> Measure:
     return Measure("answers", {"lengths": list(lengths), "sequences": SEQUENCES, "batch": BATCH, "weights": "last"})
 
 
-def recall_scales(smoke: Axes, **laptop: tuple[Any, ...]) -> dict[str, Scale]:
-    """The three scales of a table of recall; at `smoke` and `laptop` these values of the axes are run."""
-    return {"smoke": Scale(SMOKE, smoke), "laptop": Scale(LAPTOP, laptop), "paper": Scale(seeds=3)}
-
-
 TINIEST = {"length": (5,), "model": ("LSTM", "RelRNN")}
+AT_100 = Scale(LAPTOP, {"length": (100,)})
+THRICE = Scale(seeds=3)
 
 # Per cent, by our names of the models: orth-RNN, expRNN and SAB in the paper.
 DENOISE_LENGTHS = (100, 300, 500, 1000, 2000)
@@ -84,7 +81,9 @@ TABLE_2 = Experiment(
     title="Denoise: accuracy of the answers by model and length",
     axes={"model": tuple(DENOISE), "length": DENOISE_LENGTHS},
     recipe=lambda place: learnt("denoise", place),
-    scales=recall_scales(TINIEST, length=(100,)),
+    smoke=Scale(SMOKE, TINIEST),
+    laptop=AT_100,
+    paper=THRICE,
     readings=(ACCURACY,),
     curves=(LEARNING,),
     printed=printed_table("Table 2", DENOISE_LENGTHS, DENOISE, "accuracy", transposed=True),
@@ -96,7 +95,9 @@ TABLE_5 = Experiment(
     title="Copy: accuracy of the answers by length and model",
     axes={"length": COPY_LENGTHS, "model": tuple(COPY)},
     recipe=lambda place: learnt("copy", place),
-    scales=recall_scales(TINIEST, length=(100,)),
+    smoke=Scale(SMOKE, TINIEST),
+    laptop=AT_100,
+    paper=THRICE,
     readings=(ACCURACY,),
     curves=(LEARNING,),
     printed=printed_table("Table 5", COPY_LENGTHS, COPY, "accuracy"),
@@ -108,11 +109,8 @@ OTHERS = Experiment(
     title="Copy and Denoise: accuracy of models that Tables 2 and 5 leave out",
     axes={"task": ("copy", "denoise"), "model": ("RNN", "HDetachLSTM"), "length": (100,)},
     recipe=lambda place: learnt(place["task"], place),
-    scales={
-        "smoke": Scale(SMOKE, {"length": (5,)}),
-        "laptop": Scale(LAPTOP),
-        "paper": Scale(seeds=1),
-    },
+    smoke=Scale(SMOKE, {"length": (5,)}),
+    laptop=Scale(LAPTOP),
     readings=(ACCURACY,),
     curves=(LEARNING,),
     note=f"{NOTE} Nothing is printed for these models, so there is no number to compare with.",
@@ -143,32 +141,26 @@ def _transferred_after_all(place: Place) -> Recipe:
     return replace(solved, settings=kept)
 
 
-def _transfer_printed() -> dict[Key, Printed]:
-    return {
-        (model, f"T = {length}"): Printed.of(value, "Table 1")
-        for model, numbers in TRANSFER.items()
-        for length, value in zip(TRANSFER_LENGTHS, numbers, strict=True)
-    }
-
-
 TABLE_1 = Experiment(
     id="kerg2020/table-1",
     title="Transfer Copy: trained at T = 100, evaluated at other lengths",
     axes={"model": tuple(TRANSFER)},
     recipe=_transferred,
-    scales={
-        "smoke": Scale(
-            (*SMOKE, *departures("T = 100", task__options__length=5, measure_answers__lengths=[100])),
-            {"model": ("HDetachLSTM",)},
-        ),
-        "laptop": Scale(LAPTOP),
-        "paper": Scale(seeds=3),
-    },
+    smoke=Scale(
+        SHORT_TRANSFER,
+        {"model": ("HDetachLSTM",)},
+    ),
+    laptop=Scale(LAPTOP),
+    paper=Scale(seeds=3),
     readings=tuple(
         Reading(f"T = {length}", "answers", (str(length), "accuracy"), "%", "accuracy") for length in TRANSFER_LENGTHS
     ),
     curves=(LEARNING,),
-    printed=_transfer_printed(),
+    printed={
+        (model, f"T = {length}"): Printed.of(value, "Table 1")
+        for model, numbers in TRANSFER.items()
+        for length, value in zip(TRANSFER_LENGTHS, numbers, strict=True)
+    },
     note=NOTE,
 )
 
@@ -191,7 +183,9 @@ def _curves(number: int, title: str, axes: Axes, tables: Mapping[str, Mapping[st
         title=title,
         axes=axes,
         recipe=lambda place: learnt(place.get("task", "denoise"), place),
-        scales=recall_scales(smoke, length=(100,)),
+        smoke=Scale(SMOKE, smoke),
+        laptop=AT_100,
+        paper=THRICE,
         readings=(ACCURACY,),
         curves=(LOSS,),
         note=f"{note} {NOTE}".strip(),

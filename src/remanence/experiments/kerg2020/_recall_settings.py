@@ -9,6 +9,7 @@ CODE = "authors' code, copytask.py and denoisetask.py"
 OURS = "ours: how a run is watched, and when it is over"
 UNLISTED = "not in the paper: as for RelRNN"
 SAB_CODE = "authors' code of SAB"
+RNN_CODE = "code of nnRNN, which shares an author"
 
 COMMON: tuple[Setting, ...] = (
     Setting("task.batch_size", 10, CODE),
@@ -29,11 +30,7 @@ def _optimiser(name: str, rate: float, source: str) -> tuple[Setting, ...]:
     return (Setting("optimiser.name", name, source), Setting("optimiser.learning_rate", rate, source))
 
 
-def _tables(copy: str, denoise: str = "") -> dict[str, str]:
-    return {"copy": copy, "denoise": denoise or copy}
-
-
-TABLE = _tables("Table 6", "Table 7")
+TABLE = {"copy": "Table 6", "denoise": "Table 7"}
 # Linear maps of the authors' RNN: the input's has a bias, the state's has none. Their gates read both by one map.
 DRAWN = {
     "copy": options("authors' code", init="xavier", bias="single"),
@@ -51,6 +48,12 @@ SAB = (
     *options("section 5.1: every 10 steps", every=10),
     *options(UNLISTED, top_k=10, truncate=10),
     *options(SAB_CODE, score="tanh", normalise=True, underfull="raw", start="zero", output="summary"),
+)
+GORU = (*_optimiser("rmsprop", 1e-3, "Table 7"), Setting("optimiser.smoothing", 0.9, "authors' code of GORU"))
+RNN = (
+    *_optimiser("rmsprop", 1e-3, RNN_CODE),
+    Setting("optimiser.smoothing", 0.9, RNN_CODE),
+    *options(RNN_CODE, recurrent_init="xavier"),
 )
 H_DETACH = (*_optimiser("adam", 1e-3, "authors' code of h-detach"), *options("authors' code of h-detach", p=0.5))
 
@@ -73,16 +76,6 @@ def _rel_lstm(task: str) -> tuple[Setting, ...]:
     return (*_optimiser("rmsprop", 1e-3, "authors' code, README"), *gates, *HALF, *sizes)
 
 
-def _goru() -> tuple[Setting, ...]:
-    return (*_optimiser("rmsprop", 1e-3, "Table 7"), Setting("optimiser.smoothing", 0.9, "authors' code of GORU"))
-
-
-def _plain_rnn() -> tuple[Setting, ...]:
-    code = "code of nnRNN, which shares an author"
-    settings = (*_optimiser("rmsprop", 1e-3, code), Setting("optimiser.smoothing", 0.9, code))
-    return (*settings, *options(code, recurrent_init="xavier"))
-
-
 def model_settings(task: str, model: str) -> tuple[Setting, ...]:
     """Settings of one model of Tables 1, 2 or 5, or RNN, on ``"copy"`` or ``"denoise"``.
 
@@ -102,7 +95,7 @@ def model_settings(task: str, model: str) -> tuple[Setting, ...]:
             return settings
         return (*settings, Setting("optimiser.orthogonal_learning_rate", 2e-5, "authors' code of expRNN: a tenth"))
     others = {"LSTM": (*_optimiser("adam", 2e-4, TABLE[task]), *GATED), "SABLSTM": SAB, "HDetachLSTM": H_DETACH}
-    return {**others, "GORU": _goru(), "RNN": _plain_rnn()}[model]
+    return {**others, "GORU": GORU, "RNN": RNN}[model]
 
 
 def recall_settings(task: str, model: str, length: int) -> tuple[Setting, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from remanence.experiments._declaring import but, departures, told
-from remanence.experiments._experiment import Key, Place, Printed, Recipe, Scale, Setting
-from remanence.experiments.kerg2020._recall import LAPTOP, SMOKE, TABLE_1
+from remanence.experiments._declaring import but, told
+from remanence.experiments._experiment import Place, Recipe, Scale, Setting
+from remanence.experiments.kerg2020._recall import SHORT_TRANSFER, TABLE_1
 
 CHANGES: dict[str, tuple[Setting, ...]] = {
     "learning rate 0.001": told("default of the authors' code", optimiser__learning_rate=1e-3),
@@ -27,29 +27,22 @@ def _changed(place: Place) -> Recipe | None:
     return replace(printed, settings=but(printed.settings, *change))
 
 
-def _printed() -> dict[Key, Printed]:
-    return {
-        (model, change, reading): number
-        for (model, reading), number in TABLE_1.printed.items()
-        if model in MISSED
-        for change in CHANGES
-    }
-
-
 TABLE_1_CAUSES = replace(
     TABLE_1,
     id="kerg2020/table-1-causes",
     title="Transfer Copy with one setting changed: what brings the printed numbers nearer?",
     axes={"model": MISSED, "change": tuple(CHANGES)},
     recipe=_changed,
-    scales={
-        "smoke": Scale(
-            (*SMOKE, *departures("T = 100", task__options__length=5, measure_answers__lengths=[100])),
-            {"model": ("ExpRNN",), "change": ("T drawn from 1 to 100",)},
-        ),
-        "laptop": Scale(LAPTOP),
-        "paper": Scale(seeds=1),
+    smoke=Scale(
+        SHORT_TRANSFER,
+        {"model": ("ExpRNN",), "change": ("T drawn from 1 to 100",)},
+    ),
+    paper=Scale(),
+    printed={
+        (model, change, reading): number
+        for (model, reading), number in TABLE_1.printed.items()
+        if model in MISSED
+        for change in CHANGES
     },
-    printed=_printed(),
     note=f"{TABLE_1.note} Everything but the named setting is as in Table 1; the printed numbers are those of Table 1.",
 )

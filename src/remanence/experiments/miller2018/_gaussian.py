@@ -26,21 +26,18 @@ FIGURE_1 = Experiment(
     title="Gaussian instances: gradient gap by window, and weight gap by updates with steps 1/t and constant ones",
     axes={"lambda": (0.7, 0.8, 0.9, 0.99)},
     recipe=_instances,
-    scales={
-        "smoke": Scale(
-            departures(
-                TINY,
-                measure_gaussian_truncation__width=3,
-                measure_gaussian_truncation__steps=6,
-                measure_gaussian_truncation__windows=[1, 2, 4],
-                measure_gaussian_truncation__updates=2,
-                measure_gaussian_truncation__instances=1,
-            ),
-            {"lambda": (0.9,)},
+    smoke=Scale(
+        departures(
+            TINY,
+            measure_gaussian_truncation__width=3,
+            measure_gaussian_truncation__steps=6,
+            measure_gaussian_truncation__windows=[1, 2, 4],
+            measure_gaussian_truncation__updates=2,
+            measure_gaussian_truncation__instances=1,
         ),
-        "laptop": Scale(departures("not printed", measure_gaussian_truncation__instances=3)),
-        "paper": Scale(),
-    },
+        {"lambda": (0.9,)},
+    ),
+    laptop=Scale(departures("not printed", measure_gaussian_truncation__instances=3)),
     readings=(
         Reading("slope of ln(gap/k)", "gaussian_truncation", ("slope",)),
         Reading("last weight gap, steps 1/t", "gaussian_truncation", ("last_weight_gap", "decaying")),

@@ -6,7 +6,6 @@ from typing import Any
 
 from remanence.experiments._declaring import TINY, departures, options, tiny, told, watched
 from remanence.experiments._experiment import (
-    Axes,
     Curve,
     Departure,
     Experiment,
@@ -64,10 +63,6 @@ def _words(model: str, *measures: Measure) -> Recipe:
     return Recipe("training", (*WORDS, *told("the slides", model__name=model)), (SCORE, *measures))
 
 
-def _scales(smoke: Axes) -> dict[str, Scale]:
-    return {"smoke": Scale(SMOKE, smoke), "laptop": Scale(LAPTOP), "paper": Scale()}
-
-
 GRADIENTS = Measure("text_gradients", {"length": 100, "rows": 20, "batches": 10})
 PRINTED = {"RNN": 146.7, "LSTM": 92.3}
 NOTE = "One layer of 200 units: which options the printed runs had is not recorded."
@@ -77,7 +72,8 @@ FIGURE_2 = Experiment(
     title="WikiText-2: norm of the gradient by the distance between input and loss",
     axes={"model": ("RNN", "LSTM")},
     recipe=lambda place: _words(place["model"], GRADIENTS),
-    scales=_scales({"model": ("RNN",)}),
+    smoke=Scale(SMOKE, {"model": ("RNN",)}),
+    laptop=Scale(LAPTOP),
     readings=(Reading("change of the logarithm", "text_gradients", ("change",)),),
     curves=(Curve("ln of the gradient's norm", "text_gradients", "distance", "log_norm"),),
     needs=("wikitext-2",),
@@ -89,7 +85,8 @@ PERPLEXITY = Experiment(
     title="WikiText-2: test perplexity of free models",
     axes={"model": ("RNN", "LSTM")},
     recipe=lambda place: _words(place["model"]),
-    scales=_scales({"model": ("LSTM",)}),
+    smoke=Scale(SMOKE, {"model": ("LSTM",)}),
+    laptop=Scale(LAPTOP),
     readings=(PERPLEX,),
     curves=(Curve("validation loss", "validation", "update", "loss"),),
     printed={(model, PERPLEX.name): Printed(value, "caption of figure 2") for model, value in PRINTED.items()},
@@ -102,7 +99,8 @@ STABLE = Experiment(
     title="WikiText-2: stable and free models",
     axes={"model": ("RNN", "StableRNN", "LSTM", "StableLSTM")},
     recipe=lambda place: _words(place["model"]),
-    scales=_scales({"model": ("StableRNN",)}),
+    smoke=Scale(SMOKE, {"model": ("StableRNN",)}),
+    laptop=Scale(LAPTOP),
     readings=(PERPLEX,),
     printed={(model, PERPLEX.name): Printed(value, "caption of figure 2") for model, value in PRINTED.items()},
     needs=("wikitext-2",),
@@ -117,7 +115,8 @@ CONTEXT = Experiment(
         place["model"],
         Measure("context_loss", {"windows": [1, 2, 5, 10, 20, 35, 50], "length": 100, "rows": 100, "ends": 20}),
     ),
-    scales=_scales({"model": ("StableLSTM",)}),
+    smoke=Scale(SMOKE, {"model": ("StableLSTM",)}),
+    laptop=Scale(LAPTOP),
     readings=(Reading("with all 100 words", "context_loss", ("whole",)),),
     curves=(Curve("perplexity", "context_loss", "windows", "perplexity"),),
     needs=("wikitext-2",),
@@ -151,11 +150,8 @@ WEIGHTS = Experiment(
     title="WikiText-2: distance between the weights of recurrent and truncated training",
     axes={"model": ("RNN", "StableRNN", "LSTM", "StableLSTM")},
     recipe=_distance,
-    scales={
-        "smoke": Scale(_pair(TINY, [2, 4], **SMALL, **WATCHED_TINY), {"model": ("RNN",)}),
-        "laptop": Scale(_pair("all words, 40 epochs", [500, 1000, 3000], task__options__words=10_000)),
-        "paper": Scale(),
-    },
+    smoke=Scale(_pair(TINY, [2, 4], **SMALL, **WATCHED_TINY), {"model": ("RNN",)}),
+    laptop=Scale(_pair("all words, 40 epochs", [500, 1000, 3000], task__options__words=10_000)),
     readings=(Reading("distance over the way", "weight_distance", ("share",)),),
     curves=(
         Curve("distance", "weight_distance", "updates", "distance"),

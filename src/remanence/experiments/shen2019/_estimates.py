@@ -18,16 +18,12 @@ FIGURE_4 = Experiment(
     title="Information of a repetitive chain, which does not decay, by p",
     axes={"p": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)},
     recipe=lambda place: _only("repetitive", probability=place["p"], sequences=2000, length=512, longest=100),
-    scales={
-        "smoke": Scale(
-            departures(
-                TINY, measure_repetitive__sequences=20, measure_repetitive__length=30, measure_repetitive__longest=4
-            ),
-            {"p": (0.9,)},
+    smoke=Scale(
+        departures(
+            TINY, measure_repetitive__sequences=20, measure_repetitive__length=30, measure_repetitive__longest=4
         ),
-        "laptop": Scale(),
-        "paper": Scale(),
-    },
+        {"p": (0.9,)},
+    ),
     readings=(Reading("measured", "repetitive", ("measured",)), Reading("Equation 52", "repetitive", ("exact",))),
     printed={(0.5, "Equation 52"): Printed(0.0, "Equation 52")},
 )
@@ -40,16 +36,11 @@ FIGURE_5 = Experiment(
     recipe=lambda place: _only(
         "estimator", exponent=place["gamma"], sequences=10_000, length=1000, longest=500, threshold=2e-4
     ),
-    scales={
-        "smoke": Scale(
-            departures(
-                TINY, measure_estimator__sequences=50, measure_estimator__length=40, measure_estimator__longest=10
-            ),
-            {"gamma": (0.4,)},
-        ),
-        "laptop": Scale(departures("10,000 sequences", measure_estimator__sequences=2000)),
-        "paper": Scale(),
-    },
+    smoke=Scale(
+        departures(TINY, measure_estimator__sequences=50, measure_estimator__length=40, measure_estimator__longest=10),
+        {"gamma": (0.4,)},
+    ),
+    laptop=Scale(departures("10,000 sequences", measure_estimator__sequences=2000)),
     readings=(Reading("fitted", "estimator", ("fitted",)),),
     curves=(Curve("information", "estimator", "curve.lags", "curve.values"),),
     printed={(gamma, "fitted"): Printed(gamma, "figure 5 (b): the line of truth") for gamma in EXPONENTS},
@@ -65,13 +56,7 @@ FIGURE_6 = Experiment(
     title="Information in held-out parts compared with equally long stretches of the training part",
     axes={"text": ("ptb", "wikitext-2", "text8"), "part": ("validation", "test")},
     recipe=_held_out,
-    scales={
-        "smoke": Scale(
-            departures(TINY, measure_held_out_information__longest=4), {"text": ("ptb",), "part": ("validation",)}
-        ),
-        "laptop": Scale(),
-        "paper": Scale(),
-    },
+    smoke=Scale(departures(TINY, measure_held_out_information__longest=4), {"text": ("ptb",), "part": ("validation",)}),
     readings=(
         Reading("lags outside", "held_out_information", ("outside",)),
         Reading("by chance", "held_out_information", ("outside_by_chance",)),
@@ -90,18 +75,15 @@ FIGURE_3D = Experiment(
     title="Information in samples of a pretrained language model",
     axes={"model": ("gpt2", "SmolLM2-135M")},
     recipe=lambda place: _only("language_model", model=place["model"], texts=500, tokens=1024, longest=1000, seed=0),
-    scales={
-        "smoke": Scale(
-            departures(TINY, measure_language_model__texts=1, measure_language_model__tokens=8)
-            + departures(TINY, measure_language_model__longest=4),
-            {"model": ("SmolLM2-135M",)},
-        ),
-        "laptop": Scale(
-            departures(GPT2, measure_language_model__texts=50, measure_language_model__tokens=512),
-            {"model": ("SmolLM2-135M",)},
-        ),
-        "paper": Scale(),
-    },
+    smoke=Scale(
+        departures(TINY, measure_language_model__texts=1, measure_language_model__tokens=8)
+        + departures(TINY, measure_language_model__longest=4),
+        {"model": ("SmolLM2-135M",)},
+    ),
+    laptop=Scale(
+        departures(GPT2, measure_language_model__texts=50, measure_language_model__tokens=512),
+        {"model": ("SmolLM2-135M",)},
+    ),
     readings=(Reading("exponent of a power law", "language_model", ("model", "curve", "fits", "power", "gamma")),),
     curves=(
         Curve("model", "language_model", "model.curve.lags", "model.curve.values"),
