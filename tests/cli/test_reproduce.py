@@ -5,6 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from remanence.cli._app import app
+from remanence.cli._cells import watching
 from remanence.data import DataError
 from remanence.experiments import list_experiments
 
@@ -95,6 +96,25 @@ def test_a_table_is_run_stored_and_reported(tmp_path):
     assert "Table 7" in text
 
 
+def test_a_log_tells_now_and_then_how_far_the_cells_are(monkeypatch, capsys):
+    clock = [0.0]
+    monkeypatch.setattr("remanence.cli._live.time.monotonic", lambda: clock[0])
+    row = {"folder": "runs/copy-LSTM", "budget": 7_200, "validation": {"accuracy": 0.5}, "reason": ""}
+    told = []
+    with watching(["seed"], False, "saved") as tick:
+        assert tick is not None
+        for second in range(3_600):
+            clock[0] = float(second)
+            pace = {"status": "running", "update": second, "seconds": second, "seconds_left": 7_200.0 - second}
+            tick([{**row, **pace}])
+            told += [(second, line) for line in capsys.readouterr().out.splitlines()]
+    seconds = [second for second, line in told if "cells done" in line]
+    assert seconds[0] < 60
+    assert 10 < len(seconds) < 60, "often at first, then less often"
+    assert (seconds[0], f"copy-LSTM  running  {seconds[0]}/7,200  accuracy 0.5") in told
+    assert told[-1][1].endswith("1 at work; those at work need at most 1.0 h more, all about 1.0 h")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -104,6 +124,7 @@ def test_a_table_is_run_stored_and_reported(tmp_path):
         (["reproduce", "kerg2020/table-2", "--scale", "papr"], "Did you mean 'paper'"),
         (["reproduce", "kerg2020/table-2", "--only", "model=LSMT"], "Did you mean 'LSTM'"),
         (["reproduce", "kerg2020/table-2", "--seeds", "none"], "how many"),
+        (["reproduce", "kerg2020/table-2", "--seeds", "0"], "For seed 0 alone write 0,"),
         (["reproduce", "kerg2020/table-2", "--seeds", "9000000000000000000"], "<= 10000"),
         (["reproduce", "kerg2020/table-2", "--list"], "`--list` must be given without ID"),
         (["reproduce", "kerg2020/table-2", "--dry-run", "--report"], "`--dry-run` must be given without --report"),

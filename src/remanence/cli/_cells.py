@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,8 +19,11 @@ from remanence.runs import Stopped, Values
 
 SHOWN = 25
 """Cells that a live table shows: those at work first."""
+TOLD = 4
+"""Cells at work that get a line of their own now and then, where there is no live table."""
 FAILED = 1
-ORDER = {"running": 0, "failed": 1, "killed": 2, "interrupted": 3, "trained": 4, "new": 5, "done": 6}
+AT_WORK = ("running", "measuring")
+ORDER = (*AT_WORK, "failed", "killed", "interrupted", "trained", "new", "done")
 
 
 def leave_if_failed(failures: Sequence[Failure]) -> None:
@@ -34,7 +38,7 @@ def leave_if_failed(failures: Sequence[Failure]) -> None:
 def watching(names: Sequence[str], quiet: bool, how_saved: str) -> Iterator[Tick | None]:
     """Shows cells as they go, and leaves with the exit code of the signal that stopped them."""
     draw = partial(live_table, names)
-    shown = live(Console(), draw, _line, news=("folder", "status"))
+    shown = live(Console(), draw, _line, ("folder", "status"), _lines)
     try:
         with contextlib.nullcontext() if quiet else shown as tick:
             yield tick
@@ -44,21 +48,33 @@ def watching(names: Sequence[str], quiet: bool, how_saved: str) -> Iterator[Tick
 
 
 def _line(row: Values) -> str:
-    return f"{Path(row['folder']).name}  {row['status']}  update {row['update']}  {row['reason']}".rstrip()
+    words = [Path(row["folder"]).name, row["status"], _progress(row), _validation(row), row["reason"]]
+    return "  ".join(filter(None, words))
+
+
+def _lines(rows: Rows) -> str:
+    """Some cells at work, and all in one sentence."""
+    busy = [row for row in rows if row["status"] in AT_WORK]
+    return "\n".join((*map(_line, busy[:TOLD]), summary(rows)))
+
+
+def _progress(row: Values) -> str:
+    return f"{row['update']:,}/{row['budget']:,}" if row["budget"] else ""
+
+
+def _validation(row: Values) -> str:
+    return "  ".join(f"{name} {value:.4g}" for name, value in row["validation"].items() if value is not None)
 
 
 def live_table(names: Sequence[str], rows: Rows) -> Group:
     """Cells as a table, those at work first, and when all may be done."""
     table = plain_table(*names, "status", "progress", "validation", "left")
-    for row in sorted(rows, key=lambda row: ORDER.get(row["status"], 0))[:SHOWN]:
-        found = "  ".join(f"{name} {value:.4g}" for name, value in row["validation"].items() if value is not None)
-        progress = "-"
-        if row["budget"]:
-            progress = f"{row['update']:,}/{row['budget']:,}"
+    for row in sorted(rows, key=lambda row: ORDER.index(row["status"]))[:SHOWN]:
         left = ""
         if row["seconds_left"]:
             left = _duration(row["seconds_left"])
-        table.add_row(*(str(row[name]) for name in names), row["status"], progress, found, left)
+        place = (str(row[name]) for name in names)
+        table.add_row(*place, row["status"], _progress(row) or "-", _validation(row), left)
     return Group(table, Text(summary(rows)))
 
 
@@ -66,18 +82,30 @@ def summary(rows: Rows) -> str:
     """One line about all cells.
 
     Example:
-        >>> summary([{"status": "done", "seconds_left": 0.0}, {"status": "running", "seconds_left": 60.0}])
-        '1 of 2 cells done, 1 running; those at work need at most 1 min more'
+        >>> new = {"status": "new", "seconds": 0.0, "seconds_left": None}
+        >>> summary([{"status": "running", "seconds": 60.0, "seconds_left": 240.0}, new])
+        '0 of 2 cells done, 1 at work; those at work need at most 4 min more, all about 9 min'
     """
-    done, running = (sum(row["status"] == status for row in rows) for status in ("done", "running"))
-    left = [row["seconds_left"] for row in rows if row["status"] == "running" and row["seconds_left"]]
-    words = f"{done} of {len(rows)} cells done, {running} running"
+    done = sum(row["status"] == "done" for row in rows)
+    busy = [row for row in rows if row["status"] in AT_WORK]
+    words = f"{done} of {len(rows)} cells done, {len(busy)} at work"
+    left = max((row["seconds_left"] or 0.0 for row in busy), default=0.0)
     if left:
-        words += f"; those at work need at most {_duration(max(left))} more"
+        words += f"; those at work need at most {_duration(left)} more, all about {_duration(_rest(rows, len(busy)))}"
     return words
+
+
+def _rest(rows: Rows, at_work: int) -> float:
+    """Seconds until all cells are done, if so many go on at a time and new ones last as long as the others."""
+    lasting = [
+        row["seconds"] + row["seconds_left"] for row in rows if row["seconds"] and row["seconds_left"] is not None
+    ]
+    usual = sum(lasting) / len(lasting)
+    left = [usual if row["seconds_left"] is None else row["seconds_left"] for row in rows]
+    return max(*left, sum(left) / at_work)
 
 
 def _duration(seconds: float) -> str:
     if seconds >= 3600:
         return f"{seconds / 3600:.1f} h"
-    return f"{seconds / 60:.0f} min"
+    return f"{math.ceil(seconds / 60)} min"

@@ -106,7 +106,7 @@ def _say(tell: Tell | None, begin: str, words: str) -> None:
 def _estimate(cell: TableCell, rates: dict[str, float], tell: Tell) -> float:
     """Seconds; not a number, which every sum and product then is, where a trial failed."""
     state = cell.state
-    if state.is_done or state.status == "trained":
+    if state.status in ("done", "trained", "measuring"):
         return 0.0
     config = cell.work.config
     if config is None:

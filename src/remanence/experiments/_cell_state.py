@@ -20,8 +20,8 @@ class CellState:
     """The status of a cell.
 
     Args:
-        status: ``new``, ``running``, ``interrupted``, ``killed``, ``trained`` (not measured yet), ``failed`` or
-            ``done``.
+        status: ``new``, ``running``, ``interrupted``, ``killed``, ``trained`` (not measured yet), ``measuring``,
+            ``failed`` or ``done``.
         update: batches learnt from so far.
         budget: that the run may last for at most; None where nothing is trained.
         validation: the last evaluation.
@@ -89,12 +89,13 @@ def read_state(work: Work, folder: Path) -> CellState:
     run = run_state(work, run_of(folder))
     if run.is_done and all(read_kept(folder, measure) is not None for measure in work.measures):
         return run
+    is_trained = work.config is not None and run.is_done
     if is_locked(folder):
-        return replace(run, status="running")
+        return replace(run, status="measuring" if is_trained else "running")
     error = folder / ERROR
     if error.is_file():
         return replace(run, status="failed", reason=_last_line(read_file(error).decode("utf-8", "replace")))
-    if work.config is not None and run.is_done:
+    if is_trained:
         return replace(run, status="trained")
     return run
 

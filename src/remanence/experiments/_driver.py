@@ -107,7 +107,7 @@ def row_of(cell: TableCell) -> Values:
 
 def seconds_left(state: CellState) -> float | None:
     """Seconds to the end of the budget at the pace so far; None before there is one."""
-    if state.status in ("done", "failed", "trained"):
+    if state.status in ("done", "failed", "trained", "measuring"):
         return 0.0
     if not state.update or not state.budget or not state.seconds:
         return None

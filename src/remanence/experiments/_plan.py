@@ -125,4 +125,6 @@ def parse_seeds(text: str | None) -> list[int] | None:
         raise ValueError(message("seeds", "be how many, such as 3, or which, such as 0,4,7", repr(text)))
     if "," in text:
         return list(dict.fromkeys(map(int, parts)))
+    if int(text) == 0:
+        raise ValueError(message("seeds", "be at least 1, as a number of seeds", "0", "For seed 0 alone write 0,"))
     return list(range(positive_int("seeds", int(text), maximum=MOST_PARTS)))
