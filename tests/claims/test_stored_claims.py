@@ -253,7 +253,7 @@ WORLDS = {
     "kerg2020/table2-full": (ALL_PRINTED, world(answering(0.5))),
     "kerg2020/table2-others": (ALL_PRINTED, world(answering(0.2))),
     "kerg2020/table2-same": (ALL_PRINTED, world(as_printed, answering(0.5, "RelLSTM"))),
-    "kerg2020/table2-recurrent": (ALL_PRINTED, world(as_printed, answering(1.0, "LSTM"))),
+    "kerg2020/table2-recurrent": (ALL_PRINTED, world(as_printed, answering(1.0, "GORU"))),
     "kerg2020/table5": (ALL_PRINTED, world(answering(0.5))),
     "kerg2020/table5-lstm": (ALL_PRINTED, world(answering(0.5))),
     "kerg2020/table5-others": (ALL_PRINTED, world(answering(0.5))),

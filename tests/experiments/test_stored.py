@@ -105,6 +105,13 @@ def test_the_cells_nearest_to_the_paper_are_chosen_whatever_came_of_them():
     assert nearest([far, changed(budget__updates=5), CELL]) == [CELL]
 
 
+def test_a_setting_that_an_experiment_changes_on_purpose_is_a_departure_from_the_paper():
+    cells = stored_cells("kerg2020/table-1-causes")
+    changed = [cell for cell in cells if cell.place["change"] == "learning rate 0.001"]
+    assert {cell.departures for cell in changed} == {("learning_rate 0.001 for 0.0002",)}
+    assert not any(cell.is_as_printed for cell in cells)
+
+
 def test_a_model_that_the_paper_does_not_have_is_said_to_be_none_of_it():
     others = [cell for cell in stored_cells("shen2019/figure-1") if cell.place["model"] == "RelLSTM"]
     assert {cell.departures for cell in others} == {("not in the paper",)}

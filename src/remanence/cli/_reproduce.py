@@ -122,7 +122,7 @@ def show_list(as_json: bool) -> None:
 
 
 def stored_words(id: str) -> str:
-    """How much of a table or figure is stored: cells with the paper's settings and budget, or others.
+    """How much of a table or figure is stored: cells with the settings and budget of the paper, or of scale ``paper``.
 
     Example:
         >>> stored_words("beyond/baselines")
@@ -130,6 +130,8 @@ def stored_words(id: str) -> str:
     """
     cells = stored_cells(id)
     printed = sum(cell.is_as_printed for cell in cells)
+    if printed and id.startswith("beyond/"):
+        return f"{printed} at full scale"  # no paper prints it
     if printed:
         return f"{printed} as printed"
     if cells:

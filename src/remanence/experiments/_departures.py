@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from remanence.experiments._experiment import Departure, Experiment, Place
 from remanence.experiments._work import Work
@@ -77,8 +77,9 @@ def _budget(config: Settings, unit: str) -> float | None:
 
 def paper_at(experiment: Experiment, place: Place) -> Paper:
     """What the paper does at a place, also at one that its table does not have, as far as the declaration goes."""
+    document = replace(experiment, recipe=experiment.document_recipe or experiment.recipe)
     try:
-        return Paper(experiment.work("paper", place))
+        return Paper(document.work("paper", place))
     except (KeyError, ValueError):  # no such cell, or a value for which the recipe has no settings
         return Paper(None)
 

@@ -203,6 +203,7 @@ class Experiment:
         needs: data sets and packages that a machine must have.
         note: what a reader must know.
         shows_cells_of: tables whose stored cells it shows, by id, with what their places lack to be places of its own.
+        document_recipe: what the document does where ``recipe`` changes it on purpose; None where both are one.
 
     Example:
         >>> from remanence.experiments import find_experiment
@@ -223,6 +224,7 @@ class Experiment:
     needs: tuple[str, ...] = ()
     note: str = ""
     shows_cells_of: Mapping[str, Place] = field(default_factory=dict)
+    document_recipe: Callable[[Place], Recipe | None] | None = None
 
     @property
     def scales(self) -> dict[str, Scale]:

@@ -16,6 +16,8 @@ from remanence.runs import Settings
 ALIKE = 2.0
 """Per cent of answers."""
 SCREENED = ("RelRNN", "RelLSTM")
+RECURRENT = ("LSTM", "OrthRNN", "ExpRNN", "GORU")
+"""Purely so, of Table 2."""
 LENGTHS = ("T = 100", "T = 200", "T = 400", "T = 2000", "T = 5000")
 
 # Claims that models come to what is printed for them: name, table, models, statement.
@@ -114,19 +116,25 @@ def screened_layers_are_alike_on_denoise(cells: Cells) -> Evidence:
 @stored_claim(
     "kerg2020/table2-recurrent",
     stored="kerg2020/table-2",
-    place="section 5.1, Denoise, and Table 2, LSTM",
-    printed="RelRNN outperforms purely recurrent models on Denoise: at T = 100 the LSTM reaches 82 %",
+    place="section 5.1, Denoise, and Table 2, T = 100",
+    printed="RelRNN outperforms all purely recurrent models on Denoise: at T = 100 the best of them, GORU, gets 92 %",
     measures=_AT_100.measures,
-    tolerance=f"RelRNN's median at least {ALIKE:g} % of answers ahead",
+    tolerance=f"RelRNN's median at least {ALIKE:g} % of answers ahead of each",
+    assumptions="of the paper's five lengths only T = 100 was run",
     cells=("Table 2, LSTM",),
 )
-def relrnn_beats_lstm_on_denoise(cells: Cells) -> Evidence:
-    found = {model: cells.at(model=model, length=100) for model in ("RelRNN", "LSTM")}
-    screened, plain = (_found(runs, "accuracy") for runs in found.values())
+def relrnn_beats_recurrent_models_on_denoise(cells: Cells) -> Evidence:
+    found = {model: cells.at(model=model, length=100) for model in ("RelRNN", *RECURRENT)}
+    reached = {model: _found(runs, "accuracy") for model, runs in found.items()}
+    # What a model lacks only makes it easier to be ahead of; what counts against the statement is what comes too near.
+    near = [model for model in RECURRENT if reached["RelRNN"] < reached[model] + ALIKE]
+    against = near or RECURRENT
     return Evidence(
-        screened >= plain + ALIKE,
+        not near,
         numbers={model: "; ".join(shown(cell, "accuracy") for cell in runs) for model, runs in found.items()},
-        runs=trained([*found["RelRNN"], *found["LSTM"]], lambda cell: is_worse(cell, "accuracy")),
+        runs=trained(
+            [cell for model in ("RelRNN", *against) for cell in found[model]], lambda cell: is_worse(cell, "accuracy")
+        ),
         favour=unlike(found),
     )
 

@@ -33,6 +33,7 @@ TABLE_1_CAUSES = replace(
     title="Transfer Copy with one setting changed: what brings the printed numbers nearer?",
     axes={"model": MISSED, "change": tuple(CHANGES)},
     recipe=_changed,
+    document_recipe=TABLE_1.recipe,
     smoke=Scale(
         SHORT_TRANSFER,
         {"model": ("ExpRNN",), "change": ("T drawn from 1 to 100",)},
