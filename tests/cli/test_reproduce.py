@@ -1,13 +1,17 @@
 import json
+import signal
 import time
+from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from remanence.cli._app import app
-from remanence.cli._cells import watching
+from remanence.cli._cells import leave_if_failed, watching
 from remanence.data import DataError
-from remanence.experiments import list_experiments
+from remanence.experiments import Failure, find_experiment, list_experiments, plan_cells
+from remanence.runs import Stopped, locked
 
 RUN = CliRunner()
 SMOKE = ["reproduce", "kerg2020/table-2", "--scale", "smoke", "--only", "model=LSTM", "length=5"]
@@ -101,7 +105,7 @@ def test_a_log_tells_now_and_then_how_far_the_cells_are(monkeypatch, capsys):
     monkeypatch.setattr("remanence.cli._live.time.monotonic", lambda: clock[0])
     row = {"folder": "runs/copy-LSTM", "budget": 7_200, "validation": {"accuracy": 0.5}, "reason": ""}
     told = []
-    with watching(["seed"], False, "saved") as tick:
+    with watching(["seed"], [], False, "saved") as tick:
         assert tick is not None
         for second in range(3_600):
             clock[0] = float(second)
@@ -113,6 +117,25 @@ def test_a_log_tells_now_and_then_how_far_the_cells_are(monkeypatch, capsys):
     assert 10 < len(seconds) < 60, "often at first, then less often"
     assert (seconds[0], f"copy-LSTM  running  {seconds[0]}/7,200  accuracy 0.5") in told
     assert told[-1][1].endswith("1 at work; those at work need at most 1.0 h more, all about 1.0 h")
+
+
+def test_cells_that_go_on_elsewhere_are_named_when_a_command_is_stopped(tmp_path, capsys):
+    """As after a driver was killed: the next one waits for its workers, and does not stop them."""
+    cells = plan_cells(find_experiment("kerg2020/table-2"), "smoke", tmp_path, ["model=LSTM,RelRNN"])
+    cells[0].folder.mkdir(parents=True)
+    with locked(cells[0].folder), pytest.raises(typer.Exit), watching(["seed"], cells, False, "saved"):
+        raise Stopped(signal.SIGTERM)
+    assert "1 go on in processes that an earlier command has left behind; `pgrep" in capsys.readouterr().err
+
+
+def test_one_error_of_many_cells_is_told_once(capsys):
+    names = ("seed=0", "seed=1", "seed=2")
+    failures = [Failure(name, "all alike" if name != "seed=2" else "another", Path(name)) for name in names]
+    with pytest.raises(typer.Exit):
+        leave_if_failed(failures)
+    told = capsys.readouterr().err
+    assert (told.count("all alike"), told.count("another")) == (1, 1)
+    assert all(f"{name} failed; its log is {name}" in told for name in names)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from remanence import experiments
+from remanence.data import DataError
 from remanence.experiments import (
     Measure,
     TableCell,
@@ -219,6 +220,19 @@ def test_a_crashed_cell_does_not_stop_the_others(cells):
     assert "ZeroDivisionError" in failure.traceback
     assert "ZeroDivisionError" in failure.log.read_text()
     assert "failed at update 4" in entries(TABLE, [crashing])[0].words
+
+
+def test_data_that_are_missing_are_told_without_a_traceback(cells, monkeypatch):
+    told = "mnist/a.gz could not be fetched:\n  https://a: unknown\nPut it as mnist/a.gz into the directory"
+
+    def no_data(*arguments):
+        raise DataError(told)
+
+    monkeypatch.setattr("remanence.experiments._cell.train", no_data)
+    with pytest.raises(DataError):
+        carry_out(cells[0].work, cells[0].folder)
+    assert (cells[0].folder / "error.txt").read_text() == f"{told}\n"
+    assert cells[0].state.reason == "mnist/a.gz could not be fetched:"
 
 
 def _long(tmp_path, updates=400):

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from remanence.cli._live import Rows, Tick, live
 from remanence.cli._tables import plain_table
-from remanence.experiments import Failure
-from remanence.runs import Stopped, Values
+from remanence.experiments import Failure, TableCell
+from remanence.runs import Stopped, Values, is_locked
 
 SHOWN = 25
 """Cells that a live table shows: those at work first."""
@@ -28,14 +28,18 @@ ORDER = (*AT_WORK, "failed", "killed", "interrupted", "trained", "new", "done")
 
 def leave_if_failed(failures: Sequence[Failure]) -> None:
     """Prints what went wrong, and leaves with an exit code if anything did."""
-    for failure in failures:
-        typer.echo(f"\n{failure.label} failed; its log is {failure.log}\n{failure.traceback}", err=True)
+    for traceback in dict.fromkeys(failure.traceback for failure in failures):  # often all have failed alike
+        typer.echo(err=True)
+        for failure in failures:
+            if failure.traceback == traceback:
+                typer.echo(f"{failure.label} failed; its log is {failure.log}", err=True)
+        typer.echo(traceback, err=True)
     if failures:
         raise typer.Exit(FAILED)
 
 
 @contextlib.contextmanager
-def watching(names: Sequence[str], quiet: bool, how_saved: str) -> Iterator[Tick | None]:
+def watching(names: Sequence[str], cells: Sequence[TableCell], quiet: bool, how_saved: str) -> Iterator[Tick | None]:
     """Shows cells as they go, and leaves with the exit code of the signal that stopped them."""
     draw = partial(live_table, names)
     shown = live(Console(), draw, _line, ("folder", "status"), _lines)
@@ -44,6 +48,10 @@ def watching(names: Sequence[str], quiet: bool, how_saved: str) -> Iterator[Tick
             yield tick
     except Stopped as stop:
         typer.echo(f"stopped; {how_saved}. The same command resumes them", err=True)
+        left = sum(is_locked(cell.folder) for cell in cells)
+        if left:
+            listed = "`pgrep -f remanence.experiments.worker` lists them"
+            typer.echo(f"{left} go on in processes that an earlier command has left behind; {listed}", err=True)
         raise typer.Exit(128 + stop.number) from None
 
 

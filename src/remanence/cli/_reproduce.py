@@ -218,7 +218,7 @@ def reproduce(asked: Asked, store: Path | None, *, as_json: bool) -> None:
         if store is not None:
             _store(asked, cells, store)  # what is wrong with the file is said now, and not after hours
         engine = make_engine(asked.engine, asked.workers, asked.address, asked.storage or asked.folder)
-        with watching([*asked.experiment.axes, "seed"], as_json, "every cell is saved") as tick:
+        with watching([*asked.experiment.axes, "seed"], cells, as_json, "every cell is saved") as tick:
             failures = run_cells(cells, engine, tick)
         show_results(asked, cells, as_json=as_json)
         if store is not None:

@@ -40,7 +40,7 @@ def compare_policies(
         configs = {name: policy_config(environment, name, given, settings) for name in names}
         cells = plan_cells(configs, seeds, episodes, place)
         engine = make_engine("local", workers)
-    with watching(["model", "seed"], as_json, f"every run in {place} is saved") as tick:
+    with watching(["model", "seed"], cells, as_json, f"every run in {place} is saved") as tick:
         failures = run_cells(cells, engine, tick)
     found = comparison_of(configs, cells, episodes)
     write_result(place / COMPARISON, found)

@@ -181,7 +181,7 @@ def _obtain(item: DataFile, download: bool) -> None:
             errors.append(error)
         else:
             return
-    if len(errors) == 1:
+    if len(errors) == 1 and isinstance(errors[0], ChecksumError):
         raise errors[0]
     raise MissingDataError("\n".join([*map(str, errors), way_out]))
 

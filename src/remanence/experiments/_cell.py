@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from remanence._validate import message
+from remanence.data import DataError
 from remanence.experiments._cell_state import ERROR, CellState, Kept, read_kept, read_state, run_of, run_state
 from remanence.experiments._experiment import Place
 from remanence.experiments._facts import machine_facts
@@ -120,7 +121,7 @@ def carry_out(
             os.unlink(place / ERROR)
         try:
             return _fill(work, place, observer)
-        except RunError as error:  # of a file or the disk: its words say what to do
+        except (RunError, DataError) as error:  # of a file or the disk: its words say what to do
             replace_file(place / ERROR, f"{error}\n".encode())
             raise
         except Exception:

@@ -94,7 +94,7 @@ def read_state(work: Work, folder: Path) -> CellState:
         return replace(run, status="measuring" if is_trained else "running")
     error = folder / ERROR
     if error.is_file():
-        return replace(run, status="failed", reason=_last_line(read_file(error).decode("utf-8", "replace")))
+        return replace(run, status="failed", reason=_brief(read_file(error).decode("utf-8", "replace")))
     if is_trained:
         return replace(run, status="trained")
     return run
@@ -141,5 +141,7 @@ def _policy_state(config: PolicyConfig, folder: Path) -> CellState:
     return CellState(status, last["update"], config.updates, found, last["seconds"])
 
 
-def _last_line(text: str) -> str:
-    return (text.strip().splitlines() or ["it says nothing"])[-1]
+def _brief(text: str) -> str:
+    """One line of an error: the last of a traceback, the first where there is only a message."""
+    lines = text.strip().splitlines() or ["it says nothing"]
+    return lines[-1 if lines[0].startswith("Traceback") else 0]

@@ -198,7 +198,7 @@ def so_far(cell: Filled, reading: Reading) -> str:
     if state.status == "new":
         return "not run"
     if state.status == "failed":
-        return f"failed at update {state.update:,}: {state.reason}"
+        return f"failed at update {state.update:,}"  # why is told below the table
     if state.is_done:
         return "no number"  # smaller scales do not measure all, and a result may not be finite
     if state.budget is None:

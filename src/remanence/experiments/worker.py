@@ -7,6 +7,7 @@ import sys
 import traceback
 from pathlib import Path
 
+from remanence.data import DataError
 from remanence.experiments._cell import carry_out
 from remanence.experiments._work import Work
 from remanence.train import RunError
@@ -21,6 +22,9 @@ def work(folder: str, text: str, storage: str = "") -> int:
     except RunError as error:
         print(error, flush=True)
         return error.exit_code
+    except DataError as error:
+        print(error, flush=True)
+        return FAILED
     except Exception:
         traceback.print_exc()
         return FAILED
