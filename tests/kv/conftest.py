@@ -1,4 +1,4 @@
-"""Tiny random decoders of three families. Weights are large, so that attention is far from uniform."""
+"""Tiny random decoders of several families. Weights are large, so that attention is far from uniform."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ def configuration(transformers, kind, **options):
     if kind == "gemma2":  # every other layer has a sliding window; logits of the attention are capped
         windows = {"sliding_window": 6, "num_key_value_heads": 2, "head_dim": 8}
         return transformers.Gemma2Config(**(sizes | windows | options))
-    if kind == "mistral":  # a sliding window everywhere
-        return transformers.MistralConfig(**(sizes | {"sliding_window": 6, "num_key_value_heads": 2} | options))
+    if kind == "gemma":
+        return transformers.GemmaConfig(**(sizes | {"num_key_value_heads": 2, "head_dim": 8} | options))
+    if kind == "mistral":
+        return transformers.MistralConfig(**(sizes | {"sliding_window": None, "num_key_value_heads": 2} | options))
     raise ValueError(kind)
 
 

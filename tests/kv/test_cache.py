@@ -274,7 +274,7 @@ def test_layers_with_a_sliding_window_keep_their_own_cache(tiny, prompt, screene
     with pytest.raises(ValueError, match="name a screened layer; got 0, a DynamicSlidingWindowLayer"):
         small.positions(0)
     with pytest.raises(ValueError, match="sliding windows alone"):
-        screened_cache(tiny("mistral"), 12)
+        screened_cache(tiny("mistral", sliding_window=6), 12)  # in every layer
 
 
 def test_capped_attention_is_scored_by_its_own_weights(tiny, prompt, screened_cache):
@@ -297,6 +297,24 @@ def test_models_and_caches_side_by_side(tiny, prompt, screened_cache):
                 token = model(new, past_key_values=cache).logits[:, -1:].argmax(-1)
                 texts[place] = torch.cat([texts[place], token], dim=1)
     assert all(map(torch.equal, texts, alone))
+
+
+def test_a_cache_filled_in_inference_mode_goes_on_outside_of_it(tiny, prompt, screened_cache):
+    model, tokens = tiny("llama"), prompt(1, 30)
+    cache, usual = screened_cache(model, 12), screened_cache(model, 12)
+    with torch.inference_mode():
+        model(tokens, past_key_values=cache)
+    feed(model, tokens, usual, 30)
+    assert torch.equal(feed(model, tokens, cache, 1), feed(model, tokens, usual, 1))
+
+
+def test_a_compiled_model_gives_the_same_text(tiny, prompt, screened_cache):
+    model, tokens = tiny("llama"), prompt(2, 20)
+    expected = generate(model, tokens, screened_cache(model, 12), max_new_tokens=5)
+    compiled = torch.compile(model, backend="eager")
+    assert torch.equal(generate(compiled, tokens, screened_cache(model, 12), max_new_tokens=5), expected)
+    with pytest.raises(TypeError, match=r"got OptimizedModule\. Of a compiled model, hand over the one"):
+        screened_cache(compiled, 12)
 
 
 def test_threads_do_not_meet(tiny, prompt, screened_cache):
@@ -357,6 +375,8 @@ def test_what_would_be_wrong_in_silence_is_refused(transformers, tiny, prompt, s
         model.set_attn_implementation("sdpa")
         with pytest.raises(RuntimeError, match="was switched back"):
             model(tokens, past_key_values=cache)
+    with pytest.raises(ValueError, match="have an attention function that transformers can exchange; got Bloom"):
+        screened_cache(transformers.BloomForCausalLM(transformers.BloomConfig(vocab_size=32, hidden_size=8)))
     with pytest.raises(ValueError, match="be a decoder whose layers own their keys"):
         screened_cache(transformers.T5ForConditionalGeneration(tiny_t5(transformers)))
     model.set_attn_implementation("flex_attention")

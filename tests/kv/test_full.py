@@ -5,7 +5,7 @@ import torch
 
 from remanence.kv import SCREENS
 
-FAMILIES = ("gpt2", "llama", "qwen")
+FAMILIES = ("gpt2", "llama", "qwen", "mistral", "gemma")
 
 
 def generate(model, tokens, cache=None, **options):
@@ -70,7 +70,17 @@ def test_a_text_goes_on_in_a_second_call(tiny, prompt, screened_cache):
     assert torch.equal(second.sequences, whole.sequences)
 
 
-def test_half_precision(tiny, prompt, screened_cache):
-    model, tokens = tiny("llama", dtype=torch.bfloat16), prompt(2, 20)
+def test_guesses_are_taken_back(tiny, prompt, screened_cache):
+    """Prompt lookup and assisted decoding crop the cache after a wrong guess."""
+    model, tokens = tiny("llama"), prompt(1, 10).repeat(1, 2)
+    expected = generate(model, tokens)
+    for helper in ({"prompt_lookup_num_tokens": 3}, {"assistant_model": tiny("llama", num_hidden_layers=1)}):
+        found = generate(model, tokens, screened_cache(model, 60), **helper)
+        assert torch.equal(found.sequences, expected.sequences)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision(tiny, prompt, screened_cache, dtype):
+    model, tokens = tiny("llama", dtype=dtype), prompt(2, 20)
     expected = generate(model, tokens)
     assert_same(generate(model, tokens, screened_cache(model, 50)), expected)

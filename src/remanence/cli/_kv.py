@@ -102,14 +102,16 @@ def section_of(found: CacheComparison) -> report.Section:
     rows = [_entries(score, extra) for score, extra in _rows(found)]
     blocks: Sequence[report.Block] = [
         report.Text(_words(found)),
-        report.Table(columns, rows, "Loss and size of every cache"),
         report.Figures(found.figures()),
+        report.Table(columns, rows, "Loss and size of every cache"),
         report.Text(
             "What has been let go is lost: a screen keeps what was looked at, not what will be asked for.", "note"
         ),
     ]
     least = min(found.screened, key=lambda score: score.loss)
-    headline = f"{least.policy} with {least.budget:,} keys comes closest to the full cache"
+    extra, size, full_size = least.loss - found.full.loss, least.cache_bytes / 1e6, found.full.cache_bytes / 1e6
+    cost = f"{extra:+.3f} nats per token in {size:.1f} instead of {full_size:.1f} MB"
+    headline = f"{least.policy} with {least.budget:,} keys comes closest to the full cache: {cost}"
     return report.Section("kv", f"A bounded cache: {found.model}", blocks, headline=headline)
 
 

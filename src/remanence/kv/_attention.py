@@ -69,7 +69,8 @@ def switch_on(model: PreTrainedModel) -> None:
         raise ValueError(message("model", "attend by 'sdpa' or 'eager'", repr(name), hint))
     model.set_attn_implementation(PREFIX + name)
     if attention_name(model) != PREFIX + name:
-        raise ValueError(message("model", "take another attention function", type(model).__name__))
+        expected = "have an attention function that transformers can exchange"
+        raise ValueError(message("model", expected, type(model).__name__))
 
 
 def attention_name(model: PreTrainedModel) -> str:
@@ -101,6 +102,7 @@ def _additive(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, torch.finfo(dtype).min)
 
 
+@torch.compiler.disable(reason="a ScreenedCache is not compiled")
 def _screened(
     attend: Callable[..., tuple[Tensor, Tensor | None]],
     module: nn.Module,

@@ -65,12 +65,14 @@ class ScreenedCache(Cache):
         chunk: int = 64,
     ) -> None:
         if not isinstance(model, PreTrainedModel):
-            raise TypeError(message("model", "be a model of transformers", type(model).__name__))
+            hint = "Of a compiled model, hand over the one that torch.compile was given"
+            raise TypeError(message("model", "be a model of transformers", type(model).__name__, hint))
         self.policy = make_policy(budget, recent, as_screen(screen), sinks, chunk)
         super().__init__(layers=_layers(model, self.policy))
         switch_on(model)
         self._model = model
 
+    @torch.compiler.disable(reason="a ScreenedCache is not compiled")
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:

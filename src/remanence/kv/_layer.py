@@ -65,15 +65,17 @@ class ScreenedLayer(CacheLayerMixin):
         self.dtype = key_states.dtype
         self.device = key_states.device
         shape = (*key_states.shape[:2], self.policy.budget + 1)
-        score = torch.zeros(shape, dtype=_precise(key_states), device=self.device)
-        self.slots = Slots(
-            keys=key_states.new_zeros(*shape, key_states.shape[-1]),
-            values=value_states.new_zeros(*shape, value_states.shape[-1]),
-            index=torch.zeros(shape, dtype=torch.int64, device=self.device),
-            score=score,
-            norm=torch.zeros_like(score),
-        )
-        self.start = torch.zeros(shape[0], 1, 1, dtype=torch.int64, device=self.device)
+        # Tensors made in inference mode could not be written outside of it.
+        with torch.inference_mode(False):
+            score = torch.zeros(shape, dtype=_precise(key_states), device=self.device)
+            self.slots = Slots(
+                keys=key_states.new_zeros(*shape, key_states.shape[-1]),
+                values=value_states.new_zeros(*shape, value_states.shape[-1]),
+                index=torch.zeros(shape, dtype=torch.int64, device=self.device),
+                score=score,
+                norm=torch.zeros_like(score),
+            )
+            self.start = torch.zeros(shape[0], 1, 1, dtype=torch.int64, device=self.device)
         self.keys, self.values = self.slots.keys, self.slots.values
         self.is_initialized = True
 
