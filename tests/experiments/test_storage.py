@@ -1,5 +1,7 @@
 """Cells whose folders are mirrored on a storage: nothing is lost with the machine."""
 
+import contextlib
+import hashlib
 import io
 import json
 import os
@@ -26,7 +28,7 @@ from remanence.experiments import (
 )
 from remanence.experiments import _storage as storage
 from remanence.experiments._storage import Archive, TakenOverError, packed
-from remanence.runs import locked
+from remanence.runs import DamagedFileError, locked
 from remanence.train import Run, with_settings
 
 TABLE = find_experiment("kerg2020/table-2")
@@ -271,3 +273,63 @@ def test_what_a_link_leads_to_is_not_mirrored(tmp_path):
     (folder / "link").symlink_to(tmp_path / "secret")
     with tarfile.open(fileobj=io.BytesIO(packed(folder))) as archive:
         assert archive.getnames() == ["mine"]
+
+
+def test_what_is_on_the_storage_and_damaged_is_named_and_nothing_here_is_lost(tmp_path, memory):
+    archive = Archive(memory, tmp_path / "cell")
+    kept = archive.folder / "run" / "metrics.jsonl"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("precious", encoding="utf-8")
+    archive.push()
+    system, path = fsspec.filesystem("memory"), "/cells/cell.tar"
+    whole = system.cat_file(path)
+    flipped = bytearray(whole)
+    flipped[600] ^= 1
+    for contents in (b"", b"x", whole[:-1], whole[: len(whole) // 2], bytes(flipped), b"\0" * 10_240):
+        system.pipe_file(path, contents)
+        with pytest.raises(DamagedFileError, match=r"cell.tar on memory://cells is damaged"):
+            archive.fetch()
+        assert kept.read_text() == "precious"
+    system.pipe_file(path, whole)
+    assert archive.fetch()
+
+
+def hostile(member):
+    """An archive with a right checksum, which holds one member."""
+    made = member.tobuf() + b"x" * tarfile.BLOCKSIZE + b"\0" * 2 * tarfile.BLOCKSIZE
+    return made + hashlib.sha256(made).digest()
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("../outside", {"size": 8}),
+        ("/outside", {"size": 8}),
+        ("run", {"type": tarfile.SYMTYPE, "linkname": ".."}),
+        ("run", {"type": tarfile.LNKTYPE, "linkname": "../outside"}),
+        ("run", {"type": tarfile.FIFOTYPE}),
+        ("run/huge", {"size": 2**40}),
+    ],
+)
+def test_a_hostile_archive_writes_nothing_elsewhere(tmp_path, memory, name, change):
+    member = tarfile.TarInfo(name)
+    for key, value in change.items():
+        setattr(member, key, value)
+    fsspec.filesystem("memory").pipe_file("/cells/cell.tar", hostile(member))
+    archive = Archive(memory, tmp_path / "place" / "cell")
+    with contextlib.suppress(DamagedFileError):  # an absolute name is taken as one inside
+        archive.fetch()
+    assert not (tmp_path / "place" / "outside").exists()
+    found = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")]
+    assert set(found) <= {"place", "place/cell", "place/cell/outside"}
+
+
+def test_the_name_of_an_owner_leads_to_no_other_file(tmp_path):
+    """Whoever takes a cell up removes what the last owner has half written."""
+    storage = tmp_path / "storage"
+    (storage / "cell.tar.x").mkdir(parents=True)
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    (storage / "cell.tar.owner").write_text("x/../../precious")
+    Archive(f"file://{storage}", tmp_path / "cell").take("next")
+    assert precious.read_text() == "mine"

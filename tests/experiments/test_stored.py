@@ -1,5 +1,6 @@
 import copy
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -23,7 +24,7 @@ from remanence.experiments import (
     stored_records,
 )
 from remanence.experiments._stored import FOLDER
-from remanence.runs import NewerVersionError
+from remanence.runs import DamagedFileError, NewerVersionError, ResultError, StorageError, sealed
 
 PLACE = {"length": 100, "model": "RelRNN", "seed": 0}
 WORK = json.loads(json.dumps(find_experiment("kerg2020/table-5").work("paper", PLACE).to_dict()))
@@ -54,11 +55,11 @@ def changed(**settings):
 
 
 @pytest.mark.parametrize("name", stored_names())
-def test_every_stored_record_is_read_and_written_in_the_same_bytes(name, tmp_path):
+def test_every_stored_record_is_read_and_written_alike_with_its_checksum(name, tmp_path):
     record = load_record(FOLDER / f"{name}.json")
     path = save_record(record, tmp_path)
     assert path.name == f"{name}.json"
-    assert path.read_bytes() == (FOLDER / f"{name}.json").read_bytes()
+    assert path.read_text() == f"{sealed(json.loads((FOLDER / f'{name}.json').read_text()))}\n"
 
 
 @pytest.mark.parametrize("id", sorted(stored_records()))
@@ -173,6 +174,60 @@ def test_records_of_different_tables_are_not_merged(tmp_path):
     other = Record("kerg2020/table-2", "paper", "", "", "", (), "", {}, {"cells": [], "table": []})
     with pytest.raises(ValueError, match=r"kerg2020/table-5 at scale paper.*name another file"):
         store_record(other, path)
+
+
+@pytest.mark.parametrize(
+    ("contents", "words"),
+    [
+        ("", "holds no JSON"),
+        ("[]", "not a list"),
+        ("[" * 100_000, "holds no JSON"),
+        ('{"kind": "status", "version": 1}', "a reproduction was expected"),
+    ],
+)
+def test_a_file_that_is_no_record_is_named_and_kept(tmp_path, contents, words):
+    path = tmp_path / "mine.json"
+    path.write_text(contents)
+    with pytest.raises((DamagedFileError, ResultError), match=words):
+        store_record(recorded(("RelRNN", "done", 33_000)), path)
+    assert path.read_text() == contents
+
+
+@pytest.mark.parametrize("lost", ["place", "work", "status", "measures"])
+def test_a_record_whose_cells_lack_something_is_named_and_kept(tmp_path, lost):
+    path = save_record(recorded(("RelRNN", "done", 33_000)), tmp_path / "mine.json")
+    values = json.loads(path.read_text())
+    del values["results"]["cells"][0][lost]
+    path.write_text(sealed(values))
+    with pytest.raises(ResultError, match=r"mine.json do not fit together"):
+        store_record(recorded(("RelRNN", "done", 33_000)), path)
+    assert path.read_text() == sealed(values)
+
+
+def test_a_changed_number_of_a_record_is_seen(tmp_path):
+    path = save_record(recorded(("RelRNN", "done", 33_000)), tmp_path / "mine.json")
+    path.write_text(path.read_text().replace("0.5", "0.9"))
+    with pytest.raises(DamagedFileError, match="its checksum is another one"):
+        load_record(path)
+
+
+def test_a_record_is_stored_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = save_record(recorded(("RelRNN", "done", 33_000)), tmp_path / "mine.json")
+    before = path.read_bytes()
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(StorageError, match="could not be written"):
+        store_record(recorded(("LSTM", "done", 33_000)), path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_what_is_no_file_of_its_own_takes_no_record(tmp_path, kind):
+    path, elsewhere = tmp_path / "mine.json", tmp_path / "elsewhere"
+    elsewhere.write_text("precious")
+    os.mkfifo(path) if kind == "pipe" else path.symlink_to(elsewhere)
+    with pytest.raises(DamagedFileError, match=r"no regular file|is a link"):
+        store_record(recorded(("RelRNN", "done", 33_000)), path)
+    assert elsewhere.read_text() == "precious"
 
 
 def test_what_a_policy_has_trained_is_told_in_the_unit_of_its_budget():

@@ -1,14 +1,17 @@
 """Files of a run that are no regular files are named as problems; none is waited for."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
+from remanence.experiments import Record
+from remanence.experiments._stored import FOLDER
 from remanence.report._page import Problem
 from remanence.report._reading import find_results
 from remanence.report._run_record import read_run
-from remanence.runs import History, sealed
+from remanence.runs import History, sealed, write_result
 
 
 @pytest.mark.parametrize("name", ["config.toml", "status.json", "manifest.json", "metrics.jsonl", "probes.json"])
@@ -71,3 +74,36 @@ def test_a_pipe_among_results_is_named_and_not_waited_for(make_run):
     os.mkfifo(run.parent / "answers.json")
     problems = find_results([run.parent]).problems
     assert ["no regular file" in problem.text for problem in problems if "answers" in problem.place] == [True]
+
+
+RECORD = "kerg2020_table-5_earlier-init"
+
+
+def changed_record(change):
+    """A stored record, of which something is lost or of another type."""
+    values = json.loads((FOLDER / f"{RECORD}.json").read_text())
+    change(values["results"]["cells"][0])
+    return sealed(values)
+
+
+@pytest.mark.parametrize("wrong", ["gone", 3, "x", [], None])
+@pytest.mark.parametrize("name", ["place", "work", "measures", "status"])
+def test_a_record_whose_entries_do_not_fit_is_named(tmp_path, name, wrong):
+    path = tmp_path / "record.json"
+    path.write_text(changed_record(lambda cell: cell.pop(name) if wrong == "gone" else cell.update({name: wrong})))
+    found = find_results([path])
+    if found.records:  # another status is one that is not done
+        assert name == "status"
+        return
+    (problem,) = found.problems
+    assert problem.place == "record.json"
+    assert "its reproduction cannot be read" in problem.text
+
+
+def test_a_curve_whose_numbers_do_not_fit_is_named(tmp_path):
+    path = tmp_path / "curve.json"
+    curve = {"lags": [1], "values": [0.5, 0.2], "low": [0, 0], "high": [1, 1], "error": [0.1], "bias": 0, "floor": 0}
+    write_result(path, Record("mine/a", "", "bits", "", "", (), "", {}, {"curve": curve}))
+    found = find_results([path])
+    assert not found.records
+    assert "cannot be read" in found.problems[0].text

@@ -17,7 +17,7 @@ from remanence.experiments._cell_state import Kept, read_kept, run_of
 from remanence.experiments._experiment import Experiment
 from remanence.experiments._facts import differences, machine_facts
 from remanence.experiments._results import entries
-from remanence.runs import MetricsFile, Result, Run, Values
+from remanence.runs import MetricsFile, Result, Run, Values, read_json, replace_file, sealed
 from remanence.train import RunConfig
 
 POINTS = 200
@@ -134,7 +134,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def save_record(record: Record, path: str | Path) -> Path:
-    """Writes a record where the user says, in the same bytes for the same record.
+    """Writes a record where the user says, whole or not at all, in the same bytes for the same record.
 
     Args:
         record: of :func:`make_record`.
@@ -142,8 +142,8 @@ def save_record(record: Record, path: str | Path) -> Path:
     """
     place = record_path(record, path)
     place.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(record.to_dict(), indent=1, sort_keys=True, allow_nan=False)
-    place.write_text(text + "\n", encoding="utf-8")
+    ordered = json.loads(json.dumps(record.to_dict(), sort_keys=True, allow_nan=False))
+    replace_file(place, f"{sealed(ordered)}\n".encode())
     return place
 
 
@@ -159,6 +159,7 @@ def load_record(path: str | Path) -> Record:
     """Reads a record.
 
     Raises:
+        DamagedFileError: it cannot be read, holds no JSON object, or has another checksum.
         ResultError: it is no record, or of a later version.
     """
-    return Record.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+    return Record.from_dict(read_json(Path(path)))

@@ -8,6 +8,7 @@ A worker that finds another name there, because it was thought lost, writes no m
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import shutil
 import signal
@@ -22,13 +23,14 @@ from typing import Any
 import fsspec
 
 from remanence._validate import message
-from remanence.runs import RunError, RunLockedError, locked, replace_file
+from remanence.runs import DamagedFileError, RunError, RunLockedError, locked, replace_file
 
 PAUSE = 5.0
 """Seconds between two looks at what has changed in a cell."""
 LOCK = "lock"
 CHECKPOINTS = "checkpoint"
 ERROR = "error.txt"
+CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 
 def is_url(storage: str) -> bool:
@@ -92,11 +94,17 @@ class Archive:
         except FileNotFoundError:
             return False
         self.folder.mkdir(parents=True, exist_ok=True)
-        for name in ("run", "measures"):
-            shutil.rmtree(self.folder / name, ignore_errors=True)
-        (self.folder / ERROR).unlink(missing_ok=True)
-        with tarfile.open(fileobj=io.BytesIO(contents)) as archive:
-            archive.extractall(self.folder, filter="data")
+        try:
+            with tarfile.open(fileobj=io.BytesIO(_whole(contents)), mode="r:") as archive:
+                _require_files(archive.getmembers(), len(contents))
+                # Nothing that is here goes before it is known that what comes is whole.
+                for name in ("run", "measures"):
+                    shutil.rmtree(self.folder / name, ignore_errors=True)
+                (self.folder / ERROR).unlink(missing_ok=True)
+                archive.extractall(self.folder, filter="data")
+        except (tarfile.TarError, EOFError, ValueError) as error:
+            told = f"{path} on {self.storage} is damaged: {error}; remove it, and the cell goes on from {self.folder}"
+            raise DamagedFileError(told) from error
         return True
 
     def look(self) -> None:
@@ -111,7 +119,7 @@ class Archive:
         """Name of the worker that has taken the cell up last; empty if none has."""
         system, path = self._place
         try:
-            return system.cat_file(f"{path}.owner").decode()
+            return system.cat_file(f"{path}.owner").decode(errors="replace")
         except FileNotFoundError:
             return ""
 
@@ -121,8 +129,9 @@ class Archive:
         before = self.owner
         system.makedirs(path.rpartition("/")[0], exist_ok=True)
         system.pipe_file(f"{path}.owner", name.encode())
-        with contextlib.suppress(FileNotFoundError):
-            system.rm_file(f"{path}.{before}")
+        if before.isalnum():  # a name with a slash might lead to anybody's file
+            with contextlib.suppress(FileNotFoundError):
+                system.rm_file(f"{path}.{before}")
 
     @contextlib.contextmanager
     def mirrored(self) -> Iterator[None]:
@@ -194,13 +203,32 @@ class _Mirror:
 
 
 def packed(folder: Path) -> bytes:
-    """A folder as an archive. Checkpoints come first: metrics may be ahead of them, as after a kill, never behind."""
+    """A folder as an archive, with its checksum behind the end, where readers of archives do not look.
+
+    Checkpoints come first: metrics may be ahead of them, as after a kill, never behind.
+    """
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", dereference=True) as archive:
         for file in sorted(_files(folder), key=lambda file: (CHECKPOINTS not in file.parts, file)):
             with contextlib.suppress(FileNotFoundError):  # replaced while we looked
                 _add(archive, file, file.relative_to(folder).as_posix())
-    return buffer.getvalue()
+    return buffer.getvalue() + hashlib.sha256(buffer.getvalue()).digest()
+
+
+def _whole(contents: bytes) -> bytes:
+    """What :func:`packed` made, without its checksum; ValueError if it was damaged."""
+    inside = contents[:-CHECKSUM_BYTES]
+    if hashlib.sha256(inside).digest() != contents[-CHECKSUM_BYTES:]:
+        raise ValueError("its checksum is another one")
+    return inside
+
+
+def _require_files(members: list[tarfile.TarInfo], room: int) -> None:
+    """Sees that an archive holds what :func:`packed` puts in, files that have room in it; else a ValueError."""
+    if not all(member.isfile() for member in members):
+        raise ValueError("it holds something that is no file")
+    if sum(member.size for member in members) > room:
+        raise ValueError("its files claim to be larger than it is")
 
 
 def _add(archive: tarfile.TarFile, file: Path, name: str) -> None:

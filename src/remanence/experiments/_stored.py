@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -16,7 +17,7 @@ from remanence.experiments._experiment import Axes, Experiment, Key, Place, with
 from remanence.experiments._plan import find_experiment, list_experiments
 from remanence.experiments._record import Record, load_record, record_path, save_record
 from remanence.experiments._results import entries
-from remanence.runs import Settings, Values
+from remanence.runs import ResultError, Settings, Values
 
 FOLDER = Path(__file__).parent / "stored"
 
@@ -240,11 +241,18 @@ def store_record(record: Record, path: str | Path) -> Path:
         path: a JSON file, or a folder, which gets a file named after experiment and scale.
 
     Raises:
+        DamagedFileError: the file there cannot be read, or was changed since it was written.
         ResultError: the file there is no record, or of a later version.
+        ValueError: it is a record of something else, or its cells are none of this table.
     """
     place = record_path(record, path)
-    if place.exists():
-        record = merge_records(load_record(place), record)
+    if not os.path.lexists(place):
+        return save_record(record, place)
+    before = load_record(place)
+    try:
+        record = merge_records(before, record)
+    except (KeyError, TypeError, AttributeError) as error:  # its cells are whatever the file says
+        raise ResultError(f"the cells in {place} do not fit together ({error!r}); name another file") from error
     return save_record(record, place)
 
 

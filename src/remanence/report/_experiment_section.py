@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from remanence._wording import number_of
-from remanence.experiments import Part, Record, find_experiment, list_experiments, stored_parts
+from remanence.experiments import Part
 from remanence.figures import Curve, Figure, Look, looks
 from remanence.report._blocks import (
     Block,
@@ -71,14 +71,6 @@ def _coloured(figure: Figure, chosen: Mapping[str, Look]) -> Figure:
     return replace(figure, parts=curves, legend=False)
 
 
-def _stored_blocks(record: Record) -> list[Block]:
-    """Its runs beside the printed numbers; nothing if this version does not know the table."""
-    known = {experiment.id for experiment in list_experiments()}
-    if record.experiment not in known or "cells" not in record.results:
-        return []
-    return _all_blocks(stored_parts(find_experiment(record.experiment), [record]))
-
-
 def experiment_section(found: StoredExperiment, styles: Mapping[str, Look], number: int) -> Section:
     """A stored experiment, the ``number``-th on the page.
 
@@ -91,7 +83,7 @@ def experiment_section(found: StoredExperiment, styles: Mapping[str, Look], numb
     record = found.record
     told = [("command", record.command), ("scaled down", record.scaled_down), ("machine", record.machine)]
     facts = [(name, text or "nothing") for name, text in told]
-    blocks: list[Block] = [Text(record.what), Facts(facts, long=True), *_stored_blocks(record)]
+    blocks: list[Block] = [Text(record.what), Facts(facts, long=True), *_all_blocks(found.parts)]
     if found.curves:
         blocks += curve_blocks(found.curves, styles)
     numbers = [(name, text) for name, text in _flattened(record.results) if text]

@@ -10,7 +10,15 @@ from pathlib import Path
 
 from remanence import claims, train
 from remanence._validate import message
-from remanence.experiments import Record, kept_curve, kept_law
+from remanence.experiments import (
+    Part,
+    Record,
+    find_experiment,
+    kept_curve,
+    kept_law,
+    list_experiments,
+    stored_parts,
+)
 from remanence.probes import InformationLaw, MutualInformation, ProbeResult
 from remanence.report._measured_weights import read_checked
 from remanence.report._page import Problem
@@ -66,11 +74,12 @@ class InformationCurve:
 
 @dataclass(frozen=True)
 class StoredExperiment:
-    """The record of a file, and the curves of mutual information among its results."""
+    """The record of a file, the curves of mutual information among its results, and its runs as tables and figures."""
 
     place: str
     record: Record
     curves: tuple[InformationCurve, ...] = ()
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass
@@ -187,6 +196,9 @@ def _add_file(findings: Findings, path: Path) -> None:
                 _add_result(findings, path.parent, place, name, values)
             except ValueError as error:
                 findings.problems.append(Problem(place, f"its {values['kind']} cannot be read: {error}"))
+            except Exception as error:  # entries that do not fit together; whatever breaks, it is the file
+                words = f"its {values['kind']} cannot be read: its entries do not fit together ({error!r})"
+                findings.problems.append(Problem(place, words))
 
 
 def _entries(contents: object) -> Iterator[tuple[str, Settings]]:
@@ -215,7 +227,7 @@ def _add_result(findings: Findings, folder: Path, place: str, name: str, values:
         findings.policy_comparisons.append(result)
     elif isinstance(result, Record):
         curves = tuple(InformationCurve(*found) for found in curves_inside(result.results))
-        findings.records.append(StoredExperiment(place, result, curves))
+        findings.records.append(StoredExperiment(place, result, curves, tuple(_parts_of(result))))
     elif isinstance(result, MutualInformation):
         # The law beside a curve was fitted as whoever wrote the file wished, which the curve alone does not tell.
         law = None
@@ -231,6 +243,14 @@ def _add_result(findings: Findings, folder: Path, place: str, name: str, values:
         findings.problems.append(Problem(place, NOTHING_KNOWN))
 
 
+def _parts_of(record: Record) -> list[Part]:
+    """Its runs beside the printed numbers; nothing if this version does not know the table."""
+    known = {experiment.id for experiment in list_experiments()}
+    if record.experiment not in known or "cells" not in record.results:
+        return []
+    return stored_parts(find_experiment(record.experiment), [record])
+
+
 def curves_inside(results: object, name: str = "") -> Iterator[tuple[str, MutualInformation, InformationLaw | None]]:
     """Every curve of mutual information inside the results of a record: where it stands, itself, and its law."""
     if isinstance(results, list):
@@ -239,7 +259,9 @@ def curves_inside(results: object, name: str = "") -> Iterator[tuple[str, Mutual
     elif isinstance(results, Mapping):
         label = str(results.get("label", name))
         if results.keys() >= CURVE:
-            yield label or "curve", kept_curve(results), kept_law(results)
+            curve = kept_curve(results)
+            curve.figures()  # or its numbers do not fit together
+            yield label or "curve", curve, kept_law(results)
             return
         for key, value in results.items():
             place = str(key)
