@@ -50,6 +50,8 @@ def test_train_then_more_frames_then_play_elsewhere(here):
         (["train", FETCH, "--model", "Transformer"], "`core` must be a recurrent layer"),
         (["train", FETCH, "--set", "ppo.batch=5"], "`ppo.batch` must be a multiple"),
         (["train", FETCH, "--set", "frame=5"], "Did you mean 'frames'"),
+        (["train", FETCH, "--set", "learning_rate=0.1"], "Write ppo.learning_rate"),
+        (["train", "mine/Maze-v0"], "`imports` names the module or file that registers it"),
         (["play", "nowhere"], "`folder` must be the folder of a policy's run"),
     ],
 )
@@ -107,6 +109,28 @@ def test_an_environment_that_a_folder_names_by_its_module_needs_trust(here):
         assert done.exit_code == 7, done.output
         assert "'evil'" in done.output
     assert "evil" in runner.invoke(app, ["runs", "."]).output
+
+
+OWN = """
+import gymnasium
+
+class Slow(gymnasium.Wrapper):
+    pass
+
+gymnasium.register("mine/Pole-v0", entry_point=lambda **options: Slow(gymnasium.make("CartPole-v1", **options)))
+"""
+
+
+def test_an_environment_of_ones_own_is_registered_once(here, recwarn):
+    (here / "mine.py").write_text(OWN)
+    trained = run("train", "mine/Pole-v0", "--frames", "64", "--run", "pole", "--set", 'imports=["mine.py"]', *SMALL)
+    assert trained.exit_code == 0, trained.output
+    played = run("play", "pole", "--episodes", "2", "--film")
+    assert played.exit_code == 0, played.output
+    assert not [one for one in recwarn if "already in registry" in str(one.message)]
+    for video, words in (("pole.mp4", "`path` must end in .gif"), ("no/pole.gif", "lie in a folder that exists")):
+        refused = run("play", "pole", "--episodes", "2", "--video", video)
+        assert (refused.exit_code, words in refused.output) == (2, True)
 
 
 COMPARE = ["compare", "remanence/TMaze-v0", "--models", "MinGRU,none", "--seeds", "2", "--frames", "64", "--episodes"]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy
 import pytest
 import torch
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 
 from remanence import nn
 from remanence.rl import MemoryPolicy
+from remanence.rl._observations import each_field, read
+from remanence.rl._policy import acting
 from remanence.testing import assert_matches
 
 CORES = {"LSTM": {}, "MemLSTM": {"limit": 9}, "RelLSTM": {"recent": 2, "relevant": 2}, "SABLSTM": {}}
@@ -128,3 +132,18 @@ def test_another_shape_than_promised_is_refused():
 def test_a_core_that_cannot_be_reset_or_stepped_is_refused(core):
     with pytest.raises(ValueError, match="`core` must be a recurrent layer"):
         MemoryPolicy((5,), 3, core)
+
+
+@pytest.mark.parametrize("space", [Discrete(3, start=1), Box(-2, 2, (2, 1)), MultiDiscrete([2, 3]), MultiBinary(2)])
+def test_acting_in_ones_own_loop_goes_on_from_the_state_and_is_a_legal_action(space):
+    policy = MemoryPolicy(Dict(a=Box(-1, 1, (2,)), b=Discrete(2)), space, "RelLSTM", recent=2, relevant=2, dropout=0.5)
+    state, kept = None, policy.core.initial_state(1)
+    for step in range(4):
+        seen = {"a": numpy.full(2, step / 4), "b": step % 2}
+        action, state = policy.act(seen, state)
+        with torch.no_grad(), acting(policy):
+            output, kept = policy.step(each_field(lambda part: part[None], read(policy.fields, seen)), kept)
+            [expected] = policy.actions.likeliest(policy.actor(output))
+        assert numpy.array_equal(action, policy.actions.for_environment(expected))
+        assert action in space
+    assert policy.act(seen, likeliest=False)[0] in space

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from remanence.nn import get_model, list_models
 from remanence.rl import MemoryPolicy, Player, PPOConfig, Rollout, advantages, ppo_losses
+from remanence.rl._core import CORES
 from remanence.rl._environment import Episode, make_environment
 from remanence.rl._observations import each_field
 from remanence.rl._ppo import cut, learn
@@ -15,9 +17,18 @@ from remanence.train import NonFiniteError
 STEPS, COPIES = 12, 3
 
 
-@pytest.fixture
-def policy():
-    return MemoryPolicy((3,), 2, "RelLSTM", hidden_size=8, recent=2, relevant=2).double()
+SMALL = {
+    "RelLSTM": {"recent": 2, "relevant": 2},
+    "MemLSTM": {"limit": 4},
+    "MemGRU": {"limit": 4},
+    "MemRNN": {"limit": 4},
+}
+EVERY = [model.name for model in list_models() if issubclass(get_model(model.name), CORES)]
+
+
+@pytest.fixture(params=["RelLSTM"])
+def policy(request):
+    return MemoryPolicy((3,), 2, request.param, hidden_size=8, **SMALL.get(request.param, {})).double()
 
 
 @pytest.fixture
@@ -61,6 +72,7 @@ def test_advantages_without_smoothing_are_returns_less_values(rollout):
     assert_matches({"advantages": found}, {"advantages": returns - rollout.values})
 
 
+@pytest.mark.parametrize("policy", EVERY, indirect=True)
 def test_pieces_say_again_what_was_said_while_playing(policy, rollout):
     """From the kept states, with resets inside: else learning and playing would be two different policies."""
     pieces = cut(rollout, rollout.rewards)
@@ -148,7 +160,7 @@ def test_every_row_is_learnt_from_once_an_epoch(policy, rollout, monkeypatch):
 def test_a_gradient_that_is_not_finite_moves_nothing(policy, rollout):
     before = {name: part.clone() for name, part in policy.state_dict().items()}
     bad = rollout._replace(rewards=torch.full_like(rollout.rewards, float("nan")))
-    with pytest.raises(NonFiniteError, match="gradient is not finite"):
+    with pytest.raises(NonFiniteError, match=r"gradient is not finite.*gave rewards that are not finite"):
         learn(
             policy,
             torch.optim.Adam(policy.parameters()),
@@ -157,6 +169,13 @@ def test_a_gradient_that_is_not_finite_moves_nothing(policy, rollout):
             torch.Generator(),
         )
     assert all(torch.equal(part, before[name]) for name, part in policy.state_dict().items())
+
+
+def test_an_observation_that_is_not_finite_is_named(policy, rollout):
+    bad = rollout._replace(observations=rollout.observations.log())  # some of them are negative
+    config = PPOConfig(steps=STEPS, recurrence=4, batch=8)
+    with pytest.raises(NonFiniteError, match="gave observations that are not finite"):
+        learn(policy, torch.optim.Adam(policy.parameters()), bad, config, torch.Generator())
 
 
 @pytest.mark.parametrize("head", ["actor", "critic"])

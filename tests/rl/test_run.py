@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import shutil
 import signal
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from remanence.rl import (
+    MemoryPolicy,
     PolicyConfig,
     PPOConfig,
     build_policy,
@@ -228,6 +230,36 @@ def test_another_machine_is_told_of(recall, tmp_path):
     told = []
     train_policy(tiny(recall), tmp_path / "run", told.append)
     assert "torch was '0.1'" in told[0]["text"]
+
+
+def test_an_environment_that_its_seed_does_not_decide_is_told_of(drift, recall, tmp_path, monkeypatch):
+    begin = Episode._begin
+    monkeypatch.setattr(Episode, "_begin", lambda self, number: begin(self, number + next(salt)))
+    for name, salts, expected in ((drift, itertools.count(), 1), (recall, itertools.repeat(0), 0)):
+        salt = salts
+        told = []
+        train_policy(tiny(name, frames=64), tmp_path / name)
+        train_policy(tiny(name), tmp_path / name, told.append)
+        assert sum("does not repeat an episode" in line.get("text", "") for line in told) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"environment": object()}, "`environment` must be the id of a gymnasium environment.*`imports` names"),
+        ({"model": "LSTM"}, "`model` must be a ModelConfig; got 'LSTM'"),
+        ({"ppo": {"steps": 16}}, "`ppo` must be a PPOConfig"),
+        ({"imports": "mine.py"}, "`imports` must be several names; got 'mine.py'. Put it in a tuple"),
+    ],
+)
+def test_settings_of_another_type_are_named(options, words):
+    with pytest.raises(TypeError, match=words):
+        PolicyConfig(**options)
+
+
+def test_an_environment_itself_is_refused_with_the_way_out(recall):
+    with pytest.raises(TypeError, match="`environment` must be the id"):
+        evaluate_policy(MemoryPolicy((3,), 2), make_environment(recall))  # type: ignore[arg-type]
 
 
 def test_a_policy_only_plays_where_it_sees_and_does_the_same(recall, tmp_path):

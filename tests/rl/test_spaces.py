@@ -72,6 +72,90 @@ def test_a_space_that_no_policy_can_read_is_refused(space):
         fields_of(space)
 
 
+def test_keys_may_have_any_name():
+    names = ("robot.arm", "vectors", "keys", "type")  # dots join names, and the others are taken in a ModuleDict
+    space = spaces.Dict(
+        {name: spaces.Text(9) for name in names[1:]} | {names[0]: spaces.Dict({"a.b": spaces.Box(0, 1, (2,))})}
+    )
+    policy = MemoryPolicy(space, 2, "LSTM", words=True)
+    seen = {name: name for name in names[1:]} | {names[0]: {"a.b": numpy.array([1.0, 2.0])}}
+    numbers = read(policy.fields, seen)
+    assert numbers["robot.arm.a.b"].tolist() == [1, 2]
+    assert len(policy({name: part[None, None] for name, part in numbers.items()}).values) == 1
+
+
+LAYOUTS = {"channels last": (40, 44, 3), "channels first": (3, 40, 44), "grey": (40, 44)}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_large_picture_is_one_in_any_layout_and_its_bytes_are_scaled(layout):
+    space = spaces.Box(0, 255, LAYOUTS[layout], numpy.uint8, seed=0)
+    shown = space.sample()
+    [field] = fields_of(space)
+    assert (field.kind, field.shape[:2]) == ("picture", (40, 44))
+    picture = field.read(shown)
+    corner = {"channels last": shown[0, 1], "channels first": shown[..., 0, 1], "grey": shown[0, 1]}[layout]
+    assert torch.equal(picture[0, 1], torch.from_numpy(numpy.atleast_1d(corner).astype(numpy.float32)) / 255)
+    assert MemoryPolicy(space, 2, "LSTM")(picture[None, None]).values.shape == (1, 1)
+
+
+def test_small_pictures_of_bytes_and_pictures_of_floats_are_taken_as_they_are():
+    assert fields_of(spaces.Box(0, 255, (7, 7, 3), numpy.uint8))[0].scale == 1
+    assert fields_of(spaces.Box(0, 1, (64, 64, 3)))[0].scale == 1
+
+
+class Lamp(gymnasium.Env):
+    """A lamp on the left or on the right of a screen; pays 1 for saying where it was one step before."""
+
+    observation_space = spaces.Box(0, 255, (36, 40), numpy.uint8)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.side = int(self.np_random.integers(2))
+        self.dark = False
+        return self._seen(), {}
+
+    def step(self, action):
+        if not self.dark:
+            self.dark = True
+            return self._seen(), 0.0, False, False, {}
+        return self._seen(), float(action == self.side), True, False, {}
+
+    def _seen(self):
+        screen = numpy.zeros((36, 40), numpy.uint8)
+        if not self.dark:
+            screen[10:20, 5 + 20 * self.side : 15 + 20 * self.side] = 200
+        return screen
+
+
+def test_large_pictures_are_learnt_from(tmp_path):
+    if "Lamp-v0" not in gymnasium.registry:
+        gymnasium.register("Lamp-v0", entry_point=Lamp)
+    ppo = PPOConfig(steps=8, recurrence=8, batch=64)
+    config = PolicyConfig("Lamp-v0", ModelConfig("LSTM", {"hidden_size": 16}), ppo, copies=16, frames=2560)
+    assert (train_policy(config, tmp_path / "run").mean_return or 0) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("space", "shown", "words"),
+    [
+        (spaces.Box(0, 1, (2,)), numpy.zeros(3), r"`observation` must fit \(2,\), as its space says; got \[\(3,\)\]"),
+        (spaces.Dict(a=spaces.Box(0, 1, (2,))), {"a": numpy.zeros(3)}, "`observation a` must fit"),
+        (
+            spaces.Dict(a=spaces.Box(0, 1, (2,))),
+            {"b": numpy.zeros(2)},
+            r"have the part 'a', as its space says; got \['b'\]",
+        ),
+        (spaces.MultiDiscrete([2, 3]), numpy.array([2, 0]), r"choose from \(2, 3\)"),
+        (spaces.Discrete(3, start=1), 0, "choose from"),
+    ],
+)
+def test_an_observation_outside_of_its_space_is_named(space, shown, words):
+    with pytest.raises(ValueError, match=words):
+        read(fields_of(space), shown)
+
+
 def test_a_policy_reads_all_fields_and_each_matters():
     policy = MemoryPolicy(NESTED, 3, "LSTM", words=True, hidden_size=6).double()
     seen = {field.name: torch.rand(4, 2, *field.shape).double() for field in policy.fields}

@@ -65,6 +65,9 @@ def test_code_that_the_users_own_command_named_runs_again_until_it_changes(tmp_p
     named = code(tmp_path / "mine.py", mark)
     train(config_from({**TINY, "imports": [str(named)]}), tmp_path / "run")
     Run.open(tmp_path / "run").load()
+    assert mark.read_text() == "x"  # one process runs the same code once
+    imports._HAS_RUN.clear()
+    Run.open(tmp_path / "run").load()
     assert mark.read_text() == "xx"
     named.write_text("raise RuntimeError('another file of the same name')")
     with pytest.raises(UntrustedCodeError):

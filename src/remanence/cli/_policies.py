@@ -105,13 +105,13 @@ def play_episodes(
             there = config.environment_options
         job = progress.add_task(where, total=episodes)
         tell = lambda ended: progress.update(job, completed=ended)  # noqa: E731
-        score = evaluate_policy(policy, where, episodes, seed=seed, likeliest=likeliest, options=there, tell=tell)
         # Pictures need no window; without this, SDL prints an error where there is no display.
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-        if video is not None:
+        if video is not None:  # first, so that a bad path is not found out after all episodes
             film_policy(policy, where, video, options=there, seed=seed, likeliest=likeliest)
         if film:
             keep_film(run, seed=seed, likeliest=likeliest)
+        score = evaluate_policy(policy, where, episodes, seed=seed, likeliest=likeliest, options=there, tell=tell)
     row = {"environment": where, "episodes": episodes, "mean_return": score.mean, "standard_error": score.error}
     show_rows([{**tag("play"), **row, "mean_length": fmean(score.lengths)}], as_json)
     if video is not None and not as_json:

@@ -28,6 +28,8 @@ class Actions(nn.Module):
 
     outputs: int
     """Numbers that the actor gives."""
+    dtype: type = numpy.int64
+    """Of actions that are arrays."""
 
     def draw(self, given: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """One action for each row of `given` ``(B, outputs)``."""
@@ -193,6 +195,7 @@ class Gaussian(Actions):
         ([0.0], 1)
     """
 
+    dtype = numpy.float32
     low: Tensor
     high: Tensor
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from remanence._validate import MOST_PARTS, boolean, message, one_of, positive_int, probability, real
 from remanence._wording import bracketed
 from remanence.rl._core import MEMORY_USES, MemoryUse
+from remanence.rl._environment import environment_id
 from remanence.runs import Values, digest_of
 from remanence.train import ModelConfig
 
@@ -118,6 +119,13 @@ class PolicyConfig:
     label: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
+        environment_id(self.environment)
+        for name, kind in (("model", ModelConfig), ("ppo", PPOConfig)):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(message(name, f"be a {kind.__name__}", repr(getattr(self, name))))
+        for name in ("observe", "imports"):
+            if isinstance(getattr(self, name), str):
+                raise TypeError(message(name, "be several names", repr(getattr(self, name)), "Put it in a tuple"))
         for name in ("frames", "threads", "save_every"):
             positive_int(name, getattr(self, name))
         positive_int("copies", self.copies, maximum=MOST_PARTS)

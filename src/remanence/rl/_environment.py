@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy
+from torch import Tensor
 
 from remanence._validate import message
 from remanence.rl._actions import GivenAction, actions_of
@@ -18,6 +20,19 @@ if TYPE_CHECKING:  # gymnasium is an extra
     from gymnasium import Env
 
 MINIGRID = "MiniGrid-"
+OWN = "For one of your own, `imports` names the module or file that registers it"
+
+
+def environment_id(name: object) -> str:
+    """Checks the id of an environment; an environment itself is none, because a run needs several, and later again.
+
+    Example:
+        >>> environment_id("CartPole-v1")
+        'CartPole-v1'
+    """
+    if not isinstance(name, str):
+        raise TypeError(message("environment", "be the id of a gymnasium environment", repr(name), OWN))
+    return name
 
 
 def make_environment(name: str, options: Settings | None = None) -> Env:
@@ -29,12 +44,14 @@ def make_environment(name: str, options: Settings | None = None) -> Env:
 
     Raises:
         ImportError: gymnasium or minigrid is missing.
+        TypeError: `name` is no id.
         ValueError: there is no such environment, or a policy cannot act in it.
 
     Example:
         >>> make_environment("MiniGrid-MemoryS7-v0").action_space.n.item()
         7
     """
+    environment_id(name)
     try:
         import gymnasium
 
@@ -49,9 +66,10 @@ def make_environment(name: str, options: Settings | None = None) -> Env:
     try:
         environment = gymnasium.make(name, **(options or {}))
     except gymnasium.error.Error as error:
-        raise ValueError(
-            message("environment", "be the id of a gymnasium environment", repr(name), str(error))
-        ) from error
+        hint = str(error)
+        if isinstance(error, gymnasium.error.UnregisteredEnv):
+            hint += f" {OWN}"
+        raise ValueError(message("environment", "be the id of a gymnasium environment", repr(name), hint)) from error
     actions_of(environment.action_space)
     fields_of(environment.observation_space)
     if name.startswith(MINIGRID):
@@ -190,6 +208,14 @@ class Episode:
     def observation(self) -> Observation:
         """What is seen now, as a policy takes it."""
         return read(self.fields, self.shown)
+
+    @property
+    def checksum(self) -> int:
+        """Of what is seen now: the same again if the environment repeats an episode by its seed and actions."""
+        seen = self.observation
+        if isinstance(seen, Tensor):
+            return zlib.crc32(seen.numpy().tobytes())
+        return zlib.crc32(b"".join(part.numpy().tobytes() for part in seen.values()))
 
     def _begin(self, number: int) -> None:
         seed = stream(self._split, self._seed, number, salt=f"episode:{self._copy}").initial_seed()

@@ -10,13 +10,12 @@ import numpy
 import torch
 from torch import Tensor
 
-from remanence._validate import positive_int
+from remanence._validate import message, positive_int
 from remanence.nn import Full, RecurrentLayer, Screened
 from remanence.rl._core import CoreState, entering, memory_of
 from remanence.rl._environment import Episode, make_environment, observed
 from remanence.rl._observations import Observation, each_field
-from remanence.rl._policy import MemoryPolicy
-from remanence.rl._rollout import acting
+from remanence.rl._policy import MemoryPolicy, acting
 from remanence.rl._run import load_policy
 from remanence.runs import Settings, replace_file
 from remanence.tasks import stream
@@ -83,6 +82,7 @@ def film_policy(
 
     Raises:
         ImportError: Pillow is missing.
+        ValueError: `path` does not end in .gif, or its folder does not exist.
 
     Example:
         >>> import tempfile
@@ -92,6 +92,7 @@ def film_policy(
         4
     """
     _require_pillow()
+    _check_path(Path(path))
     positive_int("steps", steps)
     there = _visible(environment, options)
     names = tuple(field.name for field in policy.fields if field.name)
@@ -151,6 +152,13 @@ def _require_pillow() -> None:
         import PIL  # noqa: F401 - only whether it is there
     except ImportError as error:
         raise ImportError("a film needs Pillow: pip install 'remanence[rl]'") from error
+
+
+def _check_path(path: Path) -> None:
+    if path.suffix.lower() != ".gif":
+        raise ValueError(message("path", "end in .gif", str(path)))
+    if not path.parent.is_dir():
+        raise ValueError(message("path", "lie in a folder that exists", str(path)))
 
 
 def _visible(environment: str, options: Settings | None) -> Env:

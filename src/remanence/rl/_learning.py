@@ -100,6 +100,12 @@ class Learning:
         if changes := changed_facts(before, now):
             self._say("bits may differ from an uninterrupted run: " + "; ".join(changes))
 
+    def _say_what_was_not_repeated(self, seen: Sequence[int] | None) -> None:
+        """Tells of copies that do not show what they showed; `seen` is not in older checkpoints."""
+        if seen is not None and list(seen) != [episode.checksum for episode in self.episodes]:
+            where = self.config.environment
+            self._say(f"bits may differ: {where} does not repeat an episode by its seed and actions")
+
     def carry_out(self, request: StopRequest) -> PolicyOutcome:
         """Plays and learns until it is done or asked to stop."""
         if self.update >= self.config.updates:
@@ -159,6 +165,7 @@ class Learning:
             "state": player.state,
             "begins": player.begins,
             "places": [episode.place for episode in self.episodes],
+            "seen": [episode.checksum for episode in self.episodes],
             "so_far": [player.returns, player.lengths],
             "ended": [self.returns, self.lengths],
             "seconds": self.seconds,
@@ -191,6 +198,7 @@ class Learning:
         player.begins = _checked_begins(training["begins"], len(self.episodes))
         for episode, place in zip(self.episodes, training["places"], strict=True):
             episode.go_to(place)
+        self._say_what_was_not_repeated(training.get("seen"))
         player.returns, player.lengths = _counted(*training["so_far"])
         if len(player.returns) != len(player.lengths) or len(player.returns) != len(self.episodes):
             raise ValueError(f"{len(player.returns)} episodes go on in {len(self.episodes)} copies")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,11 +17,14 @@ from remanence._validate import message, one_of
 
 if TYPE_CHECKING:  # gymnasium is an extra
     from gymnasium import Space
+    from gymnasium.spaces import Box
 
 VOCABULARY = 258
 """Numbers that words are hashed to: few, yet no two words of MiniGrid's missions collide."""
 LONGEST_TEXT = 49
 """Most words of a text that a policy can read."""
+LARGE = 36
+"""Height and width from which a box is always a picture, and its bytes are colours; smaller ones may hold codes."""
 
 Shown: TypeAlias = "numpy.ndarray | numpy.generic | int | str | tuple[Shown, ...] | Mapping[str, Shown]"
 """An observation as an environment gives it."""
@@ -39,6 +43,8 @@ class Field:
         shape: of the tensor that a policy is given, ``(features,)``, ``(height, width, channels)`` or ``(words,)``.
         sizes: of the choices that a vector holds one-hot; empty where it holds numbers.
         starts: smallest value of each choice.
+        channels_first: whether the environment shows a picture as (channels, height, width).
+        scale: what its numbers are divided by.
 
     Example:
         >>> Field("velocity", "vector", (3,)).shape
@@ -50,6 +56,8 @@ class Field:
     shape: tuple[int, ...]
     sizes: tuple[int, ...] = ()
     starts: tuple[int, ...] = ()
+    channels_first: bool = False
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, ("vector", "picture", "text"))
@@ -60,30 +68,36 @@ class Field:
 
     def read_all(self, observations: Sequence[Shown]) -> Tensor:
         """This part of several observations side by side, ``(B, *shape)``, a copy."""
-        parts = [self._find(observation) for observation in observations]
+        parts = [_part(observation, self.name) for observation in observations]
         if self.kind == "text":
             return torch.stack([_words(str(part)) for part in parts])
         if self.sizes:
             return _one_hot(numpy.array(parts).reshape(len(parts), -1), self.sizes, self.starts)
-        return torch.from_numpy(numpy.array(parts, dtype=numpy.float32).reshape(-1, *self.shape))
+        return self._numbers(parts)
 
-    def _find(self, observation: Shown) -> Shown:
-        if not self.name:
-            return observation
-        part = observation
-        for key in self.name.split("."):
-            if isinstance(part, tuple):
-                part = part[int(key)]
-            else:
-                part = cast(Mapping[str, Shown], part)[key]
-        return part
+    def _numbers(self, parts: Sequence[Shown]) -> Tensor:
+        given = self.shape
+        if self.channels_first:
+            given = (self.shape[2], *self.shape[:2])
+        try:
+            numbers = numpy.array(parts, dtype=numpy.float32).reshape(len(parts), *given)
+        except ValueError as error:
+            sizes = sorted({numpy.shape(cast(numpy.ndarray, part)) for part in parts})
+            name = f"observation {self.name}".strip()
+            raise ValueError(message(name, f"fit {given}, as its space says", sizes)) from error
+        if self.scale != 1.0:
+            numbers /= self.scale
+        if self.channels_first:
+            numbers = numpy.ascontiguousarray(numpy.moveaxis(numbers, 1, -1))
+        return torch.from_numpy(numbers)
 
 
 def fields_of(space: Space, words: bool = False, only: Sequence[str] = ()) -> tuple[Field, ...]:
     """The parts of a Gymnasium observation space, as a policy reads them.
 
-    Boxes are vectors, or pictures where they are (height, width, channels) of at least 7 x 7; Discrete, MultiDiscrete
-    and MultiBinary are vectors too, choices one-hot. Dictionaries and tuples have a field for each of their parts.
+    Boxes are vectors, or pictures where they are (height, width, channels) of at least 7 x 7. From 36 x 36 on,
+    (channels, height, width) and (height, width) are pictures too, and bytes are divided by 255. Discrete,
+    MultiDiscrete and MultiBinary are vectors, choices one-hot. Dictionaries and tuples have a field for each part.
 
     Args:
         space: of the observations.
@@ -108,6 +122,22 @@ def fields_of(space: Space, words: bool = False, only: Sequence[str] = ()) -> tu
     if not seen:
         raise ValueError(message("environment", "show more than text, or be read with `words`", space))
     return seen
+
+
+def _part(whole: Shown, name: str) -> Shown:
+    """The part that :func:`_parts` gave this name; keys may have dots of their own."""
+    if not name:
+        return whole
+    if isinstance(whole, tuple):
+        place, _, inside = name.partition(".")
+        return _part(whole[int(place)], inside)
+    parts = cast(Mapping[str, Shown], whole)
+    if name in parts:
+        return parts[name]
+    for key in parts:
+        if name.startswith(f"{key}."):
+            return _part(parts[key], name.removeprefix(f"{key}."))
+    raise ValueError(message("observation", f"have the part {name!r}, as its space says", sorted(parts)))
 
 
 def read(fields: Sequence[Field], observation: Shown) -> Observation:
@@ -165,7 +195,7 @@ def _parts(space: Space, name: str) -> Iterator[Field]:
         for place, part in enumerate(space.spaces):
             yield from _parts(part, _inside(name, str(place)))
     elif isinstance(space, spaces.Box):
-        yield _box(space.shape, name)
+        yield _box(space, name)
     elif isinstance(space, spaces.Discrete):
         yield Field(name, "vector", (int(space.n),), (int(space.n),), (int(space.start),))
     elif isinstance(space, spaces.MultiDiscrete):
@@ -188,15 +218,31 @@ def _inside(name: str, key: str) -> str:
     return f"{name}.{key}"
 
 
-def _box(shape: tuple[int, ...], name: str) -> Field:
+def _box(space: Box, name: str) -> Field:
+    shape = tuple(int(size) for size in space.shape)
     if len(shape) == 3 and min(shape[:2]) >= 7:
-        return Field(name, "picture", tuple(shape))
-    return Field(name, "vector", (int(numpy.prod(shape)),))
+        return Field(name, "picture", shape, scale=_scale(space, shape[:2]))
+    if len(shape) == 3 and min(shape[1:]) >= LARGE:
+        channels, *sides = shape
+        return Field(name, "picture", (*sides, channels), channels_first=True, scale=_scale(space, sides))
+    if len(shape) == 2 and min(shape) >= LARGE:
+        return Field(name, "picture", (*shape, 1), scale=_scale(space, shape))
+    return Field(name, "vector", (math.prod(shape),))
+
+
+def _scale(space: Box, sides: Sequence[int]) -> float:
+    """What the numbers of a picture are divided by. Bytes of a small one are often codes, as in MiniGrid."""
+    if space.dtype == numpy.uint8 and min(sides) >= LARGE:
+        return 255.0
+    return 1.0
 
 
 def _one_hot(chosen: numpy.ndarray, sizes: tuple[int, ...], starts: tuple[int, ...]) -> Tensor:
     """Choices ``(B, choices)`` become ``(B, sum of sizes)``, a 1 for each."""
-    places = (chosen + numpy.cumsum((0, *sizes[:-1])) - starts).astype(numpy.int64)
+    numbers = (chosen - starts).astype(numpy.int64)
+    if (numbers < 0).any() or (numbers >= sizes).any():
+        raise ValueError(message("observation", f"choose from {sizes} as its space says", chosen.tolist()))
+    places = numbers + numpy.cumsum((0, *sizes[:-1]))
     encoded = numpy.zeros((len(chosen), sum(sizes)), numpy.float32)
     numpy.put_along_axis(encoded, places, 1.0, axis=1)
     return torch.from_numpy(encoded)

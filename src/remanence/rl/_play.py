@@ -11,8 +11,7 @@ import torch
 from remanence._validate import positive_int
 from remanence.rl._environment import Episode, make_environment, observed
 from remanence.rl._observations import each_field, read_all
-from remanence.rl._policy import MemoryPolicy
-from remanence.rl._rollout import acting
+from remanence.rl._policy import MemoryPolicy, acting
 from remanence.runs import Settings
 from remanence.tasks import stream
 

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
+import numpy
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from remanence._validate import boolean, message, one_of, positive_int
 from remanence.nn import GRU
-from remanence.rl._actions import Actions, actions_of
+from remanence.rl._actions import Actions, GivenAction, actions_of
 from remanence.rl._core import HIDDEN, MEMORY_USES, CoreState, MemoryUse, core_of, run_core, step_core
-from remanence.rl._observations import LONGEST_TEXT, VOCABULARY, Field, Observation, each_field, fields_of
+from remanence.rl._observations import (
+    LARGE,
+    LONGEST_TEXT,
+    VOCABULARY,
+    Field,
+    Observation,
+    Shown,
+    each_field,
+    fields_of,
+    read,
+)
 
 if TYPE_CHECKING:  # gymnasium is an extra
     from gymnasium import Space
@@ -22,6 +34,7 @@ Seen: TypeAlias = "Space | Sequence[int] | Sequence[Field]"
 """What a policy sees: a space, the shape of one observation, or fields."""
 WORD = 32
 TEXT = 128
+FEATURES = 512
 
 
 class Judgement(NamedTuple):
@@ -46,8 +59,9 @@ class Judgement(NamedTuple):
 class MemoryPolicy(nn.Module):
     """An actor and a critic that share a recurrent core: what they do depends on everything the core remembers.
 
-    Pictures, ``(height, width, channels)`` of at least 7 x 7, go through three convolutions, all vectors together
-    through one linear map, and a GRU reads texts. Linear maps outside of the core start with rows of unit length.
+    Pictures, ``(height, width, channels)`` of at least 7 x 7, go through three convolutions, with strides from 36 x 36
+    on. All vectors together go through one linear map, and a GRU reads texts. Linear maps outside of the core start
+    with rows of unit length.
 
     Args:
         observation: shape of one observation, a Gymnasium space, or fields from :func:`fields_of`.
@@ -148,6 +162,38 @@ class MemoryPolicy(nn.Module):
             begins = torch.ones(len(features), dtype=torch.bool, device=features.device)
         return step_core(self.core, features, state, begins, self.memory_use)
 
+    def act(
+        self, observation: Shown, state: CoreState | None = None, *, likeliest: bool = True
+    ) -> tuple[GivenAction | numpy.ndarray, CoreState]:
+        """What to do in one environment.
+
+        Args:
+            observation: as the environment shows it.
+            state: None where an episode begins, then what the call before has returned.
+            likeliest: take the likeliest action; otherwise one is drawn by torch's global generator.
+
+        Returns:
+            The action as the environment's `step` takes it, and the state for the next call.
+
+        Example:
+            >>> import gymnasium
+            >>> environment = gymnasium.make("CartPole-v1")
+            >>> policy = MemoryPolicy(environment.observation_space, environment.action_space)
+            >>> action, state = policy.act(environment.reset(seed=0)[0])
+            >>> action in environment.action_space
+            True
+        """
+        if state is None:
+            state = self.core.initial_state(1)
+        seen = each_field(lambda part: part.unsqueeze(0), read(self.fields, observation))
+        with torch.no_grad(), acting(self):
+            output, state = self.step(seen, state)
+            [chosen] = self.actions.choose(self.actor(output), likeliest)
+        action = self.actions.for_environment(chosen)
+        if isinstance(action, list):
+            return numpy.array(action, dtype=self.actions.dtype), state
+        return action, state
+
     def expect(self, output: Tensor) -> Tensor:
         """The return that the critic expects, ``(...)``."""
         return self.critic(output).squeeze(-1)
@@ -174,6 +220,18 @@ class MemoryPolicy(nn.Module):
                 if len(self.fields) > 1:
                     name = f"observations[{field.name!r}]"
                 raise ValueError(message(name, expected, tuple(part.shape)))
+
+
+@contextmanager
+def acting(policy: nn.Module) -> Iterator[None]:
+    """Puts the policy into evaluation mode, and every module back into its own mode afterwards."""
+    before = {module: module.training for module in policy.modules()}
+    policy.eval()
+    try:
+        yield
+    finally:
+        for module, training in before.items():
+            module.training = training
 
 
 def _fields(observation: Seen, words: bool) -> tuple[Field, ...]:
@@ -230,29 +288,35 @@ class _Several(nn.Module):
 
     def __init__(self, fields: Sequence[Field]) -> None:
         super().__init__()
-        self.fields = fields
         self.parts = nn.ModuleDict()
+        self.reads: dict[str, list[str]] = {}
         self.width = 0
         for kind in ("picture", "text"):
             for field in fields:
                 if field.kind == kind:
-                    self._add(field.name.replace(".", "/"), *_single(field))
-        self.vectors = [field.name for field in fields if field.kind == "vector"]
-        features = sum(field.shape[0] for field in fields if field.kind == "vector")
-        if features:
-            self._add("vectors", _Vectors(features), HIDDEN)
+                    self._add(self._free(field.name), [field.name], *_single(field))
+        vectors = [field for field in fields if field.kind == "vector"]
+        if vectors:
+            features = sum(field.shape[0] for field in vectors)
+            self._add("vectors", [field.name for field in vectors], _Vectors(features), HIDDEN)
 
-    def _add(self, name: str, module: nn.Module, width: int) -> None:
+    def _free(self, name: str) -> str:
+        """A name that a part may have: without dots, and neither ours nor one of torch's."""
+        name = name.replace(".", "/")
+        while name == "vectors" or hasattr(self.parts, name):
+            name += "_"
+        return name
+
+    def _add(self, name: str, reads: list[str], module: nn.Module, width: int) -> None:
         self.parts[name] = module
+        self.reads[name] = reads
         self.width += width
 
     def forward(self, seen: dict[str, Tensor]) -> Tensor:
         encoded = []
         for name, part in self.parts.items():
-            if name == "vectors" and self.vectors:
-                encoded.append(part(torch.cat([seen[vector] for vector in self.vectors], dim=-1)))
-            else:
-                encoded.append(part(seen[name.replace("/", ".")]))
+            read = [seen[field] for field in self.reads[name]]
+            encoded.append(part(torch.cat(read, dim=-1)))
         return torch.cat(encoded, dim=-1)
 
 
@@ -268,6 +332,8 @@ def _single(field: Field) -> tuple[nn.Module, int]:
         return _Words(), TEXT
     if field.kind == "vector":
         return _Vectors(field.shape[0]), HIDDEN
+    if min(field.shape[:2]) >= LARGE:
+        return _large_pictures(*field.shape), FEATURES
     height, width = ((size - 1) // 2 - 2 for size in field.shape[:2])
     layers = (
         *(nn.Conv2d(field.shape[2], 16, 2), nn.ReLU(), nn.MaxPool2d(2)),
@@ -275,6 +341,17 @@ def _single(field: Field) -> tuple[nn.Module, int]:
         *(nn.Conv2d(32, 64, 2), nn.ReLU(), nn.Flatten()),
     )
     return _Pictures(*layers), 64 * height * width
+
+
+def _large_pictures(height: int, width: int, channels: int) -> nn.Module:
+    """The convolutions of Mnih et al. 2015, as usual for pictures of a screen."""
+    sides = [((size - 4) // 4 - 2) // 2 - 2 for size in (height, width)]
+    return _Pictures(
+        *(nn.Conv2d(channels, 32, 8, stride=4), nn.ReLU()),
+        *(nn.Conv2d(32, 64, 4, stride=2), nn.ReLU()),
+        *(nn.Conv2d(64, 64, 3), nn.ReLU(), nn.Flatten()),
+        *(nn.Linear(64 * sides[0] * sides[1], FEATURES), nn.ReLU()),
+    )
 
 
 def _head(width: int, outputs: int) -> nn.Module:

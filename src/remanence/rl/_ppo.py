@@ -169,11 +169,21 @@ def learn(
             losses.total.backward()
             norm = clip_gradients_(parameters, config.clip_norm, None)
             if not math.isfinite(norm):
-                hint = "The last checkpoint is whole; try a smaller ppo.learning_rate"
-                raise NonFiniteError(f"the gradient is not finite, and no step was made with it. {hint}")
+                raise NonFiniteError(f"the gradient is not finite, and no step was made with it. {_cause(rollout)}")
             optimiser.step()
             found += [loss.detach() for loss in losses[1:]]
             norms.append(norm)
     means = torch.stack(found).double().unflatten(0, (-1, 3)).mean(0).tolist()
     named = dict(zip(("policy_loss", "value_loss", "entropy"), means, strict=True))
     return {**named, "gradient_norm": sum(norms) / len(norms)}
+
+
+def _cause(rollout: Rollout) -> str:
+    """Where infinite or NaN gradients come from, and the way out."""
+    if not bool(rollout.rewards.isfinite().all()):
+        return "The environment gave rewards that are not finite"
+    seen = rollout.observations
+    parts = [seen] if isinstance(seen, Tensor) else seen.values()
+    if not all(bool(part.isfinite().all()) for part in parts):
+        return "The environment gave observations that are not finite"
+    return "The last checkpoint is whole; try a smaller ppo.learning_rate"

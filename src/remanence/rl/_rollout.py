@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -13,7 +12,7 @@ from remanence.rl._copies import Copies, EpisodeCopies, Happened
 from remanence.rl._core import CoreState
 from remanence.rl._environment import Episode
 from remanence.rl._observations import Observation, stack
-from remanence.rl._policy import MemoryPolicy
+from remanence.rl._policy import MemoryPolicy, acting
 
 
 class Rollout(NamedTuple):
@@ -169,18 +168,6 @@ def _begin_next(happened: Happened) -> Tensor:
     if happened.counts is None:
         return happened.ends
     return ~happened.counts
-
-
-@contextmanager
-def acting(policy: MemoryPolicy) -> Iterator[None]:
-    """Puts the policy into evaluation mode, and every module back into its own mode afterwards."""
-    before = {module: module.training for module in policy.modules()}
-    policy.eval()
-    try:
-        yield
-    finally:
-        for module, training in before.items():
-            module.training = training
 
 
 def advantages(rollout: Rollout, discount: float, smoothing: float) -> Tensor:

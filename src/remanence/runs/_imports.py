@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,6 +13,9 @@ from types import ModuleType
 
 from remanence._validate import message
 from remanence.runs._trust import require_trust, require_trusted_source
+
+_HAS_RUN: dict[str, bytes] = {}
+"""The source of every file that this process has imported, by its path."""
 
 
 def import_all(names: Iterable[str]) -> None:
@@ -49,9 +53,12 @@ def _import(name: str) -> None:
     # The very bytes that are trusted run: the loader would read the file again, or compiled code that lies beside it.
     source = Path(name).read_bytes()
     require_trusted_source(name, source)
+    if _HAS_RUN.get(os.path.abspath(name)) == source:
+        return  # what it registers is registered; Gymnasium warns of a second time
     module = importlib.util.module_from_spec(spec)
     with _listed(module):
         exec(compile(source, name, "exec", dont_inherit=True), vars(module))
+    _HAS_RUN[os.path.abspath(name)] = source
 
 
 @contextlib.contextmanager

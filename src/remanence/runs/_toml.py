@@ -85,7 +85,7 @@ def with_table(config: Config, table: Settings, prefix: str = "") -> Config:
         if prefix:
             name = f"{prefix}.{key}"
             place = f"key of [{prefix}]"
-        one_of(place, key, hints)
+        _check_key(place, key, config, list(hints))
         now = getattr(config, key)
         if dataclasses.is_dataclass(now):
             changes[key] = with_table(now, _table(name, value), name)
@@ -94,6 +94,15 @@ def with_table(config: Config, table: Settings, prefix: str = "") -> Config:
         else:
             changes[key] = _convert(name, value, hints[key])
     return dataclasses.replace(config, **changes)  # type: ignore[type-var]
+
+
+def _check_key(place: str, key: str, config: object, allowed: list[str]) -> None:
+    """Refuses an unknown key; one that a section knows is told where it belongs."""
+    for section in allowed:
+        part = getattr(config, section)
+        if key not in allowed and dataclasses.is_dataclass(part) and hasattr(part, key):
+            raise ValueError(message(place, "name its section too", repr(key), f"Write {section}.{key}"))
+    one_of(place, key, allowed)
 
 
 def _table(name: str, value: object) -> Settings:
