@@ -117,13 +117,13 @@ import gymnasium
 class Slow(gymnasium.Wrapper):
     pass
 
-gymnasium.register("mine/Pole-v0", entry_point=lambda **options: Slow(gymnasium.make("CartPole-v1", **options)))
+gymnasium.register("mine/Slow-v0", entry_point=lambda **options: Slow(gymnasium.make("CartPole-v1", **options)))
 """
 
 
 def test_an_environment_of_ones_own_is_registered_once(here, recwarn):
     (here / "mine.py").write_text(OWN)
-    trained = run("train", "mine/Pole-v0", "--frames", "64", "--run", "pole", "--set", 'imports=["mine.py"]', *SMALL)
+    trained = run("train", "mine/Slow-v0", "--frames", "64", "--run", "pole", "--set", 'imports=["mine.py"]', *SMALL)
     assert trained.exit_code == 0, trained.output
     played = run("play", "pole", "--episodes", "2", "--film")
     assert played.exit_code == 0, played.output
