@@ -44,12 +44,12 @@ lint: $(VENV)/.installed  ## check style (ruff, clang-format) and types (pyright
 	$(BIN)/clang-format --dry-run -Werror $(wildcard src/remanence/csrc/*/* tests/csrc/*.cpp)
 	$(BIN)/pyright --warnings --pythonpath $(BIN)/python
 
-bench: $(VENV)/.installed  ## measure speed and memory beside torch.nn and the reference; BENCH= runs the whole grid
+bench: $(VENV)/.installed  ## measure speed and memory beside torch.nn and the reference (three minutes); BENCH= runs the whole grid
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.kernel $(BENCH)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.generation $(BENCH)
-	$(ONE_THREAD) $(BIN)/python -m benchmarks.tasks
-	$(ONE_THREAD) $(BIN)/python -m benchmarks.policies
-	$(ONE_THREAD) $(BIN)/python -m benchmarks.information
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.tasks $(BENCH)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.policies $(BENCH)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.information $(BENCH)
 
 docs: $(VENV)/.docs  ## build the documentation; warnings are errors
 	$(ONE_THREAD) $(BIN)/python -m sphinx -q -E -W --keep-going -b html docs docs/_build/html

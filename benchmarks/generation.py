@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.generation`` prints the tables and writes ``benchmarks/generation.json``. Times are medians of
 runs that alternate between the candidates, as process time with one thread and as wall time with more; ratios are what
-counts. ``--quick`` leaves out the stream of 10^6 steps and the training step over T = 100,000.
+counts. ``--quick`` has n = 128 alone and fewer repeats, and leaves out the stream of 10^6 steps and the training step
+over T = 100,000.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from benchmarks.measure import machine, medians, peak_bytes
+from benchmarks.measure import machine, medians, peak_bytes, tell
 from rich.console import Console
 from rich.table import Table
 
@@ -40,6 +41,7 @@ def make_model(core: str, n: int) -> nn.SequenceModel:
 @torch.no_grad()
 def measure_generation(core: str, n: int, batch: int, repeats: int) -> dict[str, float | str]:
     """Microseconds per token of each row, in one call and in a loop over ``step``, both from a filled memory."""
+    tell(f"tokens of {core}: n={n} batch={batch}")
     model, steps = make_model(core, n), STEPS[batch]
     _, state = model(torch.randint(TOKENS, (2 * RECENT + RELEVANT, batch)))
     start, uniforms = torch.zeros(batch, dtype=torch.int64), torch.rand(steps, batch, dtype=torch.float64)
@@ -54,6 +56,7 @@ def measure_generation(core: str, n: int, batch: int, repeats: int) -> dict[str,
 @torch.inference_mode()
 def measure_step(repeats: int, n: int = 128) -> dict[str, float]:
     """Microseconds of one step of a stream, batch 1, input n, beside a call of ``LSTMCell``."""
+    tell("a streamed step")
     layer, cell, x = nn.RelLSTM(n, n, recent=RECENT, relevant=RELEVANT), torch.nn.LSTMCell(n, n), torch.randn(1, n)
     _, state = layer(torch.randn(2 * RECENT + RELEVANT, 1, n))
     weights, hx = [layer.weights()], (torch.zeros(1, n), torch.zeros(1, n))
@@ -69,6 +72,7 @@ def measure_step(repeats: int, n: int = 128) -> dict[str, float]:
 @torch.inference_mode()
 def measure_stream(steps: int = 10**6, n: int = 32) -> dict[str, float]:
     """Size of the state before and after very many steps, and how much the process grew meanwhile."""
+    tell(f"a stream of {steps:,} steps")
     layer = nn.RelLSTM(8, n, recent=RECENT, relevant=RELEVANT)
     inputs, state = torch.randn(1000, 1, 8), layer.initial_state(1)
     before = state.nbytes
@@ -89,6 +93,7 @@ def measure_stream(steps: int = 10**6, n: int = 32) -> dict[str, float]:
 
 def measure_long(steps: int = LONG, batch: int = 4, n: int = 64) -> dict[str, float]:
     """Peak MB of a training step over a very long sequence, whole and in segments, and how far gradients differ."""
+    tell(f"a training step over {steps:,} steps")
     layer, x = nn.RelLSTM(10, n, recent=RECENT, relevant=RELEVANT), torch.randn(steps, batch, 10)
     gradients: list[torch.Tensor] = []
 
@@ -117,13 +122,15 @@ def show(rows: list[dict[str, float | str]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="without the very long sequences")
+    parser.add_argument("--quick", action="store_true", help="one size, without the very long sequences")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--repeats", type=int, help="7, or 3 with --quick")
     arguments = parser.parse_args()
+    repeats = arguments.repeats or (3 if arguments.quick else 7)
+    grid = [(core, n, batch) for core, n, batch in GRID if n == 128 or not arguments.quick]
     torch.manual_seed(0)
     torch.set_num_threads(arguments.threads)
-    rows = [measure_generation(*sizes, arguments.repeats) for sizes in GRID]
+    rows = [measure_generation(*sizes, repeats) for sizes in grid]
     show(rows)
     report: dict[str, Any] = {
         "machine": machine(),
@@ -131,7 +138,7 @@ def main() -> None:
         "threads": arguments.threads,
         "backend": ops.backend_report(),
         "generation": rows,
-        "streamed step, us": measure_step(arguments.repeats),
+        "streamed step, us": measure_step(repeats),
     }
     if not arguments.quick:
         report["stream"] = measure_stream()

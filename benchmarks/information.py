@@ -2,8 +2,8 @@
 
 First pairs a second on one thread and on two, and the ratio to ``numpy.bincount``, which has one, in the same run. Then
 text8's first 74 MB at 60 lags up to 10,000 with floor and intervals: as bytes, characters and words, each in a process
-of its own on two threads, with its most memory. ``--file FILE`` takes another file. Two minutes on an idle machine; on
-a busy one the work of the cores, which is given too, tells more than the clock.
+of its own on two threads, with its most memory. ``--file FILE`` takes another file, ``--quick`` only counts. Two
+minutes on an idle machine; on a busy one the work of the cores, which is given too, tells more than the clock.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import torch
-from benchmarks.measure import peak_bytes
+from benchmarks.measure import peak_bytes, tell
 from rich.console import Console
 from rich.table import Table
 
@@ -86,6 +86,7 @@ def curves(name: str | None) -> None:
                 print(f"no curves of text8: {error}")
                 return
         for kind in ("bytes", "characters", "words"):
+            tell(f"a curve by {kind}")
             subprocess.run([sys.executable, "-m", "benchmarks.information", "--curve", str(path), kind], check=True)
 
 
@@ -93,23 +94,26 @@ def main() -> None:
     """Prints what was asked for."""
     match sys.argv[1:]:
         case []:
-            counting()
+            counting((2, 4, 27, 64, 128, 256))
             curves(None)
+        case ["--quick"]:
+            counting((2, 27, 256))
         case ["--file", name]:
             curves(name)
         case ["--curve", name, ("bytes" | "characters" | "words") as kind]:
             torch.set_num_threads(THREADS[-1])
             curve(Path(name), kind)
         case _:
-            sys.exit("usage: python -m benchmarks.information [--file FILE]")
+            sys.exit("usage: python -m benchmarks.information [--quick | --file FILE]")
 
 
-def counting() -> None:
+def counting(alphabets: Sequence[int]) -> None:
     """Prints the table."""
     lags = probes.logarithmic_lags(10_000, LAGS)
     head = [title for threads in THREADS for title in (f"{threads} threads", "ratio", "by work")]
     table = Table("alphabet", "numpy.bincount", *head)
-    for alphabet in (2, 4, 27, 64, 128, 256):
+    for alphabet in alphabets:
+        tell(f"pairs of {alphabet} symbols")
         table.add_row(str(alphabet), *rates(alphabet, lags))
     console = Console(width=120)
     path = ops.backend_report()["active"]

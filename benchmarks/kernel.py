@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from benchmarks.measure import Run, apart, exponent, geometric_mean, machine, medians, peak_bytes
+from benchmarks.measure import Run, apart, exponent, geometric_mean, machine, medians, peak_bytes, tell
 from benchmarks.scans import INPUT, RECENT, RELEVANT, draw_weights, fast_runs, slow_runs
 from rich.console import Console
 from rich.table import Table
@@ -27,7 +27,7 @@ from remanence import nn, ops
 from remanence.ops import Full, ScanSpec, Screened, Strided, fused
 
 GRID = [(n, batch, steps) for steps in (120, 520, 2020) for n in (64, 128, 256) for batch in (10, 64)]
-QUICK = [(n, batch, 120) for n in (64, 128, 256) for batch in (10, 64)]
+QUICK = [(64, 10, 120), (128, 64, 120)]
 SLOW_REPEATS = {120: 5, 520: 2, 2020: 1}  # by T
 GATES = {"lstm": 4, "rnn": 1}
 LENGTHS = {True: [500, 2000, 8000], False: [500, 2000, 8000, 32000]}  # of the fits; quick or not
@@ -39,6 +39,7 @@ def measure_grid(cell: str, grid: list[tuple[int, int, int]], repeats: int) -> l
     """Milliseconds of all candidates; the slow ones run five times at T = 120, twice at 520 and once at 2020."""
     rows = []
     for n, batch, steps in grid:
+        tell(f"{cell}, {torch.get_num_threads()} thread(s): n={n} batch={batch} T={steps}")
         times = medians(fast_runs(cell, n, batch, steps) | PEAKS, repeats if steps < 2000 else 3)
         times |= medians(slow_runs(cell, n, batch, steps), SLOW_REPEATS[steps], warm=steps == 120)
         speeds = {"gflops": product_work(cell, n) * batch * steps / times["rel"] / 1e9}
@@ -62,6 +63,7 @@ PEAK_WORK = {"MKL": 2 * 2048**3, "packed": TIMES * 2 * 256 * 256 * 1280}
 
 def measure_memory(n: int, batch: int, steps: int) -> Row:
     """Peak MB of one training step of each candidate."""
+    tell(f"memory: n={n} batch={batch} T={steps}")
     runs = fast_runs("lstm", n, batch, steps)
     runs["naive"] = slow_runs("lstm", n, batch, steps)["naive"]
     for run in runs.values():
@@ -73,6 +75,7 @@ def measure_memory(n: int, batch: int, steps: int) -> Row:
 
 def measure_growth(spec: ScanSpec, n: int, batch: int, lengths: list[int]) -> dict[str, list[float] | float]:
     """Seconds and peak MB of training over growing lengths, and the exponents of both."""
+    tell(f"growth with T = {', '.join(map(str, lengths))}: {spec.cell} with {spec.memory}")
     weights, runs = draw_weights(spec, n), {}
     for steps in lengths:
         x, cotangent = torch.randn(steps, batch, INPUT), torch.randn(steps, batch, n)
@@ -88,6 +91,7 @@ def measure_growth(spec: ScanSpec, n: int, batch: int, lengths: list[int]) -> di
 
 def measure_ragged(n: int = 128, batch: int = 64, steps: int = 520) -> Row:
     """Cost per real step of a packed sequence with very different lengths, relative to a batch of full length."""
+    tell("very different lengths")
     lengths = torch.logspace(1, 0, batch, base=steps).long().clamp(1, steps)  # 520 ... 1, evenly in the logarithm
     x, cotangent = torch.randn(steps, batch, INPUT), torch.randn(steps, batch, n)
     packed, packed_cotangent = pack_padded_sequence(x, lengths), pack_padded_sequence(cotangent, lengths).data
@@ -103,6 +107,7 @@ def measure_ragged(n: int = 128, batch: int = 64, steps: int = 520) -> Row:
 
 def measure_step(n: int = 128) -> Row:
     """Microseconds of one streamed step, batch 1, input of size n, in inference mode, beside ``torch.nn.LSTMCell``."""
+    tell("a streamed step")
     layer, cell = nn.RelLSTM(n, n, recent=RECENT, relevant=RELEVANT), torch.nn.LSTMCell(n, n)
     x, hx = torch.randn(1, n), (torch.zeros(1, n), torch.zeros(1, n))
     with torch.inference_mode():
@@ -188,11 +193,13 @@ def run_apart(threads: int, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="T = 120 only, shorter fits")
+    parser.add_argument("--quick", action="store_true", help="two sizes at T = 120, shorter fits, fewer repeats")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--repeats", type=int, help="7, or 3 with --quick")
     parser.add_argument("--part", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.repeats is None:
+        arguments.repeats = 3 if arguments.quick else 7
     if arguments.part:
         part = measure(arguments.threads[0], arguments.quick, arguments.repeats)
         arguments.part.write_text(json.dumps(part), encoding="utf-8")

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -19,6 +20,12 @@ import torch
 
 Run = Callable[[], object]
 Result = TypeVar("Result")
+STARTED = time.perf_counter()
+
+
+def tell(doing: str) -> None:
+    """Says on standard error what is measured now, and after how many seconds: a benchmark is never silent for long."""
+    print(f"{time.perf_counter() - STARTED:6.0f} s  {doing}", file=sys.stderr, flush=True)
 
 
 def clock() -> float:

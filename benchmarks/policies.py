@@ -2,13 +2,16 @@
 
 ``python -m benchmarks.policies`` prints milliseconds of one minibatch, forward and backward, and ratios; one thread,
 medians of alternating runs. The loop is that of most recurrent PPO: a cell per step, its state multiplied by a mask
-where an episode begins. Encoder and heads are the same for all, and run over all steps at once.
+where an episode begins. Encoder and heads are the same for all, and run over all steps at once. ``--quick`` has fewer
+runs and leaves out 64 rows.
 """
 
 from __future__ import annotations
 
+import argparse
+
 import torch
-from benchmarks.measure import medians
+from benchmarks.measure import medians, tell
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
@@ -17,7 +20,6 @@ from remanence.nn import LSTM, MemLSTM, RecurrentLayer, RelLSTM
 from remanence.rl import MemoryPolicy, Pieces, PPOConfig, ppo_losses
 
 STEPS, WIDTH, ENDS = 128, 64, 0.05
-REPEATS = 11
 
 
 class LoopLSTM(LSTM):
@@ -56,7 +58,8 @@ def minibatch(policy: MemoryPolicy, rows: int) -> Pieces:
     return Pieces(seen, begins, zero.long(), zero - 2, zero, torch.randn(STEPS, rows), state)
 
 
-def measure(rows: int) -> dict[str, float]:
+def measure(rows: int, repeats: int) -> dict[str, float]:
+    tell(f"a minibatch of {rows} rows")
     cores: dict[str, RecurrentLayer] = {
         "LSTMCell in a loop": LoopLSTM(WIDTH, WIDTH),
         "LSTM": LSTM(WIDTH, WIDTH),
@@ -69,17 +72,20 @@ def measure(rows: int) -> dict[str, float]:
         policy = MemoryPolicy((7, 7, 3), 7, core)
         pieces = minibatch(policy, rows)
         runs[name] = lambda policy=policy, pieces=pieces: ppo_losses(policy, pieces, PPOConfig()).total.backward()
-    return medians(runs, REPEATS)
+    return medians(runs, repeats)
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer rows and repeats")
+    quick = parser.parse_args().quick
     torch.manual_seed(0)
     torch.set_num_threads(1)
     table = Table(title=f"one minibatch of {STEPS} steps, n = {WIDTH}, one thread", box=None)
     for name in ("rows", "core", "ms", "times LSTMCell in a loop"):
         table.add_column(name)
-    for rows in (2, 16, 64):
-        times = measure(rows)
+    for rows in (2, 16) if quick else (2, 16, 64):
+        times = measure(rows, 3 if quick else 11)
         base = times["LSTMCell in a loop"]
         for name, seconds in times.items():
             table.add_row(str(rows), name, f"{1e3 * seconds:.1f}", f"{seconds / base:.2f}")
