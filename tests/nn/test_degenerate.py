@@ -177,3 +177,10 @@ def test_a_forget_bias_is_what_the_cell_forgets_by() -> None:
 def test_other_cells_have_no_forget_bias() -> None:
     with pytest.raises(TypeError, match="forget_bias"):
         nn.RelRNN(3, 4, forget_bias=1.0)  # type: ignore[call-arg]
+
+
+def test_a_layer_without_memory_traces_no_slots_in_its_own_dtype():
+    (trace,) = nn.LSTM(3, 4, dtype=torch.float64).trace(_data(6, 2, 3))
+    assert trace.weights.shape == trace.steps.shape == trace.scores.shape == (6, 2, 0)
+    assert (trace.weights.dtype, trace.steps.dtype) == (torch.float64, torch.int64)
+    assert trace.entered.eq(-1).all()

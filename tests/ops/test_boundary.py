@@ -14,7 +14,7 @@ import torch
 
 from remanence.nn import GRU, LSTM, SABLSTM, MemLSTM, RelLSTM, RelRNN
 from remanence.ops import Full, ScanSpec, Screened, State, Strided, Weights, generate, scan, step
-from remanence.ops.reference import empty_state
+from remanence.ops.state_shapes import empty_state
 from remanence.testing import assert_matches
 
 

@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from remanence.ops import Full, ScanSpec, Screened, State, Strided, Weights, fused, reference, step
+from remanence.ops import Full, ScanSpec, Screened, State, Strided, Weights, fused, step
 from remanence.ops._kernel_config import encode
+from remanence.ops.state_shapes import empty_state
 from remanence.ops.stream import flatten
 from remanence.testing import assert_matches
 
@@ -47,7 +48,7 @@ def draw(scans, spec, dtype, hidden=19, batch=3, layers=2, inputs=6) -> tuple[Te
     sizes = [inputs] + [spec.output_size(hidden)] * (layers - 1)
     drawn = [scans.weights(spec, hidden, size) for size in sizes]
     stack = [Weights._make(w if w is None else w.to(dtype) for w in weights) for weights in drawn]
-    empty = reference.empty_state(spec, hidden, (layers, batch), stack[0].hh)
+    empty = empty_state(spec, hidden, (layers, batch), stack[0].hh)
     return torch.randn(STEPS, batch, inputs, dtype=dtype), stack, empty
 
 

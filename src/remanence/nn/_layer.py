@@ -11,20 +11,12 @@ from torch.nn.utils.rnn import PackedSequence
 from remanence import ops
 from remanence._validate import MOST_PARTS, boolean, dimension, fitting, message, one_of, positive_int, probability
 from remanence.ops import BACKENDS, Backend, Cell, Memory, State, Trace, find_cell
-from remanence.ops.reference import empty_state
+from remanence.ops.state_shapes import empty_state
 from remanence.ops.states import add_row
 
 from ._call import call_layer, trace_layer
 from ._core_layouts import refuse_script, unusual_options
-from ._options import (
-    Bias,
-    Device,
-    check_cuts,
-    check_forget_bias,
-    make_spec,
-    options_of_other_cells,
-    refuse_unknown,
-)
+from ._options import Bias, Device, check_cuts, check_forget_bias, make_spec, options_of_other_cells, refuse_unknown
 from ._parameters import LayerParameters
 from ._sequence import SequenceInput
 from ._signatures import show_options

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from remanence._validate import message
 from remanence.ops import ScanSpec, State
-from remanence.ops.reference import check_state, empty_state
+from remanence.ops.state_shapes import check_state, empty_state
 
 StateLike: TypeAlias = State | Tensor | tuple[Tensor, Tensor] | None
 """What a caller may hand in: a state, torch's ``hx``, or nothing."""

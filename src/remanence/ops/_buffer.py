@@ -158,10 +158,11 @@ class Screened(BufferRule):
 
 
 class Buffer(MemoryRun):
-    """Short-term buffer and relevant set during a call.
+    """Short-term buffer S and relevant set R of Algorithm 1, during a call.
 
     The buffer is kept oldest first, all rows aligned at their newest entry; what is older than the row is masked. It is
-    empty where a call starts ``fresh``; rows of a ``ragged`` call differ in length.
+    empty where a call starts ``fresh``; rows of a ``ragged`` call differ in length. Every state has its key beside it,
+    ``U_a m``, computed once.
     """
 
     def __init__(
@@ -181,21 +182,22 @@ class Buffer(MemoryRun):
             self.recent_score = unroll(state.recent_score, state.step)
         self.recent_key = read.keys(weights, self.recent)
         self.relevant_key = read.keys(weights, self.relevant)
-        self.gaps = not fresh
-        self.keep_clean = False
+        # Only where rows began before the call, or in it, may some be younger than their part of the buffer.
+        self.rows_may_be_young = not fresh
+        self.rows_were_reset = False
         self.ragged = ragged
-        self.capacity = state.recent.shape[1]
+        self.slots_at_end = state.recent.shape[1]
         # Rows of unequal length end at different steps: only then must older entries be kept until the end.
         self.history: list[Tensor] | None = None
         if ragged:
             self.history = [self.recent]
-        self.carried = self.recent.shape[1]
+        self.given = self.recent.shape[1]
         self.slot = self.displaced = torch.full_like(state.step, EMPTY)
 
     def forget(self, rows: Tensor) -> None:
-        # Masks hide the old buffer entries; `attend` selects them away.
-        self.gaps = True
-        self.keep_clean = True
+        # The old entries of the buffer are older than the row from now on: `attend` selects them away.
+        self.rows_may_be_young = True
+        self.rows_were_reset = True
         self.relevant = empty_rows(rows, self.relevant)
         self.relevant_key = empty_rows(rows, self.relevant_key)
         self.relevant_score = empty_rows(rows, self.relevant_score)
@@ -214,19 +216,19 @@ class Buffer(MemoryRun):
 
     def attend(self, h: Tensor, s: Tensor, position: Tensor, active: Tensor, forced: Tensor | None) -> Tensor:
         if self.size is None:
-            self.capacity += 1
+            self.slots_at_end += 1
         elif self.recent.shape[1] == self.size:
-            self._screen_oldest(position, active, forced)
-        self.recent = torch.cat([self.recent, h[:, None]], dim=1)
+            self._screen_oldest(position, active, forced)  # lines 4 to 7
+        self.recent = torch.cat([self.recent, h[:, None]], dim=1)  # line 3: screened first, S never exceeds its size
         self.recent_key = torch.cat([self.recent_key, self.read.keys(self.parameters, h)[:, None]], dim=1)
         if self.history is not None:
             self.history.append(h[:, None])
         empty = self._find_empty(position)
         keys = torch.cat([self.recent_key, self.relevant_key], dim=1)
-        values = torch.cat([self.recent, self.relevant], dim=1)
+        values = torch.cat([self.recent, self.relevant], dim=1)  # line 8
         gates = self._log_gates()
         held = Held(keys, values, empty, position)
-        summary, self.weights, self.scores = self.read.read(self.parameters, s, held, gates)
+        summary, self.weights, self.scores = self.read.read(self.parameters, s, held, gates)  # lines 9 to 12
         self._collect_relevance(active)
         return summary
 
@@ -243,10 +245,10 @@ class Buffer(MemoryRun):
             entries = torch.cat(self.history, dim=1)
         end = torch.full_like(final, entries.shape[1])
         if lengths is not None:
-            end = self.carried + lengths
+            end = self.given + lengths
         score_end = torch.full_like(final, self.recent_score.shape[1])
         return {
-            "recent": roll(entries, final, end, self.capacity),
+            "recent": roll(entries, final, end, self.slots_at_end),
             "recent_score": roll(self.recent_score, final, score_end, self.recent_score.shape[1]),
             "relevant": self.relevant,
             "relevant_score": self.relevant_score,
@@ -256,10 +258,10 @@ class Buffer(MemoryRun):
     def _find_empty(self, position: Tensor) -> Tensor:
         """The slots that hold nothing, ``(B, slots)``."""
         free = self.relevant_step == EMPTY
-        if not self.gaps:
+        if not self.rows_may_be_young:
             return F.pad(free, (self.recent.shape[1], 0))
         older = self._age() > position[:, None]
-        if self.keep_clean:
+        if self.rows_were_reset:  # a weight of 0 would not do away with a NaN
             self.recent = torch.where(older[..., None], 0.0, self.recent)
             self.recent_key = torch.where(older[..., None], 0.0, self.recent_key)
         return torch.cat([older, free], dim=1)
@@ -269,7 +271,7 @@ class Buffer(MemoryRun):
         return torch.arange(self.recent.shape[1] - 1, -1, -1, device=self.recent.device)
 
     def _screen_oldest(self, position: Tensor, active: Tensor, forced: Tensor | None) -> None:
-        """The oldest entry leaves the buffer; it enters the relevant set if the screen gives it a slot."""
+        """The oldest entry leaves the buffer; it enters the relevant set if the screen, C(i), gives it a slot."""
         oldest = self.recent[:, 0]
         oldest_key = self.recent_key[:, 0]
         self.recent = self.recent[:, 1:]
@@ -307,7 +309,7 @@ class Buffer(MemoryRun):
         return F.pad(gates, (self.recent.shape[1], 0))
 
     def _collect_relevance(self, active: Tensor) -> None:
-        """Let the screen see this step's weights; the scores of the buffer's entries are kept newest last."""
+        """Add this step's weights to beta; the scores of the buffer's entries are kept newest last."""
         if not self.recent_score.shape[1]:
             return
         received, received_later = self.weights.detach().tensor_split([self.recent.shape[1]], dim=1)

@@ -82,27 +82,6 @@ class MemoryRule(ABC):
         raise NotImplementedError
 
 
-class NoMemory(MemoryRule):
-    """What a layer without a memory has in its place, so that nobody has to ask: it holds nothing."""
-
-    holds_nothing = True
-
-    @property
-    def read(self) -> Read:
-        """There is nothing to read."""
-        raise NotImplementedError
-
-    def slots_at_start(self) -> SlotCounts:
-        """None of any kind."""
-        return SlotCounts()
-
-    def begin(
-        self, read: Read, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int
-    ) -> MemoryRun:
-        """Never called: a scan without a read has no memory to begin."""
-        raise NotImplementedError
-
-
 class MemoryRun(ABC):
     """A memory during one call of the scan.
 
@@ -129,8 +108,11 @@ class MemoryRun(ABC):
         """Cut the gradient into all slots as they are now, for some rows."""
 
     @abstractmethod
-    def attend(self, h: Tensor, s: Tensor, position: Tensor, active: Tensor, forced: Tensor | None) -> Tensor:
-        """Read the memory: ``(B, n)``. ``h`` is the new state, ``s`` the previous macro-state."""
+    def attend(self, h: Tensor, s: Tensor, position: Tensor, active: Tensor, forced: Tensor | None) -> Tensor | None:
+        """Read the memory: ``(B, n)``. ``h`` is the new state, ``s`` the previous macro-state.
+
+        ``None`` comes from no memory alone: then the macro-state is ``h``.
+        """
 
     @abstractmethod
     def store(self, s: Tensor, position: Tensor, active: Tensor, forced: Tensor | None) -> None:
@@ -147,6 +129,53 @@ class MemoryRun(ABC):
     def weights_by_age(self, slots: int) -> Tensor:
         """The weights of the last read by order of storing, ``(B, slots)``, for ``output="weights"``."""
         raise NotImplementedError
+
+
+class NoMemory(MemoryRule):
+    """What a layer without a memory has in its place, so that nobody has to ask: it holds nothing."""
+
+    holds_nothing = True
+
+    @property
+    def read(self) -> Read:
+        """There is nothing to read."""
+        raise NotImplementedError
+
+    def slots_at_start(self) -> SlotCounts:
+        """None of any kind."""
+        return SlotCounts()
+
+    def begin(
+        self, read: Read, weights: Weights, state: State, fresh: bool, lengths: Tensor | None, length: int
+    ) -> MemoryRun:
+        """There is no read to begin with."""
+        raise NotImplementedError
+
+
+class NothingHeld(MemoryRun):
+    """What a scan without a memory has in place of its run."""
+
+    def __init__(self, state: State) -> None:
+        self.weights = self.scores = state.s[:, :0].detach()
+        self.slot = self.displaced = torch.full_like(state.step, EMPTY)
+
+    def forget(self, rows: Tensor) -> None:
+        """Nothing to forget."""
+
+    def cut(self, rows: Tensor) -> None:
+        """Nothing to cut."""
+
+    def attend(self, h: Tensor, s: Tensor, position: Tensor, active: Tensor, forced: Tensor | None) -> None:
+        """Nothing to read."""
+
+    def store(self, s: Tensor, position: Tensor, active: Tensor, forced: Tensor | None) -> None:
+        """Nothing is stored."""
+
+    def held_steps(self, position: Tensor) -> Tensor:
+        return position[:, None][:, :0]
+
+    def fields(self, final: Tensor, lengths: Tensor | None) -> dict[str, Tensor]:
+        return {}
 
 
 def where_rows(rows: Tensor, chosen: Tensor, other: Tensor) -> Tensor:

@@ -136,7 +136,7 @@ class SoftmaxRead(Read):
     def read(self, weights: Weights, state: Tensor, held: Held, log_gates: Tensor | None = None) -> Reading:
         """See :meth:`Read.read`; the newest state is among the values, so none is ever read from nothing."""
         assert weights.query is not None
-        query = F.linear(state, weights.query)
+        query = F.linear(state, weights.query)  # W_a s
         if weights.score is None:
             scores = torch.einsum("bkn,bn->bk", held.keys, query) / math.sqrt(query.shape[1])
         else:

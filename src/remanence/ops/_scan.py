@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, overload
 
@@ -20,6 +21,7 @@ from ._spec import ScanSpec
 from ._state import State
 from ._weights import Weights
 from .packed import like_packed, pack_like, pack_log, packed_lengths, pad, take_rows
+from .state_shapes import initial_state
 
 
 @overload
@@ -121,7 +123,7 @@ def _scan_packed(
     state: State | None,
     spec: ScanSpec,
     backend: Backend,
-    options: dict[str, Any],
+    options: Mapping[str, object],
 ) -> tuple[PackedSequence, State, Log]:
     for name, value in options.items():
         if value is not None:
@@ -158,6 +160,6 @@ def _scan(
     segment = kept.segment
     if segment is not None and lengths is None and torch.is_grad_enabled() and x.shape[0] > segment:
         if state is None:
-            state = reference.initial_state(spec, weights, x.shape[1])
+            state = initial_state(spec, weights, x.shape[1])
         return scan_in_segments(run, segment, x, weights, state, spec, by_time, forced_log)
     return run(x, weights, state, spec=spec, lengths=lengths, forced_log=forced_log, **by_time)

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from remanence._validate import message, positive_int, real
 
-from . import reference
 from ._backend import Backend, choose_backend
 from ._half import widen_all
 from ._kernel_config import SAVE_NOTHING, Config, encode
@@ -24,6 +23,7 @@ from ._library import library
 from ._spec import ScanSpec
 from ._state import State
 from ._weights import Weights
+from .state_shapes import empty_state
 from .stream import flatten, grown, present, reference_step
 
 
@@ -80,7 +80,7 @@ def generate(
     _check(tokens, layers, head, embedding, steps, uniforms, temperature)
     if state is None:
         hidden = spec.cell.hidden_size(layers[0])
-        state = reference.empty_state(spec, hidden, (len(layers), len(tokens)), head)
+        state = empty_state(spec, hidden, (len(layers), len(tokens)), head)
     asked = _Request(tokens, layers, state, spec, head, head_bias, embedding, steps, uniforms, float(temperature))
     if choose_backend(backend, spec, head) == "fused":
         return _fused(asked)

@@ -17,7 +17,7 @@ Tree = TypeVar("Tree")
 Fields = TypeVar("Fields", bound=tuple[Tensor, ...])
 
 
-def register_state(kind: Any, name: str) -> None:
+def register_state(kind: type, name: str) -> None:
     """Make a NamedTuple known to torch's trees under a lasting public name, and to ``torch.load(weights_only=True)``.
 
     The first lets exported programs be saved; the second is safe because to make a tuple runs no code.

@@ -18,6 +18,7 @@ from ._spec import ScanSpec
 from ._stack import walk_stack
 from ._state import State
 from ._weights import Weights
+from .state_shapes import check_state
 from .states import add_row, drop_row
 
 NOTHING = torch.empty(0)
@@ -45,7 +46,7 @@ def step(
         ValueError: as :func:`scan`.
 
     Example:
-        >>> from remanence.ops.reference import empty_state
+        >>> from remanence.ops.state_shapes import empty_state
         >>> weights, spec = Weights(ih=torch.randn(4, 3), hh=torch.randn(4, 4)), ScanSpec("rnn")
         >>> output, state = step(torch.randn(2, 3), [weights], empty_state(spec, 4, (1, 2), weights.hh), spec=spec)
         >>> output.shape, torch.equal(output, state.s[0]), state.step.tolist()
@@ -83,7 +84,7 @@ def flatten(layers: Iterable[Weights]) -> list[Tensor]:
 
 def reference_step(x: Tensor, layers: Sequence[Weights], state: State, spec: ScanSpec) -> tuple[Tensor, State]:
     """What :func:`step` does in plain torch; its arguments are the same."""
-    reference.check_state(state, spec, spec.cell.hidden_size(layers[0]), (len(layers), *x.shape[:-1]), layers[0].hh)
+    check_state(state, spec, spec.cell.hidden_size(layers[0]), (len(layers), *x.shape[:-1]), layers[0].hh)
 
     def scan_one(rows: Tensor, start: State | None, index: int) -> tuple[Tensor, State]:
         output, final, _ = reference.scan(rows, layers[index], start, spec=spec)

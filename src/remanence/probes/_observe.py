@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from remanence import ops
 from remanence.ops import Log, ScanSpec, State, Weights
-from remanence.ops.reference import empty_state
+from remanence.ops.state_shapes import empty_state
 from remanence.ops.states import add_row, drop_row
 
 CELLS = {kind.torch_layer: kind for kind in (ops.RNNCell, ops.LSTMCell, ops.GRUCell)}

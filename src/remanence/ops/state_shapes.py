@@ -1,0 +1,113 @@
+"""The empty state of a layer: its shapes, whether a given state has them, and rows that start from it again."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from remanence._validate import MOST_STEPS, message
+
+from ._memory import where_rows
+from ._spec import ScanSpec
+from ._state import EMPTY, EMPTY_SLOT, State
+from ._weights import Weights
+
+COUNTS = ("relevant_step", "step")
+"""Fields of whole numbers, whatever the layer's dtype."""
+
+
+def initial_state(spec: ScanSpec, weights: Weights, batch: int) -> State:
+    """The empty state of one layer, fields ``(B, ...)``: all zero, nothing in memory, step 0."""
+    return empty_state(spec, spec.cell.hidden_size(weights), (batch,), weights.hh)
+
+
+def empty_state(spec: ScanSpec, hidden: int, batch: tuple[int, ...], like: Tensor) -> State:
+    """The empty state with leading dimensions ``batch``, with dtype and device of ``like``."""
+    *numbers, relevant_step, step = state_shapes(spec, hidden, batch).values()
+    steps = torch.full(relevant_step, EMPTY, dtype=torch.int64, device=like.device)
+    return State(
+        *[like.new_zeros(shape) for shape in numbers],
+        relevant_step=spec.rule.empty_steps(steps),
+        step=torch.zeros(step, dtype=torch.int64, device=like.device),
+    )
+
+
+def state_shapes(spec: ScanSpec, hidden: int, batch: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the fields of the empty state with leading dimensions ``batch``, in the order of :class:`State`.
+
+    Example:
+        >>> list(state_shapes(ScanSpec("lstm"), 4, (1, 2)).values())[:2]
+        [(1, 2, 4), (1, 2, 4)]
+    """
+    slots = spec.rule.slots_at_start()
+    macro = spec.macro_size(hidden)
+    cell = hidden * spec.cell.has_c
+    leak = hidden * spec.keeps_leak
+    return {
+        "s": (*batch, macro),
+        "c": (*batch, cell),
+        "h": (*batch, leak),
+        "chain": (*batch, (macro + cell + leak) * spec.rule.doubles_chain),
+        "recent": (*batch, slots.recent, hidden),
+        "recent_score": (*batch, slots.recent_score),
+        "relevant": (*batch, slots.relevant, hidden),
+        "relevant_score": (*batch, slots.relevant_score),
+        "relevant_step": (*batch, slots.relevant),
+        "step": batch,
+    }
+
+
+def check_state(state: State, spec: ScanSpec, hidden: int, batch: tuple[int, ...], like: Tensor) -> None:
+    """Compares a given state with the empty one of leading dimensions ``batch``, dtype and device of ``like``.
+
+    Raises:
+        TypeError: a field is no tensor.
+        ValueError: a field has another shape, dtype or device.
+    """
+    for (name, shape), have in zip(state_shapes(spec, hidden, batch).items(), state, strict=True):
+        if not isinstance(have, Tensor):
+            raise TypeError(message(f"state.{name}", "be a tensor", type(have).__name__))
+        if have.shape != shape and not (name in spec.rule.growing and _differs_in_slots(name, have.shape, shape)):
+            hint = "Does the state come from another layer or another batch size?"
+            raise ValueError(message(f"state.{name}", f"have shape {shape}", str(tuple(have.shape)), hint))
+        dtype = like.dtype
+        if name in COUNTS:
+            dtype = torch.int64
+        if have.dtype != dtype and not torch.is_autocast_enabled(have.device.type):
+            raise ValueError(message(f"state.{name}", f"have dtype {dtype}", str(have.dtype), "Use state.to(...)"))
+        if have.device != like.device:
+            raise ValueError(message(f"state.{name}", f"be on {like.device}", str(have.device), "Use state.to(...)"))
+
+
+def _differs_in_slots(name: str, have: tuple[int, ...], want: tuple[int, ...]) -> bool:
+    """Whether two shapes agree but for how many slots there are."""
+    if len(have) != len(want):
+        return False
+    slots = len(want) - 1
+    if name in ("recent", "relevant"):  # states, (..., slots, n)
+        slots -= 1
+    return have[:slots] == want[:slots] and have[slots + 1 :] == want[slots + 1 :]
+
+
+def check_counts(step: Tensor) -> None:
+    """As the kernel does, where the numbers can be looked at: not while a transform or a compiler traces the scan."""
+    traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if traced or type(step) is not Tensor or step.device.type != "cpu" or not step.numel():
+        return
+    low, high = (int(bound) for bound in step.aminmax())
+    if low < 0:
+        raise RuntimeError(f"`state.step` must not be negative; got {low}")
+    if high > MOST_STEPS:
+        raise RuntimeError(f"`state.step` must be at most 2^62; got {high}")
+
+
+def start_afresh(state: State, rows: Tensor, empty: State) -> State:
+    """The state with some rows empty, by selection: not even a key is computed from what they held."""
+    fields = []
+    for name, have, none in zip(State._fields, state, empty, strict=True):
+        if name in EMPTY_SLOT and none.shape != have.shape:  # a growing memory
+            missing = (0,) * 2 * (none.dim() - 2) + (0, have.shape[1] - none.shape[1])
+            none = F.pad(none, missing, value=EMPTY_SLOT[name])
+        fields.append(where_rows(rows, none, have))
+    return State(*fields)
