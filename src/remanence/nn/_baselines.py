@@ -12,8 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from remanence._validate import message, optional_size
-from remanence.nn._carrying import CarryingLayer
-from remanence.nn._options import Device, Factory
+
+from ._carrying import CarryingLayer
+from ._options import Device, Factory
 
 
 def linear_scan(decay: Tensor, drive: Tensor, start: Tensor) -> Tensor:

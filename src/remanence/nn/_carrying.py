@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from remanence._validate import boolean, dimension
-from remanence.nn import _sequence
-from remanence.nn._core_layouts import StreamingCore, unusual_options
-from remanence.nn._options import Factory
 from remanence.ops import row_positions, states
+
+from . import _sequence
+from ._core_layouts import StreamingCore, unusual_options
+from ._options import Factory
 
 
 class CarriedState(NamedTuple):

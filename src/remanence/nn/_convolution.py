@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from remanence._validate import MOST_PARTS, boolean, dimension, positive_int, probability
-from remanence.nn._core_layouts import StreamingCore, enter_rows, leave_rows
-from remanence.nn._options import Device, Factory
-from remanence.nn._sequence import SequenceInput
 from remanence.ops import states
+
+from ._core_layouts import StreamingCore, enter_rows, leave_rows
+from ._options import Device, Factory
+from ._sequence import SequenceInput
 
 
 class ConvolutionState(NamedTuple):

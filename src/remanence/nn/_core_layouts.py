@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from remanence._validate import dimension, message, shape
-from remanence.nn._sequence import Layout, SequenceInput, enter, leave
 from remanence.ops.states import drop_row
+
+from ._sequence import Layout, SequenceInput, enter, leave
 
 AnyState = TypeVar("AnyState", bound=tuple[Tensor, ...])
 CoreState: TypeAlias = Any

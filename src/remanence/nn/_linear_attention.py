@@ -25,7 +25,8 @@ import torch
 from torch import Tensor
 
 from remanence._validate import boolean, dimension, message, real, shape
-from remanence.nn._feature_sums import FeatureSums, attend_all, attend_past, floor, hide_padding
+
+from ._feature_sums import FeatureSums, attend_all, attend_past, floor, hide_padding
 
 
 def separable_attention(

@@ -12,12 +12,13 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from remanence._validate import dimension, message, probability
-from remanence.nn._core_layouts import CoreState, refuse_script, step_of
-from remanence.nn._encoder import Encoder, EncoderName
-from remanence.nn._generation import draw_sequence
-from remanence.nn._model_init import ModelInit, check_model_init, fill_model_
-from remanence.nn._registry import get_model
-from remanence.nn._sequence import SequenceInput
+
+from ._core_layouts import CoreState, refuse_script, step_of
+from ._encoder import Encoder, EncoderName
+from ._generation import draw_sequence
+from ._model_init import ModelInit, check_model_init, fill_model_
+from ._registry import get_model
+from ._sequence import SequenceInput
 
 
 class SequenceModel(nn.Module):

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from remanence._validate import message, one_of
-from remanence.nn._layer import RecurrentLayer
+
+from ._layer import RecurrentLayer
 
 ModelInit: TypeAlias = Literal["torch", "xavier", "kaiming"]
 MODEL_INITS = ("torch", "xavier", "kaiming")

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, scaled_dot_product_attention
 
 from remanence._validate import boolean, dimension, message, one_of, optional_size, probability, shape
-from remanence.nn._attention_state import (
+
+from ._attention_state import (
     EMPTY,
     AttentionState,
     CacheState,
@@ -21,11 +22,11 @@ from remanence.nn._attention_state import (
     step_numbers,
     visible,
 )
-from remanence.nn._core_layouts import StreamingCore, enter_mask, enter_rows, leave_rows, unusual_options
-from remanence.nn._feature_sums import FeatureSums, attend_all, attend_past, floor, hide_padding
-from remanence.nn._linear_attention import orthogonal_gaussian_projection, random_feature_logits
-from remanence.nn._options import Device, Factory
-from remanence.nn._sequence import Layout, SequenceInput
+from ._core_layouts import StreamingCore, enter_mask, enter_rows, leave_rows, unusual_options
+from ._feature_sums import FeatureSums, attend_all, attend_past, floor, hide_padding
+from ._linear_attention import orthogonal_gaussian_projection, random_feature_logits
+from ._options import Device, Factory
+from ._sequence import Layout, SequenceInput
 
 AttentionKind: TypeAlias = Literal["softmax", "separable", "positive-random-features"]
 KINDS: tuple[AttentionKind, ...] = ("softmax", "separable", "positive-random-features")

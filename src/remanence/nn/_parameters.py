@@ -93,7 +93,9 @@ class LayerParameters(nn.Module):
     def _parameter(self, name: str, suffix: str) -> Tensor:
         # `getattr` would take longer than a small step; pruning and parametrisations need it.
         found = self._parameters.get(name + suffix)
-        return getattr(self, name + suffix) if found is None else found
+        if found is None:
+            return getattr(self, name + suffix)
+        return found
 
     def _like(self) -> Tensor:
         return self._parameter("weight_ih", "_l0")

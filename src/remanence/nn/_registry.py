@@ -8,17 +8,18 @@ from typing import Any
 from torch import nn
 
 from remanence._validate import one_of
-from remanence.nn._backtracking import SABGRU, SABLSTM, SABRNN
-from remanence.nn._baselines import LRU, DeltaRule, MinGRU, MinLSTM
-from remanence.nn._convolution import CausalConvolution
-from remanence.nn._layer import RecurrentLayer
-from remanence.nn._memory_layers import MemGRU, MemLSTM, MemRNN, RelGRU, RelLSTM, RelRNN
-from remanence.nn._orthogonal import GORU, ExpRNN, OrthRNN
-from remanence.nn._recurrent import GRU, LSTM, RNN, HDetachLSTM
-from remanence.nn._screened_delta import ScreenedDeltaRule
-from remanence.nn._stable import StableLSTM, StableRNN
-from remanence.nn._transformer import Transformer
-from remanence.nn._truncated import TruncatedRNN
+
+from ._backtracking import SABGRU, SABLSTM, SABRNN
+from ._baselines import LRU, DeltaRule, MinGRU, MinLSTM
+from ._convolution import CausalConvolution
+from ._layer import RecurrentLayer
+from ._memory_layers import MemGRU, MemLSTM, MemRNN, RelGRU, RelLSTM, RelRNN
+from ._orthogonal import GORU, ExpRNN, OrthRNN
+from ._recurrent import GRU, LSTM, RNN, HDetachLSTM
+from ._screened_delta import ScreenedDeltaRule
+from ._stable import StableLSTM, StableRNN
+from ._transformer import Transformer
+from ._truncated import TruncatedRNN
 
 _RECURRENT: tuple[type[RecurrentLayer], ...] = (
     *(RNN, LSTM, GRU, OrthRNN, ExpRNN, GORU, StableRNN, StableLSTM, HDetachLSTM),

@@ -10,8 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from remanence._validate import dimension
-from remanence.nn._baselines import DeltaRule
-from remanence.nn._options import Device
+
+from ._baselines import DeltaRule
+from ._options import Device
 
 
 class _Held(NamedTuple):

@@ -10,7 +10,6 @@ optimiser step; ``certificate()`` then proves, from the weights alone, how fast 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Unpack
 
 import torch
@@ -50,7 +49,29 @@ class StableRNNOptions(StableOptions, total=False):
     nonlinearity: Nonlinearity
 
 
-class StableRNN(RNN):
+class StableLayer(RecurrentLayer):
+    """What the stable layers share: they start projected, and have no options of a memory."""
+
+    document = "miller2018"
+    fixed = _NO_MEMORY
+
+    def __init__(self, *shape: TorchArgument, **options: Unpack[StableRNNOptions]) -> None:
+        # What is read from the past would enter the recurrence uncertified.
+        refuse_unknown({name: value for name, value in options.items() if name in _NO_MEMORY}, type(self).__name__)
+        super().__init__(*shape, **options)
+
+    def reset_parameters(self) -> None:
+        """Initialise all parameters again, then project."""
+        super().reset_parameters()
+        if not self._like().is_meta:
+            self.project_()
+
+    def project_(self) -> None:
+        """Move the weights to the nearest ones that are certified."""
+        raise NotImplementedError
+
+
+class StableRNN(StableLayer, RNN):
     """RNN whose step brings any two states nearer by ``contraction`` in the Euclidean norm, for every input.
 
     All nonlinearities are 1-Lipschitz (modReLU as long as its bias is not positive), so the spectral norm of the
@@ -69,9 +90,6 @@ class StableRNN(RNN):
         True
     """
 
-    document = "miller2018"
-    fixed = _NO_MEMORY
-
     def __init__(
         self,
         input_size: int,
@@ -81,15 +99,8 @@ class StableRNN(RNN):
         contraction: float = 0.99,
         **options: Unpack[StableRNNOptions],
     ) -> None:
-        _refuse_memory(self, options)
         self.contraction = real("contraction", contraction, above=0, below=1)
         super().__init__(input_size, hidden_size, num_layers, *shape, **options)
-
-    def reset_parameters(self) -> None:
-        """Initialise all parameters again, then project."""
-        super().reset_parameters()
-        if not self._like().is_meta:
-            self.project_()
 
     @torch.no_grad()
     def project_(self) -> None:
@@ -129,7 +140,7 @@ class StableRNN(RNN):
         return f"{super().extra_repr()}, contraction={self.contraction}"
 
 
-class StableLSTM(LSTM):
+class StableLSTM(StableLayer, LSTM):
     r"""LSTM whose step brings any two states nearer by ``contraction`` in ``max(|c|, |h|)`` (greatest entries).
 
     It holds for ``|x| <= input_bound`` and every state that a run from zero can reach: with all forget gates at most
@@ -158,9 +169,6 @@ class StableLSTM(LSTM):
         (True, 'max(|c|, |h|)')
     """
 
-    document = "miller2018"
-    fixed = _NO_MEMORY
-
     def __init__(
         self,
         input_size: int,
@@ -172,18 +180,11 @@ class StableLSTM(LSTM):
         input_bound: float = 1.0,
         **options: Unpack[StableOptions],
     ) -> None:
-        _refuse_memory(self, options)
         self.forget = real("forget", forget, above=0, below=1)
         self.contraction = real("contraction", contraction, least=self.forget + 1e-6, below=1)
         self.input_bound = real("input_bound", input_bound, above=0)
         self.limits = _row_limits(self.contraction - _ROUNDING, self.forget - _ROUNDING)
         super().__init__(input_size, hidden_size, num_layers, *shape, **options)
-
-    def reset_parameters(self) -> None:
-        """Initialise all parameters again, then project."""
-        super().reset_parameters()
-        if not self._like().is_meta:
-            self.project_()
 
     @torch.no_grad()
     def project_(self) -> None:
@@ -269,11 +270,6 @@ def _row_limits(contraction: float, forget: float) -> dict[str, float]:
         hint = "With less, no input could move a forget gate; take 0.6"
         raise ValueError(message("forget", expected, f"{forget:.6g} with contraction {contraction:.6g}", hint))
     return limits
-
-
-def _refuse_memory(layer: RecurrentLayer, options: Mapping[str, object]) -> None:
-    """Options of a memory do not exist here: what is read from the past would enter the recurrence uncertified."""
-    refuse_unknown({name: value for name, value in options.items() if name in _NO_MEMORY}, type(layer).__name__)
 
 
 def _check_finite(layer: RecurrentLayer, error: type[ValueError]) -> None:

@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from remanence._validate import MOST_PARTS, boolean, dimension, one_of, optional_size, positive_int, probability
-from remanence.nn._attention_state import AttentionState, step_numbers
-from remanence.nn._core_layouts import StreamingCore, enter_rows, leave_rows, unusual_options
-from remanence.nn._multi_head_attention import AttentionKind, MultiHeadAttention
-from remanence.nn._options import Device, Factory
-from remanence.nn._sequence import SequenceInput
+
+from ._attention_state import AttentionState, step_numbers
+from ._core_layouts import StreamingCore, enter_rows, leave_rows, unusual_options
+from ._multi_head_attention import AttentionKind, MultiHeadAttention
+from ._options import Device, Factory
+from ._sequence import SequenceInput
 
 
 class Transformer(StreamingCore[AttentionState]):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import torch
 
-from remanence.testing._tolerance import FLOAT64_LIMIT, relative_error
+from ._tolerance import FLOAT64_LIMIT, relative_error
 
 ROUNDING = FLOAT64_LIMIT / torch.finfo(torch.float64).eps
 """Machine precisions that two computations of the same numbers may be apart."""
