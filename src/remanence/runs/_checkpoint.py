@@ -22,7 +22,7 @@ from remanence.runs._errors import CheckpointError, DamagedFileError, RunError
 from remanence.runs._files import WRITING, read_file, read_json, require_no_link, write_folder
 from remanence.runs._plain import Values
 from remanence.runs._states import pack, unpack
-from remanence.runs._tensors import read_tensors, table_of, write_tensors
+from remanence.runs._tensors import own_copies, read_tensors, table_of, write_tensors
 
 KEPT = 2
 BEST = "best.safetensors"
@@ -67,8 +67,8 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     tensors: dict[str, Tensor] = {}
     outline = pack(checkpoint.training, "training", tensors)
     files = {
-        "weights.safetensors": _stored(checkpoint.weights),
-        "training.safetensors": _stored(tensors),
+        "weights.safetensors": safetensors.torch.save(own_copies(checkpoint.weights)),
+        "training.safetensors": safetensors.torch.save(own_copies(tensors)),
         "training.json": json.dumps({"update": checkpoint.update, "training": outline}).encode(),
     }
     sums = {name: hashlib.sha256(contents).hexdigest() for name, contents in files.items()}
@@ -77,13 +77,6 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     for old in list_checkpoints(folder)[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)
     return path
-
-
-def _stored(tensors: Mapping[str, Tensor]) -> bytes:
-    # Tied weights share their storage, which the format refuses: every name gets its own copy.
-    return safetensors.torch.save(
-        {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    )
 
 
 def list_checkpoints(folder: Path) -> list[Path]:

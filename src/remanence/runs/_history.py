@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeGuard
 
 from remanence.runs._plain import Values
 
@@ -84,7 +84,7 @@ class History:
     lengths: tuple[Growth, ...] = ()
 
     @classmethod
-    def from_lines(cls, lines: Iterable[Any]) -> History:
+    def from_lines(cls, lines: Iterable[object]) -> History:
         """Sorts what :meth:`MetricsFile.read` gives; lines that say nothing known, or are damaged, are left out."""
         known = [line for line in lines if is_line(line)]
         return cls(
@@ -154,7 +154,7 @@ class History:
         return None
 
 
-def is_line(line: object) -> bool:
+def is_line(line: object) -> TypeGuard[Values]:
     """Tells whether a value is a measurement: a dictionary with a kind and an update.
 
     Example:

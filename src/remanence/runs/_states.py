@@ -71,7 +71,7 @@ def pack(value: object, name: str, tensors: dict[str, Tensor]) -> Any:
     raise TypeError(f"a checkpoint cannot hold a {type(value).__name__}; found one in {name}")
 
 
-def _key(key: object) -> Any:
+def _key(key: object) -> str | int:
     if not isinstance(key, str | int):
         raise TypeError(f"a checkpoint cannot hold a dictionary with the key {key!r}")
     return key

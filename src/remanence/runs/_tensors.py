@@ -37,7 +37,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Settings) ->
         ...     read_tensors(Path(folder) / "a")
         ({'one': tensor([1.])}, {'update': 3})
     """
-    copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    copies = own_copies(tensors)
     text = json.dumps(facts)
     replace_file(path, safetensors.torch.save(copies, metadata={"facts": text, "sha256": _digest(copies, text)}))
 
@@ -65,6 +65,11 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], Values]:
         return tensors, table_of(json.loads(metadata["facts"]))
     except (safetensors.SafetensorError, KeyError, TypeError, ValueError, RecursionError, RuntimeError) as error:
         raise DamagedFileError(f"{path} is damaged ({error})") from error
+
+
+def own_copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tied weights share their storage, which the format refuses: every name gets its own copy."""
+    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
 
 
 def table_of(value: object) -> Values:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from remanence import _validate
-from remanence.data import Corpus, Vocabulary
+from remanence.data import Corpus, CorpusName, Vocabulary, load_corpus
 from remanence.tasks._batch import Baseline, Batch, Score
 from remanence.tasks._ngram import bigram, unigram
 from remanence.tasks._stream import Split, stream
@@ -120,11 +120,13 @@ class Language(Lanes):
     input_kind = "tokens"
     chance_name = "guessing by symbol frequency"
     unit: ClassVar[str] = "perplexity"
+    corpus_name: ClassVar[CorpusName]
+    """Of a known text; who reads another one overrides `corpus`."""
 
     @property
-    @abstractmethod
     def corpus(self) -> Corpus:
-        """The text; read from its file at the first call."""
+        """The text; read from its files at the first call."""
+        return load_corpus(self.corpus_name)
 
     @property
     def vocabulary(self) -> Vocabulary:

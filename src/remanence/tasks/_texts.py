@@ -53,11 +53,7 @@ class PtbChar(Language):
 
     length: int = 150
     unit = "bits_per_character"
-
-    @property
-    def corpus(self) -> Corpus:
-        """The text; read from its files at the first call."""
-        return load_corpus("ptb-char")
+    corpus_name = "ptb-char"
 
 
 @register_task("text8")
@@ -169,11 +165,7 @@ class WikiText2Char(Language):
     length: int = 100
     drop_state: float = 0.01
     unit = "bits_per_character"
-
-    @property
-    def corpus(self) -> Corpus:
-        """The text; read from its files at the first call."""
-        return load_corpus("wikitext2-char")
+    corpus_name = "wikitext2-char"
 
 
 @register_task("wikitext2-word")
@@ -271,11 +263,7 @@ class PtbWord(Language):
     """
 
     length: int = 35
-
-    @property
-    def corpus(self) -> Corpus:
-        """The text; read from its files at the first call."""
-        return load_corpus("ptb-word")
+    corpus_name = "ptb-word"
 
 
 @functools.lru_cache(maxsize=2)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -32,7 +32,7 @@ def resolved(config: RunConfig) -> RunConfig:
     return dataclasses.replace(config, model=dataclasses.replace(config.model, options=options))
 
 
-def refuse_none(section: str, options: Values, kind: Any) -> None:
+def refuse_none(section: str, options: Values, kind: Callable[..., object]) -> None:
     """Refuses "none" for an option that cannot be None; TOML has no other word for it.
 
     Example:
@@ -104,7 +104,7 @@ def build_model(config: RunConfig, task: Task) -> SequenceModel:
     return model
 
 
-def _cuts(table: Values) -> Any:
+def _cuts(table: Values) -> TruncatedBPTT | HDetach:
     if len(table) != 1:
         raise ValueError(message("model.options.cuts", "have one key, `truncate` or `h_detach`", repr(table)))
     ((kind, value),) = table.items()

@@ -90,8 +90,9 @@ class Learner:
         sums = Sums()
         norm = 0.0
         stepped = False
-        for number, piece in enumerate(_pieces(batch, self.config.loop.truncate or batch.steps)):
-            found = self._backward(task, piece, states, (update, number))
+        steps = self.config.loop.truncate or batch.steps
+        for number, first in enumerate(range(0, batch.steps, steps)):
+            found = self._backward(task, batch.piece(first, first + steps), states, (update, number))
             sums = sums.plus(found)
             if found.counted:
                 norm = max(norm, self._step(found.loss, stepped))
@@ -157,7 +158,7 @@ class Learner:
         return Sums(loss.item() * share, float(share), right, float(answers))
 
     @contextlib.contextmanager
-    def _synchronised(self, place: int, total: int) -> Any:
+    def _synchronised(self, place: int, total: int) -> Iterator[None]:
         """Mixed precision, no graph where nothing counts, and gradients exchanged after the last part only."""
         mixed = self.config.loop.precision == "bfloat16"
         with contextlib.ExitStack() as stack:
@@ -214,12 +215,6 @@ def _counted(task: Task, batch: Batch) -> int:
     if task.loss_on_all_steps:
         return batch.steps * batch.size
     return int(batch.mask.sum())
-
-
-def _pieces(batch: Batch, steps: int) -> Iterator[Batch]:
-    """The batch in pieces of so many steps."""
-    for first in range(0, batch.steps, steps):
-        yield Batch(*(part[first : first + steps] for part in batch[:3]), reset=batch.reset)
 
 
 def update_seed(seed: int, update: int, piece: int, part: int) -> int:
