@@ -13,7 +13,6 @@ from remanence.nn import (
     LRU,
     CarriedState,
     DeltaRule,
-    Full,
     MinGRU,
     MinLSTM,
     RecurrentLayer,
@@ -105,7 +104,7 @@ def grows(core: Core) -> bool:
         (True, False)
     """
     memory = memory_of(core)
-    return isinstance(memory, Full) and memory.limit is None
+    return memory is not None and bool(memory.growing)
 
 
 def run_core(

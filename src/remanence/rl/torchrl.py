@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from remanence._validate import boolean, message
-from remanence.nn import Full, RecurrentLayer, State, Strided
+from remanence.nn import RecurrentLayer, State
 
 try:
     from tensordict import TensorDictBase  # type: ignore[import-not-found]
@@ -146,11 +146,7 @@ def _checked(layer: RecurrentLayer) -> RecurrentLayer:
         raise TypeError(message("layer", "be a recurrent layer of remanence.nn", type(layer).__name__))
     if layer.bidirectional:
         raise ValueError(message("layer", "run forward only", repr(layer)))
-    memory = layer.spec.memory
-    grows = (isinstance(memory, Full) and memory.limit is None) or (
-        isinstance(memory, Strided) and memory.slots is None
-    )
-    if grows:
+    if layer.spec.rule.growing:
         hint = "Give `limit` to a full memory, or take score='affine' or 'tanh'"
         raise ValueError(message("layer", "have a state of fixed size", repr(layer), hint))
     return layer
