@@ -240,36 +240,31 @@ class ScreenedLayer(CacheLayerMixin):
         if not self.padded:
             return causal_mask(self.count, query)
         index = torch.cat([self.slots.index[:, :, : self.count], new.index], dim=2)
-        visible = self._visible(index, self.seen, self.seen + query.shape[2])
+        visible = self._visible(index, self.seen + torch.arange(query.shape[2], device=index.device))
         return visible.repeat_interleave(query.shape[1] // visible.shape[1], dim=1)
 
-    def _visible(self, index: Tensor, first: int, last: int) -> Tensor:
-        """Which keys the queries of index `first` to `last` may see, ``(B, key heads, queries, slots)``."""
-        asking = torch.arange(first, last, device=index.device)[:, None]
+    def _visible(self, index: Tensor, asking: Tensor) -> Tensor:
+        """Which keys the queries of those indices may see, ``(B, key heads, queries, slots)``."""
         index = index[:, :, None]
-        return (index <= asking) & (index >= self.start[..., None])
+        return (index <= asking[:, None]) & (index >= self.start[..., None])
 
     def _collect(self, query: Tensor, slots: Slots, weights: Tensor | None, scaling: float) -> None:
         """Adds the attention of the new queries to the scores, some queries at a time, so that memory stays bounded."""
-        first = self.seen - query.shape[2]
-        for begin in range(0, query.shape[2], self.policy.chunk):
+        screen = self.policy.screen
+        asking = torch.arange(self.seen - query.shape[2], self.seen, device=query.device)
+        for begin in range(0, len(asking), self.policy.chunk):
             some = slice(begin, begin + self.policy.chunk)
-            age = None
-            if self.padded or not self.policy.screen.follows:
-                age = torch.arange(first, self.seen, device=query.device)[some, None] - slots.index[:, :, None]
-            visible = self._collectable(query, slots, age, some)
+            visible = None
+            if self.padded:
+                visible = self._visible(slots.index, asking[some])
+            elif len(asking) > 1:
+                visible = causal_mask(0, query)[:, :, some]
             if weights is None:
                 shared = attention_weights(query[:, :, some], slots.keys, visible, scaling)
             else:
                 shared = _by_key_head(weights[:, :, some].to(slots.score.dtype), slots.keys.shape[1], visible)
-            slots.score.copy_(collected(self.policy.screen, slots.score, shared, age, self.policy.recent))
-
-    def _collectable(self, query: Tensor, slots: Slots, age: Tensor | None, some: slice) -> Tensor | None:
-        """Which of the last keys some queries see, as `attention_weights` takes it."""
-        if self.padded:
-            assert age is not None
-            return (age >= 0) & (slots.index >= self.start)[:, :, None]
-        return causal_mask(0, query)[:, :, some] if query.shape[2] > 1 else None
+            age = None if screen.follows else asking[some, None] - slots.index[:, :, None]
+            slots.score.copy_(collected(screen, slots.score, shared, age, self.policy.recent))
 
     def _screen(self, slots: Slots, in_place: bool) -> None:
         """Lets go what is beyond the budget."""
