@@ -1,5 +1,6 @@
 """Readers and corpora, on files made here and on the real ones."""
 
+import contextlib
 import gzip
 import lzma
 
@@ -13,6 +14,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from remanence import data
 from remanence.data import DataError
 from remanence.data._corpus import frequent_words
+from remanence.probes import read_symbols
 
 
 def idx(array):
@@ -52,6 +54,42 @@ def test_text_must_be_utf8(tmp_path):
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match="not UTF-8"):
         data.read_text(path)
+
+
+NPY = b"\x93NUMPY\x01\x00"
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        b"",
+        b"PK\x03\x04" + bytes(60),
+        b"\x80\x04N.",
+        NPY[:7],
+        NPY + (300).to_bytes(2, "little") + b"(" * 300,
+        NPY + (60_000).to_bytes(2, "little") + b"[" * 60_000,
+    ],
+    ids=["empty", "archive", "pickle", "cut", "brackets", "many brackets"],
+)
+def test_what_is_no_array_is_named(tmp_path, contents):
+    path = tmp_path / "a.npy"
+    path.write_bytes(contents)
+    with pytest.raises(DataError, match=r"a\.npy is no \.npy file"):
+        data.read_tokens(path)
+    if contents:
+        with pytest.raises(ValueError, match=r"a\.npy is no \.npy file"):
+            read_symbols(path)
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+def test_packed_text_with_a_flipped_byte_is_named(tmp_path, suffix, pack):
+    path, whole = tmp_path / f"a{suffix}", pack(b"a text " * 300)
+    for place in range(len(whole)):
+        contents = bytearray(whole)
+        contents[place] ^= 255
+        path.write_bytes(contents)
+        with contextlib.suppress(DataError):  # some bytes of a header mean nothing
+            assert data.read_text(path) == "a text " * 300
 
 
 @pytest.mark.parametrize("array", [np.zeros(3), np.zeros((2, 2), int), np.array(["a"])])

@@ -50,6 +50,10 @@ def test_packed_files_and_byte_order_marks_are_read(tmp_path):
         ("day,b\n2026-01-01,2\n", r"line 2: column 'day'.*name the columns to use"),
         ("a,b\n1,2\n3\n", r"line 3: expected 2 values; got 1"),
         ("", "is empty"),
+        ("a,b\n" + "9" * 200_000 + ",1\n", "no table of numbers: field larger than field limit"),
+        ("a,b\n" + "9" * 100_000 + ",1\n", r"got '9{50,60}\. Fill it in"),
+        ("a,a\n1,2\n3,4\n", "2 columns named 'a'"),
+        ("a\0,b\n1,\0\n", "column 'b' must hold finite numbers"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_place(tmp_path, text, words):

@@ -11,6 +11,7 @@ import lzma
 import os
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -119,7 +120,7 @@ def unpack(path: Path, member: str | None = None) -> bytes:
     raw = path.read_bytes()
     try:
         return _within_limit(path, _unpack(raw, path.suffix, member or ""))
-    except (OSError, EOFError, KeyError, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, KeyError, *DAMAGED) as error:
         raise DataError(f"{path} cannot be unpacked: {error}. Delete it and fetch it again") from error
 
 
@@ -225,3 +226,7 @@ def _check_contents(item: DataFile, path: Path, contents: bytes) -> None:
     got = hashlib.sha256(contents).hexdigest()
     if got != item.sha256:
         raise ChecksumError(f"{item.name} in {path}", item.sha256, got, "Delete it, and it will be fetched again")
+
+
+DAMAGED = (zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
+"""What the readers of packed files raise beside the errors of any file."""

@@ -6,6 +6,7 @@ import functools
 import math
 import struct
 from pathlib import Path
+from tokenize import TokenError
 from typing import NamedTuple
 
 import numpy as np
@@ -126,7 +127,7 @@ def read_tokens(path: str | Path) -> np.ndarray:
 
     Raises:
         ValueError: If there is no such file.
-        DataError: If an array is not one-dimensional or not of integers.
+        DataError: If a .npy file is damaged, or an array is not one-dimensional or not of integers.
 
     Example:
         >>> import tempfile
@@ -139,11 +140,20 @@ def read_tokens(path: str | Path) -> np.ndarray:
     file = existing_file(path)
     if file.suffix != ".npy":
         return np.array(read_text(file).split())
-    tokens = np.load(file, allow_pickle=False)
+    tokens = _read_array(file)
     if tokens.ndim != 1 or not np.issubdtype(tokens.dtype, np.integer):
         got = f"shape {tokens.shape} of {tokens.dtype}"
         raise DataError(f"{file} must hold a one-dimensional array of integers; got {got}")
     return tokens
+
+
+def _read_array(file: Path) -> np.ndarray:
+    """An array of a .npy file, which alone is read: numpy's own `load` also takes archives and pickles."""
+    try:
+        with file.open("rb") as stream:
+            return np.lib.format.read_array(stream, allow_pickle=False)
+    except (ValueError, TokenError) as error:
+        raise DataError(f"{file} is no .npy file: {error}") from error
 
 
 def existing_file(path: str | Path) -> Path:

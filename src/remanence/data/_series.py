@@ -46,7 +46,8 @@ def read_series(path: str | Path, columns: Sequence[str] = ()) -> Series:
 
     Raises:
         ValueError: If there is no such file or column.
-        DataError: If a value is missing or not a finite number; the message names its line and column.
+        DataError: If a value is missing or not a finite number; the message names its line and column. If two of the
+            columns have one name.
 
     Example:
         >>> import tempfile
@@ -59,12 +60,18 @@ def read_series(path: str | Path, columns: Sequence[str] = ()) -> Series:
     lines = read_text(path).removeprefix("\ufeff").splitlines()
     if not lines:
         raise DataError(f"{path} is empty")
-    rows = list(csv.reader(lines, delimiter=_delimiter(lines[0])))
+    try:
+        rows = list(csv.reader(lines, delimiter=_delimiter(lines[0])))
+    except csv.Error as error:  # a field of more than 131,072 characters
+        raise DataError(f"{path} is no table of numbers: {error}") from error
     names = [str(number) for number in range(len(rows[0]))]
     first = 0
     if not _is_numeric(rows[0]):
         names = [name.strip() for name in rows[0]]
         first = 1
+    for name in columns or names:
+        if names.count(name) > 1:  # whoever asks for it would get one of them twice
+            raise DataError(f"{path} has {names.count(name)} columns named {name!r}; give each a name of its own")
     chosen = [names.index(_validate.one_of("columns", name, names)) for name in columns or names]
     found = [_numbers(rows[at], at + 1, names, chosen, path) for at in range(first, len(rows)) if rows[at]]
     values = torch.from_numpy(np.array(found, dtype=np.float64).reshape(len(found), len(chosen)))
@@ -101,5 +108,5 @@ def _checked(cell: str, name: str, line: int, path: str | Path) -> float:
     value = _number(cell)
     if value is None:
         way_out = "Fill it in, or name the columns to use (--set 'task.options.columns=[\"a\"]')"
-        raise DataError(f"{path}, line {line}: column {name!r} must hold finite numbers; got {cell!r}. {way_out}")
+        raise DataError(f"{path}, line {line}: column {name!r} must hold finite numbers; got {cell!r:.60}. {way_out}")
     return value

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from tokenize import TokenError
 from typing import BinaryIO, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -114,8 +115,8 @@ def _mapped_array(stream: BinaryIO, source: str) -> Symbols:
     """An array in a file, mapped; of other numbers than bytes, numbered block by block."""
     try:
         with tempfile.TemporaryDirectory() as folder:
-            array = np.load(_copied(stream, Path(folder)), mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
+            array = np.lib.format.open_memmap(_copied(stream, Path(folder)), mode="r")
+    except (ValueError, TokenError) as error:  # of a header whose brackets do not close
         raise ValueError(f"{source} is no .npy file: {error}") from error
     rows = len(_rows(array))
     if array.size == 0:
