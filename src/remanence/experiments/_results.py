@@ -225,11 +225,16 @@ def grid(experiment: Experiment, found: Sequence[TableNumber]) -> Grid:
     rows: dict[str, dict[Key, str]] = {}
     for entry in found:
         key = (*(entry.place[name] for name in others), entry.reading)
-        named = [f"{name} {entry.place[name]}" for name in others]
+        named = [_told(name, entry.place[name]) for name in others]
         columns.setdefault(key, " ".join([*named, _named(entry, experiment)]).strip())
         rows.setdefault(entry.place[first], {})[key] = _beside(entry)
     head = (first, *columns.values())
     return Grid(head, tuple((str(row), *(cells.get(key, "") for key in columns)) for row, cells in rows.items()))
+
+
+def _told(axis: str, value: Any) -> str:
+    """A value at the head of a column: a word says by itself what it is, a number does not."""
+    return value if isinstance(value, str) else f"{axis} {value}"
 
 
 def _named(entry: TableNumber, experiment: Experiment) -> str:
