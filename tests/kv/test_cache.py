@@ -228,6 +228,8 @@ def test_a_filled_cache_names_what_does_not_fit(tiny, prompt, screened_cache):
     "change",
     [
         {"budget": "12"},
+        {"budget": 11},
+        {"screen": ["attention"]},
         {"layers": 3},
         {"layers": [{"seen": 20, "count": 9, "padded": False}] * 3},
         {"layers": [{"seen": 5, "count": 12, "padded": False}] * 3},

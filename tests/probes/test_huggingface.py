@@ -118,6 +118,26 @@ def test_pickled_weights_are_not_read(folder, tmp_path):
 
 
 @needs_transformers
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"attn_implementation": "somebody/attention"}, "names code to run"),
+        ({"num_attention_heads": 0}, "`place` must be"),
+        ({"hidden_size": "x"}, "`place` must be"),
+        ({"rope_parameters": 3}, "`place` must be"),
+    ],
+)
+def test_strange_settings_are_one_line(folder, tmp_path, change, words):
+    stranger = tmp_path / "stranger"
+    shutil.copytree(folder, stranger)
+    settings = json.loads((stranger / "config.json").read_text()) | change
+    (stranger / "config.json").write_text(json.dumps(settings))
+    with pytest.raises(ValueError, match=words):
+        probes.load_language_model(stranger)
+
+
+@needs_transformers
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_smollm2_knows_the_capital_of_france():

@@ -362,6 +362,14 @@ def test_the_film_of_a_policy_stands_in_the_page(write, tmp_path):
     assert '<img src="data:image/gif;base64,R0lGODlhIG9mIGEgbWF6ZQ==" alt="GRU, seed 1">' in page
 
 
+def test_a_film_that_is_far_too_large_is_not_read(write, tmp_path):
+    folder = write_policy(tmp_path / "policy")
+    with (folder / "film.gif").open("wb") as film:
+        film.write(b"GIF89a")
+        film.truncate(2**40)
+    assert "is no GIF of at most 20 MB" in text_of(write(folder))
+
+
 def test_what_is_no_film_is_a_problem(write, tmp_path):
     folder = write_policy(tmp_path / "policy")
     (folder / "film.gif").write_bytes(b"<script>")

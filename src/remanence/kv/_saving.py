@@ -39,7 +39,8 @@ def read_cache(path: Path) -> tuple[Held, Values]:
     except DamagedFileError as error:
         raise _refused(path, str(error)) from error
     numbers = [facts.get(name) for name in ("budget", "recent", "sinks", "chunk")]
-    if not all(type(number) is int for number in numbers) or not isinstance(facts.get("layers"), list):
+    named = isinstance(facts.setdefault("screen", None), str | None)
+    if not all(type(number) is int for number in numbers) or not isinstance(facts.get("layers"), list) or not named:
         raise _refused(path, "another table of facts")
     return tensors, facts
 
@@ -94,6 +95,8 @@ def _restore(layer: Any, held: Held, counts: Values) -> None:
 def _restore_screened(layer: ScreenedLayer, held: Held, counts: Values) -> None:
     layer.count = positive_int("count", counts["count"], 0)
     layer.seen = positive_int("seen", counts["seen"], layer.count)
+    if layer.count > layer.policy.budget:
+        raise ValueError("it holds more keys than its budget")
     layer.padded = bool(counts["padded"])
     if not held:
         if layer.seen:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from remanence._validate import message, positive_int, real
+from remanence._validate import message, out_of_memory, positive_int, real
 
 PART = 25
 """Texts that are drawn side by side."""
@@ -65,15 +65,28 @@ def load_language_model(place: str | Path, *, download: bool = False) -> tuple[A
     else:
         options["use_safetensors"] = True  # other weights are pickles
     try:
+        _require_no_kernels(library.AutoConfig.from_pretrained(source, **options))
         tokenizer = library.AutoTokenizer.from_pretrained(source, **options)
         model = library.AutoModelForCausalLM.from_pretrained(source, **options)
-    except (OSError, ValueError, ImportError) as error:
+    except Exception as error:  # settings and weights may be anything, and so are the errors about them
+        if out_of_memory(error):
+            raise
         expected = "be a folder, a .gguf file or a known name of a causal language model"
-        hint = str(error).splitlines()[0]
+        hint = str(error).splitlines()[0] if str(error) else repr(error)
+        if isinstance(error, KeyError):  # which says no more than a name
+            hint = repr(error)
         if not download and not path.exists():
             hint += ". Pass download=True to fetch it"
         raise ValueError(message("place", expected, repr(str(place)), hint)) from error
     return model.eval(), tokenizer
+
+
+def _require_no_kernels(config: Any) -> None:
+    """Refuses settings that name a repository whose code would be fetched and run to compute the attention."""
+    for table in (config, config.get_text_config()):
+        named = getattr(table, "_attn_implementation", None)
+        if "/" in str(named):
+            raise ValueError(f"its config.json names code to run (attn_implementation {named!r:.80})")
 
 
 def _is_path(place: str | Path) -> bool:
