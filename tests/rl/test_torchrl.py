@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from remanence.nn import GRU, LSTM, SABLSTM, MemLSTM, RelGRU, RelLSTM
+from remanence.nn import GRU, LRU, LSTM, SABLSTM, DeltaRule, MemLSTM, MinGRU, MinLSTM, RelGRU, RelLSTM
 from remanence.testing import assert_matches
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # TorchRL's own: they are not ours to mend
@@ -29,6 +29,10 @@ LAYERS = {
     "RelGRU": lambda: RelGRU(3, 5, recent=2, relevant=2, num_layers=2),
     "MemLSTM": lambda: MemLSTM(3, 5, limit=4),
     "SABLSTM": lambda: SABLSTM(3, 5, top_k=2, every=2, truncate=3),
+    "MinGRU": lambda: MinGRU(3, 5),
+    "MinLSTM": lambda: MinLSTM(3, 5),
+    "LRU": lambda: LRU(3, 5),
+    "DeltaRule": lambda: DeltaRule(3, 5),
 }
 
 
@@ -125,10 +129,10 @@ def test_a_layer_that_does_not_fit_is_refused():
         RecurrentModule(torch.nn.LSTM(3, 5))  # type: ignore[arg-type]
 
 
-def parts(name="RelLSTM", size=4):
+def parts(name="RelLSTM", size=4, copies=0):
     """An environment, an actor and a critic, all of TorchRL but for the layer."""
     from tensordict.nn import TensorDictModule, TensorDictSequential
-    from torchrl.envs import Compose, GymEnv, InitTracker, StepCounter, TransformedEnv
+    from torchrl.envs import Compose, GymEnv, InitTracker, SerialEnv, StepCounter, TransformedEnv
     from torchrl.modules import MLP, OneHotCategorical, ProbabilisticActor, ValueOperator
 
     from remanence.rl.torchrl import RecurrentModule
@@ -138,7 +142,10 @@ def parts(name="RelLSTM", size=4):
     memory = RecurrentModule(layer, "observation", "embed")
     primer = memory.make_tensordict_primer()
     transforms = Compose(InitTracker(), StepCounter(), primer)  # type: ignore[call-arg] # it declares only one
-    environment = TransformedEnv(GymEnv("CartPole-v1"), transforms)
+    inner = GymEnv("CartPole-v1")
+    if copies:
+        inner = SerialEnv(copies, lambda: GymEnv("CartPole-v1"))
+    environment = TransformedEnv(inner, transforms)
     head = TensorDictModule(MLP(in_features=8, out_features=2, num_cells=[8]), ["embed"], ["logits"])
     actor = ProbabilisticActor(
         TensorDictSequential([memory, head]), ["logits"], distribution_class=OneHotCategorical, return_log_prob=True
@@ -187,6 +194,20 @@ def test_it_learns_in_torchrls_collector_replay_buffer_gae_and_ppo(vectorised):
             optimiser.step()
         buffer.empty()
     assert any(not torch.equal(old, new) for old, new in zip(before, actor.parameters(), strict=True))
+
+
+def test_several_environments_side_by_side_are_replayed_as_they_were_played():
+    from torchrl.collectors import Collector
+    from torchrl.modules import set_recurrent_mode
+
+    environment, actor, _ = parts(copies=3)
+    [data] = Collector(environment, actor, frames_per_batch=96, total_frames=96)
+    assert data.shape == (3, 32)
+    assert data["is_init"].sum() > 3  # some episodes have ended
+    with set_recurrent_mode(True):
+        again = actor.get_dist(data.select(*actor.in_keys)).log_prob(data["action"])
+    acted = data["action_log_prob"]
+    assert_matches({"chance": again}, {"chance": acted.double()}, {"chance": acted})
 
 
 def test_the_port_in_the_documentation_runs():

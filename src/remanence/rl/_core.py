@@ -96,7 +96,7 @@ def memory_of(core: object) -> MemoryRule | None:
     return None
 
 
-def grows(core: Core) -> bool:
+def grows(core: object) -> bool:
     """Whether a core keeps every state of an episode, without a limit.
 
     Example:

@@ -217,16 +217,17 @@ def _memory_panel(attended: Attended, step: int) -> Image:
     bottom = HEIGHT - MARGIN
     draw.line((MARGIN, bottom, WIDTH - MARGIN, bottom), fill=INK)
     last = max([step, *attended.steps, 1])
-    bar = max(2, (WIDTH - 2 * MARGIN) // (last + 1))
+    wide = (WIDTH - 2 * MARGIN) / (last + 1)
     for slot, (place, weight) in enumerate(zip(attended.steps, attended.weights, strict=True)):
         if place < 0:
             continue
-        left = MARGIN + round((WIDTH - 2 * MARGIN - bar) * place / last)
+        left = MARGIN + round(wide * place)
+        right = max(left + 1, MARGIN + round(wide * (place + 1)) - 2)  # a gap to the next, as long as there is room
         top = bottom - 2 - round((bottom - 2 * MARGIN) * max(0.0, min(1.0, weight)))
         colour = RELEVANT
         if slot < attended.recent:
             colour = RECENT
-        draw.rectangle((left, top, left + bar - 1, bottom - 1), fill=colour)
+        draw.rectangle((left, top, right, bottom - 1), fill=colour)
     draw.text((MARGIN, 4), _told(attended, step), fill=INK)
     if attended.steps:
         _draw_legend(draw)

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from remanence._validate import boolean, message
-from remanence.nn import RecurrentLayer, State
+from remanence.nn import LRU, DeltaRule, MinGRU, MinLSTM, RecurrentLayer
+from remanence.rl._core import CORES, CoreState, grows
 
 try:
     from tensordict import TensorDictBase  # type: ignore[import-not-found]
@@ -27,10 +28,11 @@ __all__ = ["RecurrentModule"]
 
 Key: TypeAlias = str | tuple[str, ...]
 """Of an entry of a tensordict; several names lead to a nested one."""
+Layer: TypeAlias = RecurrentLayer | MinGRU | MinLSTM | LRU | DeltaRule
 
 
 class RecurrentModule(TensorDictModuleBase):
-    """Any recurrent layer of :mod:`remanence.nn` as a TensorDict module.
+    """Any recurrent layer of :mod:`remanence.nn` as a TensorDict module: also MinGRU, MinLSTM, LRU and DeltaRule.
 
     While a collector plays, it takes one step for every row of the tensordict, whatever its batch shape. In
     ``set_recurrent_mode(True)`` the last batch dimension is time, and the whole sequence runs in one scan: where
@@ -60,7 +62,7 @@ class RecurrentModule(TensorDictModuleBase):
 
     def __init__(
         self,
-        layer: RecurrentLayer,
+        layer: Layer,
         in_key: Key = "observation",
         out_key: Key = "embed",
         *,
@@ -119,14 +121,14 @@ class RecurrentModule(TensorDictModuleBase):
             tensordict.set(key, rows)
         return tensordict
 
-    def _run(self, x: Tensor, state: State | None, begins: Tensor) -> tuple[Tensor, State]:
+    def _run(self, x: Tensor, state: CoreState | None, begins: Tensor) -> tuple[Tensor, CoreState]:
         """The layer over rows first, ``(B, T, ...)``, whatever its own layout is."""
         if self.layer.batch_first:
             return self.layer(x, state, reset=begins)
         output, after = self.layer(x.transpose(0, 1), state, reset=begins.transpose(0, 1))
         return output.transpose(0, 1), after
 
-    def _state(self, tensordict: TensorDictBase, batch_dims: int, over_time: bool) -> State | None:
+    def _state(self, tensordict: TensorDictBase, batch_dims: int, over_time: bool) -> CoreState | None:
         """The state before the first step, from batch dimensions first to layers first."""
         fields: dict[str, Tensor] = {}
         for name, key in zip(self.carried, self.in_keys[1:-1], strict=True):
@@ -141,18 +143,18 @@ class RecurrentModule(TensorDictModuleBase):
         return self.layer.initial_state(rows)._replace(**fields)
 
 
-def _checked(layer: RecurrentLayer) -> RecurrentLayer:
-    if not isinstance(layer, RecurrentLayer):
+def _checked(layer: Layer) -> Layer:
+    if not isinstance(layer, CORES):
         raise TypeError(message("layer", "be a recurrent layer of remanence.nn", type(layer).__name__))
-    if layer.bidirectional:
+    if getattr(layer, "bidirectional", False):
         raise ValueError(message("layer", "run forward only", repr(layer)))
-    if layer.spec.rule.growing:
+    if grows(layer):
         hint = "Give `limit` to a full memory, or take score='affine' or 'tanh'"
         raise ValueError(message("layer", "have a state of fixed size", repr(layer), hint))
     return layer
 
 
-def _empty(layer: RecurrentLayer) -> State:
+def _empty(layer: Layer) -> CoreState:
     return layer.initial_state(1)
 
 
