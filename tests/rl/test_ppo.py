@@ -84,6 +84,12 @@ def test_pieces_say_again_what_was_said_while_playing(policy, rollout):
     )
 
 
+def test_chunks_fill_a_rollout(policy, recall):
+    player = Player([Episode(make_environment(recall), 0)], policy.float())
+    with pytest.raises(ValueError, match=r"`recurrence` must divide steps \(8\); got 3"):
+        player.play(8, 3, torch.Generator())
+
+
 def test_without_the_kept_states_they_would_not(policy, rollout):
     pieces = cut(rollout, rollout.rewards)
     _, values, _ = policy(pieces.observations, None, reset=pieces.begins)

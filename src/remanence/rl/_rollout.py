@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from remanence._validate import message, positive_int
 from remanence.rl._copies import Copies, EpisodeCopies, Happened
 from remanence.rl._core import CoreState
 from remanence.rl._environment import Episode
@@ -90,41 +91,57 @@ class Player:
             generator: decides between the actions.
             bootstrap: whether the critic is asked what would have come after a time limit.
         """
-        policy = self.policy
-        rows, states, ended = [], [], _Ended([], [])
-        limits: list[Tensor] = []
-        counts: list[Tensor | None] = []
-        noise = policy.actions.noise((steps, len(self.copies), policy.actions.outputs), generator)
-        with acting(policy):
+        if steps % positive_int("recurrence", recurrence):
+            raise ValueError(message("recurrence", f"divide steps ({steps})", recurrence))
+        actions = self.policy.actions
+        noise = actions.noise((steps, len(self.copies), actions.outputs), generator)
+        states, made = [], []
+        with acting(self.policy):
             for step, luck in enumerate(noise.unbind()):
                 if step % recurrence == 0:
                     states.append(self.state)
-                seen = self.seen()
-                begins = self.begins
-                output, self.state = policy.step(seen, self.state, begins)
-                given = policy.actor(output)
-                actions = policy.actions.pick(given, luck)
-                happened = self.copies.act(actions, policy.actions)
-                self._count(happened, ended)
-                if bootstrap:
-                    limits.append(self._after_limit(happened))
-                counts.append(happened.counts)
-                # A step that only begins an episode shows its first observation next, as an end does.
-                self.begins = _begin_next(happened)
-                rows.append((seen, begins, output, given, actions, happened.rewards, happened.ends))
-            last = self._expect(self.seen(), self.begins)
-        seen, *others = zip(*rows, strict=True)
-        begun, outputs, said, done, rewards, ends = (torch.stack(part) for part in others)
-        # No action waits for these, so all steps are judged at once.
-        log_chances, values = policy.actions.log_chance(said, done), policy.expect(outputs)
-        expected = None
+                made.append(self._step(luck, bootstrap))
+            last_values = self._expect(self.seen(), self.begins)
+        return self._rollout(made, states, last_values)
+
+    def _step(self, luck: Tensor, bootstrap: bool) -> _Step:
+        """Acts once in every copy."""
+        policy = self.policy
+        seen = self.seen()
+        begins = self.begins
+        output, self.state = policy.step(seen, self.state, begins)
+        given = policy.actor(output)
+        actions = policy.actions.pick(given, luck)
+        happened = self.copies.act(actions, policy.actions)
+        limit_values = None
         if bootstrap:
-            expected = torch.stack(limits)
-        real = None
-        if counts[0] is not None:
-            real = torch.stack([mask for mask in counts if mask is not None])
-        happenings = (stack(seen), begun, done, log_chances, values, rewards, ends, last)
-        return Rollout(*happenings, states, ended.returns, ended.lengths, expected, real)
+            limit_values = self._after_limit(happened)
+        # A step that only begins an episode shows its first observation next, as an end does.
+        self.begins = _begin_next(happened)
+        return _Step(seen, begins, output, given, actions, happened, limit_values)
+
+    def _rollout(self, made: list[_Step], states: list[CoreState], last_values: Tensor) -> Rollout:
+        """All steps together. No action waits for chances and values, so they are computed at once."""
+        ended = _Ended([], [])
+        for step in made:
+            self._count(step.happened, ended)
+        actions = torch.stack([step.actions for step in made])
+        given = torch.stack([step.given for step in made])
+        return Rollout(
+            observations=stack([step.seen for step in made]),
+            begins=torch.stack([step.begins for step in made]),
+            actions=actions,
+            log_chances=self.policy.actions.log_chance(given, actions),
+            values=self.policy.expect(torch.stack([step.output for step in made])),
+            rewards=torch.stack([step.happened.rewards for step in made]),
+            ends=torch.stack([step.happened.ends for step in made]),
+            last_values=last_values,
+            states=states,
+            returns=ended.returns,
+            lengths=ended.lengths,
+            limit_values=_stacked([step.limit_values for step in made]),
+            counts=_stacked([step.happened.counts for step in made]),
+        )
 
     def seen(self) -> Observation:
         """The present observations, ``(B, ...)``."""
@@ -156,11 +173,31 @@ class Player:
                 self.lengths[copy] = 0
 
 
+class _Step(NamedTuple):
+    """One step in all copies: what was seen, said and done, and what it led to."""
+
+    seen: Observation
+    begins: Tensor
+    output: Tensor
+    given: Tensor
+    actions: Tensor
+    happened: Happened
+    limit_values: Tensor | None
+
+
 class _Ended(NamedTuple):
     """Episodes that have ended."""
 
     returns: list[float]
     lengths: list[int]
+
+
+def _stacked(parts: Sequence[Tensor | None]) -> Tensor | None:
+    """Parts of all steps in one tensor, or None: either every step has one, or none has."""
+    present = [part for part in parts if part is not None]
+    if not present:
+        return None
+    return torch.stack(present)
 
 
 def _begin_next(happened: Happened) -> Tensor:
