@@ -48,7 +48,7 @@ SINKS = {"attention": 4, "value": 4, "h2o": 4, "tova": 4, "mean": 0}
 """Not what these screens have by default: is it the screen or its sinks?"""
 PRESSES = ("TOVAPress", "KnormPress", "KeyDiffPress")
 LENGTHS, KEPT, REPEATS = (512, 1024, 2048, 4096, 8192), 512, 11
-KEYS, FILLER, SHARES = 5, 22, (0.5, 0.8)
+KEYS, FILLER, SHARES = 5, 22, (0.5, 0.8, 0.9)
 
 
 def tell(**line: object) -> None:
