@@ -84,7 +84,8 @@ struct Groups {
     each = group_rows(batch);
     count = (batch + each - 1) / each;
     Index share = (count + threads - 1) / threads;
-    together = each >= most ? 1 : most / each < share ? most / each : share;
+    together = 1;
+    if (each < most) together = most / each < share ? most / each : share;
   }
   Index passes() const { return (count + together - 1) / together; }
 };

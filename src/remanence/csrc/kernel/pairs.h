@@ -32,7 +32,9 @@ class PairTables {
   explicit PairTables(Index alphabet)
       : alphabet_(alphabet), first_(PAIR_BLOCK), second_(PAIR_BLOCK), codes_(PAIR_BLOCK) {
     Index pairs = alphabet * alphabet;
-    pack_ = pairs <= 8 ? 4 : pairs <= 64 ? 2 : 1;  // 8^4 = 64^2 = 4096 cells at most
+    pack_ = 1;
+    if (pairs <= 64) pack_ = 2;
+    if (pairs <= 8) pack_ = 4;  // 8^4 = 64^2 = 4096 cells at most
     size_ = 1;
     for (Index i = 0; i < pack_; ++i) size_ *= pairs;
     tables_.resize(PAIR_TABLES * size_);
@@ -78,8 +80,15 @@ class PairTables {
 
   void count(int64_t *counts) {
     const uint16_t *code = codes_.data();
-    Index i = pack_ == 4 ? count_fours(code) : pack_ == 2 ? count_twos(code) : count_ones(code);
-    for (; i < filled_; ++i) ++counts[code[i]];
+    Index counted;
+    if (pack_ == 4) {
+      counted = count_fours(code);
+    } else if (pack_ == 2) {
+      counted = count_twos(code);
+    } else {
+      counted = count_ones(code);
+    }
+    for (Index i = counted; i < filled_; ++i) ++counts[code[i]];
     pending_ += filled_;
     filled_ = 0;
   }
@@ -153,7 +162,8 @@ class PairTables {
   Index size_;
   Index filled_ = 0;
   Index pending_ = 0;
-  std::vector<uint8_t> first_, second_;  // a block of symbols
+  std::vector<uint8_t> first_;   // a block of symbols
+  std::vector<uint8_t> second_;  // and of those that stand a lag behind them
   std::vector<uint32_t> tables_;
   std::vector<uint16_t> codes_;
 };

@@ -75,6 +75,11 @@ struct Spec {
   bool has_keys() const { return memory == Memory::BUFFER; }  // queries and keys are products with matrices
   bool has_rows() const { return memory == Memory::STRIDE; }  // they are products with a row of weights
   Index features(Index n) const { return output == Output::SUMMARY && remembers() ? 2 * n : n; }  // of the output
+  // Entries of the ring, where one without a limit has `unbounded`.
+  Index ring(Index unbounded) const {
+    if (!has_keys()) return 0;
+    return recent >= 0 ? recent : unbounded;
+  }
   bool has_c() const { return traits().has_c; }
   bool leaks_h() const { return remembers() && traits().leaks; }  // h is kept beside the macro-state
   int planes() const { return traits().planes(); }
@@ -84,10 +89,14 @@ struct Spec {
 // Rows that are scanned together: enough for the products, few enough for weights and memories to share the cache.
 inline Index block_rows(Index np, Index batch) { return np >= 256 && batch > 16 ? 8 : 16; }
 
+constexpr Index GROUP_ROWS = 5;  // of weight-gradient sums, while there are no more than MOST_GROUPS
+constexpr Index MOST_GROUPS = 8;
+
 // Rows of one group of weight-gradient sums: a function of the batch alone.
 inline Index group_rows(Index batch) {
-  Index groups = (batch + 4) / 5;
-  groups = groups > 8 ? 8 : groups < 1 ? 1 : groups;
+  Index groups = (batch + GROUP_ROWS - 1) / GROUP_ROWS;
+  if (groups > MOST_GROUPS) groups = MOST_GROUPS;
+  if (groups < 1) groups = 1;
   return (batch + groups - 1) / groups;
 }
 
@@ -99,7 +108,8 @@ inline Index chunk_steps(Index np, Index batch) {
   Index block = block_rows(np, batch);
   Index group = group_rows(batch);
   Index rows = group < block ? group : block;
-  Index chunk = (np < 128 ? 128 : 64) / (rows < 1 ? 1 : rows);
+  if (rows < 1) rows = 1;
+  Index chunk = (np < 128 ? 128 : 64) / rows;
   return chunk < 4 ? 4 : chunk;
 }
 

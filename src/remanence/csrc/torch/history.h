@@ -1,5 +1,4 @@
-// What a scan keeps for its backward pass: one tensor of the pool, and who
-// stands where in it.
+// What a scan keeps for its backward pass: one tensor of the pool, and who stands where in it.
 #pragma once
 #include <tuple>
 
@@ -8,8 +7,7 @@
 
 namespace remanence {
 
-// An empty tensor; a large one in memory of the pool, which gets it back when
-// its last user lets go of it.
+// An empty tensor; a large one in memory of the pool, which gets it back when its last user lets go of it.
 inline Tensor pooled(const Tensor &x, const Shape &shape) {
   Shape strides(shape.size(), 1);
   for (std::size_t i = shape.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * shape[i + 1];
@@ -19,8 +17,7 @@ inline Tensor pooled(const Tensor &x, const Shape &shape) {
                                   [](void *p) { pool().give(p); });
 }
 
-// Like `dense`; a copy in memory of the pool. The cotangent of a sum is one
-// number for all.
+// Like `dense`; a copy in memory of the pool. The cotangent of a sum is one number for all.
 inline Maybe dense_pooled(const Maybe &t) {
   if (!t || t->is_contiguous() || !t->numel()) return t;
   Tensor copy = pooled(*t, shape_of(*t));
@@ -28,9 +25,8 @@ inline Maybe dense_pooled(const Maybe &t) {
   return copy;
 }
 
-// The history: take(wanted, width) gives each part its place, one behind the
-// other: `width` numbers for every place of the scan, or take(wanted, width,
-// true) for every chunk of them. The output serves as history of s (or h) if
+// The history: take(wanted, width, false) gives each part its place, one behind the other: `width` numbers for every
+// place of the scan, or take(wanted, width, true) for every chunk of them. The output serves as history of s (or h) if
 // its rows need no padding.
 template <class T, class Take> void lay_history(Scan<T> &a, T *output, const Take &take) {
   const Spec &spec = a.spec;
@@ -42,7 +38,10 @@ template <class T, class Take> void lay_history(Scan<T> &a, T *output, const Tak
   bool is_h = same && (!remembers || spec.output == Output::HIDDEN);
   bool is_s = same && (!remembers || spec.output == Output::MACRO);
   a.h_hist = is_h ? output : take(true, a.np, false);
-  a.s_hist = !remembers ? a.h_hist : is_s ? output : take(true, a.np, false);
+  if (!remembers)
+    a.s_hist = a.h_hist;
+  else
+    a.s_hist = is_s ? output : take(true, a.np, false);
   a.c_hist = take(spec.has_c(), a.np, !whole);
   a.gates = take(spec.traits().plane_is_h ? a.offset != nullptr : whole, spec.planes() * a.np, false);
   a.q_hist = take(reads && whole, a.np, false);
@@ -51,8 +50,7 @@ template <class T, class Take> void lay_history(Scan<T> &a, T *output, const Tak
   a.wide = reinterpret_cast<Width *>(take(a.keeps_keys(), 1, false));
 }
 
-// How many numbers the history takes: for every place, and for every chunk of
-// so many places.
+// How many numbers the history takes: for every place, and for every chunk of so many places.
 struct HistorySize {
   Index each = 0;
   Index chunked = 0;
@@ -80,8 +78,7 @@ template <class T> void point_history(Scan<T> &a, Index places, T *output, T *hi
   });
 }
 
-// For tracing, where there are shapes and no data: see `history_numbers` in
-// ops/_kernel_tensors.py.
+// For tracing, where there are shapes and no data: see `history_numbers` in ops/_kernel_tensors.py.
 inline std::tuple<int64_t, int64_t, int64_t> history_of(Config config, int64_t hidden, int64_t batch, bool offset) {
   Scan<float> a{};
   float marker = 0;

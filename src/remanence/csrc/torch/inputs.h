@@ -11,13 +11,32 @@ struct Inputs {  // contiguous tensors, kept alive; order of the schema
   Tensor x;
   Tensor w_ih;
   Tensor w_hh;
-  Maybe b_ih, b_hh, query, key, score, own, gate, gate_bias;
-  Maybe s, c, h, recent, recent_score, relevant, relevant_score, relevant_step,
-      step;  // all of them, or none
-  Maybe reset, lengths, cut_h, cut_c, h_offset, forced;
+  Maybe b_ih;
+  Maybe b_hh;
+  Maybe query;
+  Maybe key;
+  Maybe score;
+  Maybe own;
+  Maybe gate;
+  Maybe gate_bias;
+  // The state: all of it, or nothing.
+  Maybe s;
+  Maybe c;
+  Maybe h;
+  Maybe recent;
+  Maybe recent_score;
+  Maybe relevant;
+  Maybe relevant_score;
+  Maybe relevant_step;
+  Maybe step;
+  Maybe reset;
+  Maybe lengths;
+  Maybe cut_h;
+  Maybe cut_c;
+  Maybe h_offset;
+  Maybe forced;
 
-  // x may be packed, (places, inputs): the real steps of rows of unequal
-  // length, longest first, time by time.
+  // x may be packed, (places, inputs): the real steps of rows of unequal length, longest first, time by time.
   bool packed() const { return x.dim() == 2; }
   int64_t inputs() const { return x.size(x.dim() - 1); }
   int64_t batch() const { return packed() ? lengths->size(0) : x.size(1); }
@@ -100,7 +119,8 @@ inline void check_lengths(const Inputs &i) {
 template <class T> struct Reading {  // a scan, and what it points to where no state was given
   Scan<T> scan{};
   std::vector<T> zeros;
-  std::vector<int64_t> counts, starts;
+  std::vector<int64_t> counts;
+  std::vector<int64_t> starts;
 };
 
 // Where each time of packed rows begins.
@@ -126,8 +146,7 @@ template <class T> void read_state(const Inputs &i, Scan<T> &a) {
   a.step0 = in<int64_t>(i.step);
 }
 
-// Rows that start afresh: zeros, and slots that hold nothing. What a buffer
-// would hold is not even looked at.
+// Rows that start afresh: zeros, and slots that hold nothing. What a buffer would hold is not even looked at.
 template <class T> void start_afresh(Reading<T> &r) {
   Scan<T> &a = r.scan;
   Index slots = a.spec.relevant;
@@ -161,9 +180,9 @@ template <class T> Reading<T> read_inputs(const Inputs &i, const Spec &spec) {
   }
   a.n = i.w_hh.size(1);
   a.np = (a.n + ALIGN - 1) / ALIGN * ALIGN;
-  bool buffer = spec.has_keys();
-  a.held = !buffer ? 0 : spec.recent >= 0 ? spec.recent : i.recent && i.recent->dim() == 3 ? i.recent->size(1) : 0;
-  a.capacity = !buffer ? 0 : spec.recent >= 0 ? spec.recent : a.held + a.steps;
+  Index given = i.recent && i.recent->dim() == 3 ? i.recent->size(1) : 0;
+  a.held = spec.ring(given);
+  a.capacity = spec.ring(a.held + a.steps);
   check_weights(i, spec, a.n);
   check_by_time(i, a.n);
   if (i.s) {

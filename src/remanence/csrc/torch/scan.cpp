@@ -1,6 +1,5 @@
-// The scan as torch ops: schemas, checks, allocation. Through the stable ABI,
-// so one build serves several torch versions. Autograd is registered from
-// Python (ops/fused.py).
+// The scan as torch ops: schemas, checks, allocation. Through the stable ABI, so one build serves several torch versions.
+// Autograd is registered from Python (ops/fused.py).
 #include <cstring>
 #include <string>
 #include <tuple>
@@ -99,7 +98,12 @@ using BackwardOut = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, T
                                Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
 
 struct Cotangents {
-  Maybe output, s, c, h, recent, relevant;
+  Maybe output;
+  Maybe s;
+  Maybe c;
+  Maybe h;
+  Maybe recent;
+  Maybe relevant;
 };
 
 struct Saved {
@@ -108,8 +112,7 @@ struct Saved {
   Tensor history;
 };
 
-// What the forward pass saved must still be what it was: the walk back goes by
-// it.
+// What the forward pass saved must still be what it was: the walk back goes by it.
 template <class T> void check_saved(const Scan<T> &a, const Inputs &i, const Saved &saved, Index places) {
   ScalarType dtype = i.x.scalar_type();
   int64_t wide = a.spec.features(a.n);
@@ -135,8 +138,7 @@ template <class T> void check_cotangents(const Scan<T> &a, const Inputs &i, cons
   expect(d.relevant, "the gradient of state.relevant", dtype, {B, a.spec.relevant, a.n});
 }
 
-// Gradients in the order in which the operator returns them. `wanted` has a bit
-// for each; the others are empty.
+// Gradients in the order in which the operator returns them. `wanted` has a bit for each; the others are empty.
 class Given {
  public:
   Given(const Inputs &i, int64_t wanted) : like(i.x), wanted(wanted) {}
@@ -278,43 +280,28 @@ std::string instruction_set() { return kernels().name; }
 STABLE_TORCH_LIBRARY(remanence, m) {
   pool();  // now, while nobody forks
   m.def(
-      "scan_forward(Tensor x, Tensor w_ih, Tensor w_hh, Tensor? b_ih, "
-      "Tensor? b_hh, Tensor? query, Tensor? key, "
-      "Tensor? score, Tensor? own, Tensor? gate, Tensor? gate_bias, Tensor? "
-      "s, Tensor? c, Tensor? h, Tensor? "
-      "recent, Tensor? recent_score, "
-      "Tensor? relevant, Tensor? relevant_score, Tensor? relevant_step, "
-      "Tensor? step, Tensor? reset, Tensor? lengths, "
-      "Tensor? cut_h, Tensor? cut_c, Tensor? h_offset, Tensor? forced, int[] "
-      "config) -> (Tensor output, Tensor s_n, "
-      "Tensor c_n, Tensor h_n, Tensor recent_n, Tensor recent_score_n, "
-      "Tensor relevant_n, Tensor relevant_score_n, "
-      "Tensor relevant_step_n, Tensor step_n, Tensor slot, Tensor displaced, "
-      "Tensor history)");
+      "scan_forward(Tensor x, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, Tensor? query, Tensor? key, "
+      "Tensor? score, Tensor? own, Tensor? gate, Tensor? gate_bias, Tensor? s, Tensor? c, Tensor? h, "
+      "Tensor? recent, Tensor? recent_score, Tensor? relevant, Tensor? relevant_score, Tensor? relevant_step, "
+      "Tensor? step, Tensor? reset, Tensor? lengths, Tensor? cut_h, Tensor? cut_c, Tensor? h_offset, "
+      "Tensor? forced, int[] config) -> (Tensor output, Tensor s_n, Tensor c_n, Tensor h_n, Tensor recent_n, "
+      "Tensor recent_score_n, Tensor relevant_n, Tensor relevant_score_n, Tensor relevant_step_n, Tensor step_n, "
+      "Tensor slot, Tensor displaced, Tensor history)");
   m.def(
-      "scan_backward(Tensor? d_output, Tensor? d_s, Tensor? d_c, Tensor? "
-      "d_h, Tensor? d_recent, Tensor? d_relevant, "
-      "Tensor x, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, "
-      "Tensor? query, Tensor? key, Tensor? score, "
-      "Tensor? own, Tensor? gate, Tensor? gate_bias, Tensor? s, Tensor? c, "
-      "Tensor? h, Tensor? recent, Tensor? "
-      "relevant, Tensor? relevant_step, "
-      "Tensor? step, Tensor? reset, Tensor? lengths, Tensor? cut_h, Tensor? "
-      "cut_c, Tensor? h_offset, Tensor output, "
-      "Tensor slot, Tensor history, int[] config, int wanted) -> (Tensor "
-      "d_x, Tensor d_w_ih, Tensor d_w_hh, "
-      "Tensor d_b_ih, Tensor d_b_hh, Tensor d_query, Tensor d_key, Tensor "
-      "d_score, Tensor d_own, Tensor d_gate, "
-      "Tensor d_gate_bias, Tensor d_s_0, "
-      "Tensor d_c_0, Tensor d_h_0, Tensor d_recent_0, Tensor d_relevant_0, "
+      "scan_backward(Tensor? d_output, Tensor? d_s, Tensor? d_c, Tensor? d_h, Tensor? d_recent, "
+      "Tensor? d_relevant, Tensor x, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, Tensor? query, "
+      "Tensor? key, Tensor? score, Tensor? own, Tensor? gate, Tensor? gate_bias, Tensor? s, Tensor? c, "
+      "Tensor? h, Tensor? recent, Tensor? relevant, Tensor? relevant_step, Tensor? step, Tensor? reset, "
+      "Tensor? lengths, Tensor? cut_h, Tensor? cut_c, Tensor? h_offset, Tensor output, Tensor slot, "
+      "Tensor history, int[] config, int wanted) -> (Tensor d_x, Tensor d_w_ih, Tensor d_w_hh, Tensor d_b_ih, "
+      "Tensor d_b_hh, Tensor d_query, Tensor d_key, Tensor d_score, Tensor d_own, Tensor d_gate, "
+      "Tensor d_gate_bias, Tensor d_s_0, Tensor d_c_0, Tensor d_h_0, Tensor d_recent_0, Tensor d_relevant_0, "
       "Tensor d_h_offset)");
   m.def("packed_product(Tensor a, Tensor weights) -> Tensor");
   m.def("source_hash() -> str");
   m.def("cell_names() -> str");
   m.def("config_fields() -> str");
-  m.def(
-      "history_of(int[] config, int hidden, int batch, bool offset) -> (int, "
-      "int, int)");
+  m.def("history_of(int[] config, int hidden, int batch, bool offset) -> (int, int, int)");
   m.def("instruction_set() -> str");
   m.def("release_memory() -> ()");
 }

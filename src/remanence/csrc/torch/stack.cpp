@@ -15,7 +15,9 @@ Out with_state(const Tensor &made, const StackState &f) {
 struct Ends {  // what stands before and behind the layers
   Tensor before;
   Tensor head;
-  Maybe head_bias, embedding, uniforms;
+  Maybe head_bias;
+  Maybe embedding;
+  Maybe uniforms;
 };
 
 template <class T> Generation<T> read_ends(const Stack &s, const Ends &e, double temperature) {

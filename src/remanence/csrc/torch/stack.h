@@ -7,7 +7,7 @@
 
 namespace remanence {
 
-struct LayerWeights {  // an empty tensor where there is none: `Weights` in ops/_types.py
+struct LayerWeights {  // an empty tensor where there is none: `Weights` in ops/_weights.py
   static constexpr std::size_t COUNT = 10;
   Tensor ih;
   Tensor hh;
@@ -26,7 +26,7 @@ struct LayerWeights {  // an empty tensor where there is none: `Weights` in ops/
   }
 };
 
-struct StackState {  // `State` in ops/_types.py, without `chain`: (depth, batch, ...), or (depth, ...) without a batch
+struct StackState {  // `State` in ops/_state.py, without `chain`: (depth, batch, ...), or (depth, ...) without a batch
   Tensor s;
   Tensor c;
   Tensor h;
@@ -111,7 +111,7 @@ inline void check_state(const Stack &stack, ScalarType dtype) {
   Index ring_place = 1 + stack.batched;
   bool buffer = spec.has_keys();
   STD_TORCH_CHECK(state.recent.dim() == ring_place + 2, "remanence: `state.recent` has an unexpected shape or dtype");
-  Index held = !buffer ? 0 : spec.recent >= 0 ? spec.recent : state.recent.size(ring_place);
+  Index held = spec.ring(state.recent.size(ring_place));
   stack.expect(state.s, "state.s", dtype, {n});
   stack.expect(state.c, "state.c", dtype, {spec.has_c() ? n : 0});
   stack.expect(state.h, "state.h", dtype, {spec.leaks_h() ? n : 0});
@@ -150,7 +150,8 @@ template <class U> U *part_out(const Tensor &field, Index layer) {
 
 template <class T> Scan<T> read_layer(const Stack &stack, Index layer) {
   const LayerWeights &w = stack.layers[layer];
-  const StackState &from = stack.state, &to = stack.final;
+  const StackState &from = stack.state;
+  const StackState &to = stack.final;
   Scan<T> a{};
   a.spec = stack.spec;
   a.steps = stack.steps;
