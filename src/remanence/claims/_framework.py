@@ -10,6 +10,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from remanence._documents import PAPERS, paper_key
 from remanence._validate import one_of
@@ -28,6 +29,16 @@ def amount(quick: bool, few: Size, many: Size) -> Size:
     if quick:
         return few
     return many
+
+
+def gap_of(have: Tensor, want: Tensor) -> float:
+    """The greatest difference between two tensors."""
+    return float((have - want).detach().abs().max())
+
+
+def relative_gap(have: Tensor, want: Tensor) -> float:
+    """The greatest difference between two tensors, relative to the greatest entry of the second."""
+    return gap_of(have, want) / float(want.abs().max())
 
 
 def claim(

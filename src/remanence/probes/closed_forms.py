@@ -76,6 +76,15 @@ class Recording:
         """Whether the recurrence also carries h in addition to s (the leak of a gated cell with memory)."""
         return self.spec.keeps_leak
 
+    @property
+    def alignment(self) -> tuple[Tensor, Tensor, Tensor]:
+        """W_a, U_a ``(n, n)`` and v_a ``(n,)`` of a layer that reads a memory."""
+        weights = self.weights
+        assert weights.query is not None
+        assert weights.key is not None
+        assert weights.score is not None
+        return weights.query, weights.key, weights.score
+
     def previous(self, t: int) -> Tensor:
         """Macro-state before step t: ``(n,)``."""
         if t == 0:
@@ -209,24 +218,21 @@ def _shares(recording: Recording) -> tuple[float, float]:
 
 def _score_slope(recording: Recording, j: int, k: int) -> Tensor:
     """``v_a (1 - tanh^2(W_a s_{k-1} + U_a h_j))``, Remark 5: ``(n,)``."""
-    weights = recording.weights
-    assert weights.query is not None
-    assert weights.key is not None
-    assert weights.score is not None
-    inner = weights.query @ recording.previous(k) + weights.key @ recording.h[j]
-    return weights.score * (1 - inner.tanh().square())
+    query, key, score = recording.alignment
+    inner = query @ recording.previous(k) + key @ recording.h[j]
+    return score * (1 - inner.tanh().square())
 
 
 def score_by_state(recording: Recording, j: int, k: int) -> Tensor:
     """Derivative of the score e_{j,k} by h_j: ``(n,)``."""
-    assert recording.weights.key is not None
-    return _score_slope(recording, j, k) @ recording.weights.key
+    _, key, _ = recording.alignment
+    return _score_slope(recording, j, k) @ key
 
 
 def score_by_macro(recording: Recording, j: int, k: int) -> Tensor:
     """Derivative of the score e_{j,k} by s_{k-1}: ``(n,)``."""
-    assert recording.weights.query is not None
-    return _score_slope(recording, j, k) @ recording.weights.query
+    query, _, _ = recording.alignment
+    return _score_slope(recording, j, k) @ query
 
 
 def state_jacobian(recording: Recording, j: int) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from remanence import nn
 from remanence.claims._cells import Cells, trained
-from remanence.claims._framework import claim, stored_claim
+from remanence.claims._framework import claim, gap_of, relative_gap, stored_claim
 from remanence.claims._types import Evidence, Number
 from remanence.ops.reference import scan
 
@@ -99,7 +99,7 @@ def _change_with_query(score: str) -> float:
     before = run()
     with torch.no_grad():
         layer.get_parameter("weight_query_l0").add_(torch.randn_like(layer.get_parameter("weight_query_l0")))
-    return float((run() - before).detach().abs().max())
+    return gap_of(run(), before)
 
 
 @_exact_claim(
@@ -206,7 +206,7 @@ def keeping_the_best_is_exact(quick: bool) -> Evidence:
     for output in (layer(x)[0][:, 0], quadratic_definition(layer, x, 4, 2)):
         gradients = torch.autograd.grad(output.square().sum(), [getattr(layer, name) for name in names])
         runs.append([output.detach(), *gradients])
-    errors = [float((a - b).abs().max() / b.abs().max()) for a, b in zip(*runs, strict=True)]
+    errors = [relative_gap(a, b) for a, b in zip(*runs, strict=True)]
     return Evidence(max(errors) <= ROUNDING, numbers={"error, outputs": errors[0], "error, gradients": max(errors[1:])})
 
 

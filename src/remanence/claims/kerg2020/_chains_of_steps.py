@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import combinations_with_replacement, pairwise
 
 import torch
 from torch import Tensor
 
 from remanence import theory
-from remanence.claims._framework import claim
+from remanence.claims._framework import relative_gap
 from remanence.claims._types import Evidence
 from remanence.probes import closed_forms as closed
 
-from ._gradient_paths import ROUNDING, N, _gap, _recording, _totals
-
-_exact_claim = partial(claim, tolerance=f"{ROUNDING:g}: two float64 computations of products of a few small matrices")
+from ._gradient_paths import ROUNDING, N, exact_claim, random_recording, total_derivatives
 
 
 def _solved(printed: bool) -> tuple[float, float]:
@@ -34,11 +31,11 @@ def _solved(printed: bool) -> tuple[float, float]:
         for r, value in enumerate([first, *direct[1:k]]):
             for s in range(1, k - r + 1):
                 solution += theory.chain_sum(lambda *pair: factors[pair], r, k, s, printed=printed) @ value
-        errors.append(_gap(solution, values[k]) / float(values[k].abs().max()))
+        errors.append(relative_gap(solution, values[k]))
     return errors[0], errors[1]
 
 
-@_exact_claim(
+@exact_claim(
     "kerg2020/lemma03",
     place="Lemma 3, Eqs 20 to 23",
     printed=(
@@ -53,7 +50,7 @@ def recursion_is_solved_by_chains(quick: bool) -> Evidence:
     return Evidence(printed <= ROUNDING, corrected <= ROUNDING, {"error as printed": printed, "corrected": corrected})
 
 
-@_exact_claim(
+@exact_claim(
     "kerg2020/lemma04",
     place="Lemma 4",
     printed="if C_0 = E_0, then C_k is E_k and the sum of xi_{k-q:k}(s) E_{k-q} over s and q",
@@ -65,7 +62,7 @@ def recursion_regrouped(quick: bool) -> Evidence:
     return Evidence(error <= ROUNDING, numbers={"error": error})
 
 
-@_exact_claim(
+@exact_claim(
     "kerg2020/eq42",
     place="Proposition 1, Eq. 42",
     printed="the sum runs over 0 <= i_1 <= .. <= i_s <= k",
@@ -79,10 +76,10 @@ def recursion_regrouped(quick: bool) -> Evidence:
     ),
 )
 def chains_rise_strictly(quick: bool) -> Evidence:
-    recording = _recording()
+    recording = random_recording()
     t = 2
     k = 4
-    exact = _totals(recording, t)[0][k]
+    exact = total_derivatives(recording, t)[0][k]
     loose = [i for s in range(1, k + 1) for i in combinations_with_replacement(range(k + 1), s)]
     undefined = [chain for chain in loose if any(a == b for a, b in pairwise((*chain, k)))]
 
@@ -109,7 +106,7 @@ def chains_rise_strictly(quick: bool) -> Evidence:
         theory.chain_sum(factor, i, k, s) @ direct(i) for i in range(k) for s in range(1, k - i + 1)
     )
     sums = {"strict": rising, "F_{i,i} = 0": loose_sum(0 * eye), "F_{i,i} = I": loose_sum(eye)}
-    gaps = {name: _gap(value, exact) / float(exact.abs().max()) for name, value in sums.items()}
+    gaps = {name: relative_gap(value, exact) for name, value in sums.items()}
     numbers = {"chains": len(loose), "not defined": len(undefined)} | {f"gap, {name}": g for name, g in gaps.items()}
     corrected = gaps["strict"] <= ROUNDING and gaps["F_{i,i} = 0"] <= ROUNDING < gaps["F_{i,i} = I"]
     return Evidence(not undefined, corrected, numbers)

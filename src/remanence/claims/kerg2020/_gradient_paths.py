@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from remanence import nn, probes
-from remanence.claims._framework import claim
+from remanence.claims._framework import claim, gap_of
 from remanence.claims._types import Evidence
 from remanence.ops.reference import scan
 from remanence.probes import closed_forms as closed
@@ -20,10 +20,10 @@ ROUNDING = 1e-10
 T = 8
 N = 4
 
-_exact_claim = partial(claim, tolerance=f"{ROUNDING:g}: two float64 computations of products of a few small matrices")
+exact_claim = partial(claim, tolerance=f"{ROUNDING:g}: two float64 computations of products of a few small matrices")
 
 
-def _layer() -> nn.MemRNN:
+def attentive_layer() -> nn.MemRNN:
     """Full additive attention, tanh cell, with weights large enough that reads matter."""
     layer = nn.MemRNN(3, N, dtype=torch.float64)
     with torch.no_grad():
@@ -32,21 +32,14 @@ def _layer() -> nn.MemRNN:
     return layer
 
 
-def _recording() -> Recording:
-    return closed.record(_layer(), torch.randn(T, 1, 3).double(), 0, 0, T - 1)[0]
-
-
-def _gap(have: Tensor, want: Tensor) -> float:
-    return float((have - want).detach().abs().max())
+def random_recording() -> Recording:
+    return closed.record(attentive_layer(), torch.randn(T, 1, 3).double(), 0, 0, T - 1)[0]
 
 
 def _read(recording: Recording, states: Tensor, previous: Tensor) -> Tensor:
     """psi_t written out: ``s_t`` as a function of ``h_1 .. h_t`` and ``s_{t-1}``, independent of the layer's code."""
-    weights = recording.weights
-    assert weights.query is not None
-    assert weights.key is not None
-    assert weights.score is not None
-    scores = (weights.query @ previous + states @ weights.key.T).tanh() @ weights.score
+    query, key, score = recording.alignment
+    scores = (query @ previous + states @ key.T).tanh() @ score
     return states[-1] + scores.softmax(dim=0) @ states
 
 
@@ -58,7 +51,7 @@ def _partials(recording: Recording, k: int) -> tuple[Tensor, Tensor]:
     return by_states.transpose(0, 1), by_macro
 
 
-def _totals(recording: Recording, t: int) -> tuple[list[Tensor], list[Tensor]]:
+def total_derivatives(recording: Recording, t: int) -> tuple[list[Tensor], list[Tensor]]:
     """Autograd's total derivatives of s_j and of h_j by h_t, for j = t .. T-1, from the recurrence itself."""
 
     def run(offset: Tensor) -> tuple[Tensor, Tensor]:
@@ -79,25 +72,25 @@ def _totals(recording: Recording, t: int) -> tuple[list[Tensor], list[Tensor]]:
     return list(macros), list(states)
 
 
-@_exact_claim(
+@exact_claim(
     "kerg2020/lemma01",
     place="Lemma 1, Eq. 11",
     printed="ds_{t+k+1}/dh_t is its partial derivatives by all later h and the last s times their total derivatives",
     measures="greatest difference between both sides, partials in closed form, totals by autograd",
 )
 def chain_rule_over_states(quick: bool) -> Evidence:
-    recording = _recording()
+    recording = random_recording()
     t = 2
     gap = 0.0
-    macros, states = _totals(recording, t)
+    macros, states = total_derivatives(recording, t)
     for k in range(t + 1, T):
         right = closed.partial_by_state(recording, t, k) + closed.partial_by_macro(recording, k) @ macros[k - 1 - t]
         right += sum(closed.partial_by_state(recording, j, k) @ states[j - t] for j in range(t + 1, k + 1))
-        gap = max(gap, _gap(right, macros[k - t]))
+        gap = max(gap, gap_of(right, macros[k - t]))
     return Evidence(gap <= ROUNDING, numbers={"gap": gap})
 
 
-@_exact_claim(
+@exact_claim(
     "kerg2020/lemma02",
     place="Lemma 2",
     printed="the same with J_k = ds_{k+1}/dh_k",
@@ -105,22 +98,22 @@ def chain_rule_over_states(quick: bool) -> Evidence:
     measures="greatest difference between both sides of Eq. 14 with either J",
 )
 def jacobian_is_of_state_by_macro(quick: bool) -> Evidence:
-    recording = _recording()
+    recording = random_recording()
     t = 2
     k = T - 1
-    macros, _ = _totals(recording, t)
+    macros, _ = total_derivatives(recording, t)
 
     def right(jacobian: Callable[[int], Tensor]) -> Tensor:
         total = closed.partial_by_state(recording, t, k) + closed.partial_by_macro(recording, k) @ macros[k - 1 - t]
         through = (closed.partial_by_state(recording, j + 1, k) @ jacobian(j) @ macros[j - t] for j in range(t, k))
         return total + sum(through)
 
-    printed = _gap(right(lambda j: closed.partial_by_state(recording, j, j + 1)), macros[k - t])
-    corrected = _gap(right(lambda j: closed.state_jacobian(recording, j)), macros[k - t])
+    printed = gap_of(right(lambda j: closed.partial_by_state(recording, j, j + 1)), macros[k - t])
+    corrected = gap_of(right(lambda j: closed.state_jacobian(recording, j)), macros[k - t])
     return Evidence(printed <= ROUNDING, corrected <= ROUNDING, {"gap as printed": printed, "gap corrected": corrected})
 
 
-@_exact_claim(
+@exact_claim(
     "kerg2020/proposition1",
     place="Proposition 1, Eqs 3 and 41",
     printed="ds_{t+k}/dh_t is the sum over s of all products of s factors F and one E",
@@ -144,30 +137,30 @@ def gradient_is_a_sum_over_paths(quick: bool) -> Evidence:
     return Evidence(max(errors.values()) <= ROUNDING, numbers={f"error, {name}": e for name, e in errors.items()})
 
 
-@_exact_claim(
+@exact_claim(
     "kerg2020/lemma05",
     place="Lemma 5",
     printed="ds_t/ds_{t-1} = d2f sum_i alpha_i h_i (de_i/ds - sum_j alpha_j de_j/ds)",
     measures="greatest difference from autograd of the read written out",
 )
 def read_by_macro_state(quick: bool) -> Evidence:
-    recording = _recording()
-    gap = max(_gap(closed.partial_by_macro(recording, k), _partials(recording, k)[1]) for k in range(1, T))
+    recording = random_recording()
+    gap = max(gap_of(closed.partial_by_macro(recording, k), _partials(recording, k)[1]) for k in range(1, T))
     return Evidence(gap <= ROUNDING, numbers={"gap": gap})
 
 
-@_exact_claim(
+@exact_claim(
     "kerg2020/lemma06",
     place="Lemma 6",
     printed="ds_k/dh_j = 1_{k=j} d1f + alpha_{j,k} d2f (I + X_{j,k})",
     measures="greatest difference from autograd of the read written out",
 )
 def read_by_state(quick: bool) -> Evidence:
-    recording = _recording()
+    recording = random_recording()
     gap = 0.0
     for k in range(T):
         exact = _partials(recording, k)[0]
-        gap = max(gap, *(_gap(closed.partial_by_state(recording, j, k), exact[j]) for j in range(k + 1)))
+        gap = max(gap, *(gap_of(closed.partial_by_state(recording, j, k), exact[j]) for j in range(k + 1)))
     return Evidence(gap <= ROUNDING, numbers={"gap": gap})
 
 
@@ -182,28 +175,31 @@ def _exact_factor(recording: Recording, j: int, k: int) -> Tensor:
     return factor
 
 
-@_exact_claim(
+@exact_claim(
     "kerg2020/corollary1",
     place="Corollary 1",
     printed="E and F written out with alpha, X, Y and J",
     measures="greatest difference of the closed forms from autograd, all pairs of steps",
 )
 def factors_in_closed_form(quick: bool) -> Evidence:
-    recording = _recording()
+    recording = random_recording()
     pairs = [(j, k) for k in range(1, T) for j in range(k)]
-    gap = max(_gap(closed.factor(recording, j, k), _exact_factor(recording, j, k)) for j, k in pairs)
+    gap = max(gap_of(closed.factor(recording, j, k), _exact_factor(recording, j, k)) for j, k in pairs)
     return Evidence(gap <= ROUNDING, numbers={"gap": gap})
+
+
+def _read_slope(recording: Recording, j: int, k: int) -> Tensor:
+    """``I + X_{j,k}``: what the read of h_j by step k passes on, apart from its weight."""
+    away = recording.h[j] - recording.attention[k, : k + 1] @ recording.h[: k + 1]
+    return torch.eye(N, dtype=torch.float64) + torch.outer(away, closed.score_by_state(recording, j, k))
 
 
 def _attention_part(recording: Recording, j: int, k: int) -> Tensor:
     """D of Eq. 87 for the read of h_j by step k: ``(I + X_{j,k}) J_{j-1}``, s = h + c."""
-    away = recording.h[j] - recording.attention[k, : k + 1] @ recording.h[: k + 1]
-    eye = torch.eye(N, dtype=torch.float64)
-    outer = torch.outer(away, closed.score_by_state(recording, j, k))
-    return (eye + outer) @ closed.state_jacobian(recording, j - 1)
+    return _read_slope(recording, j, k) @ closed.state_jacobian(recording, j - 1)
 
 
-@_exact_claim(
+@exact_claim(
     "kerg2020/proposition2",
     place="Proposition 2, Eqs 86 and 87",
     printed="F_{k+1,j} = alpha D_{k+1,j} + 1_{k=j} R_{k+1}, with D_{k+1,j+1} given by Eq. 87",
@@ -211,52 +207,45 @@ def _attention_part(recording: Recording, j: int, k: int) -> Tensor:
     measures="greatest difference of either form from autograd's F, pairs at least two steps apart",
 )
 def factors_as_attention_and_rest(quick: bool) -> Evidence:
-    recording = _recording()
+    recording = random_recording()
     gaps = {"as printed": 0.0, "corrected": 0.0}
     for k in range(3, T):
         for j in range(1, k - 1):
             exact = _exact_factor(recording, j, k)
             weight = recording.attention[k, j + 1]
-            gaps["corrected"] = max(gaps["corrected"], _gap(weight * _attention_part(recording, j + 1, k), exact))
-            gaps["as printed"] = max(gaps["as printed"], _gap(weight * _attention_part(recording, j, k), exact))
+            gaps["corrected"] = max(gaps["corrected"], gap_of(weight * _attention_part(recording, j + 1, k), exact))
+            gaps["as printed"] = max(gaps["as printed"], gap_of(weight * _attention_part(recording, j, k), exact))
     numbers = {f"gap {name}": gap for name, gap in gaps.items()}
     return Evidence(gaps["as printed"] <= ROUNDING, gaps["corrected"] <= ROUNDING, numbers)
 
 
-@_exact_claim(
+@exact_claim(
     "kerg2020/remark04",
     place="Remark 4",
     printed="for s = h + c, E_k = 1_{k=0} I + alpha (I + X)",
     measures="greatest difference from autograd, t = 1 and all k; the layer's own attention weights",
 )
 def direct_terms_of_a_sum(quick: bool) -> Evidence:
-    recording = _recording()
+    recording = random_recording()
     t = 1
     gap = 0.0
     eye = torch.eye(N, dtype=torch.float64)
-    for k in range(T - t):
-        away = recording.h[t] - recording.attention[t + k, : t + k + 1] @ recording.h[: t + k + 1]
-        inner = eye + torch.outer(away, closed.score_by_state(recording, t, t + k))
-        gap = max(gap, _gap(eye * (k == 0) + recording.attention[t + k, t] * inner, _partials(recording, t + k)[0][t]))
+    for k in range(t, T):
+        term = eye * (k == t) + recording.attention[k, t] * _read_slope(recording, t, k)
+        gap = max(gap, gap_of(term, _partials(recording, k)[0][t]))
     return Evidence(gap <= ROUNDING, numbers={"gap": gap})
 
 
-@_exact_claim(
+@exact_claim(
     "kerg2020/remark05",
     place="Remark 5",
     printed="the additive score has de/dh = v_a^T diag(1 - tanh^2) U_a and de/ds = v_a^T diag(1 - tanh^2) W_a",
     measures="greatest difference from autograd over all pairs of steps",
 )
 def slopes_of_the_additive_score(quick: bool) -> Evidence:
-    recording = _recording()
+    recording = random_recording()
+    query, key, score = recording.alignment
     gap = 0.0
-    weights = recording.weights
-    assert weights.query is not None
-    assert weights.key is not None
-    assert weights.score is not None
-    query = weights.query
-    key = weights.key
-    score = weights.score
 
     def e(h: Tensor, s: Tensor) -> Tensor:
         return score @ (query @ s + key @ h).tanh()
@@ -264,8 +253,8 @@ def slopes_of_the_additive_score(quick: bool) -> Evidence:
     for k in range(1, T):
         for j in range(k + 1):
             by_h, by_s = torch.func.grad(e, argnums=(0, 1))(recording.h[j], recording.previous(k))
-            gap = max(gap, _gap(closed.score_by_state(recording, j, k), by_h))
-            gap = max(gap, _gap(closed.score_by_macro(recording, j, k), by_s))
+            gap = max(gap, gap_of(closed.score_by_state(recording, j, k), by_h))
+            gap = max(gap, gap_of(closed.score_by_macro(recording, j, k), by_s))
     return Evidence(gap <= ROUNDING, numbers={"gap": gap})
 
 

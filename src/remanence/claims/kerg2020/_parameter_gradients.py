@@ -10,14 +10,14 @@ from torch import Tensor
 
 from remanence import nn
 from remanence.claims._cells import Cells, trained
-from remanence.claims._framework import claim, stored_claim
+from remanence.claims._framework import claim, gap_of, relative_gap, stored_claim
 from remanence.claims._types import Evidence, Number
 from remanence.experiments import StoredCell
 from remanence.probes import closed_forms as closed
 from remanence.probes.closed_forms import Recording
 from remanence.runs import Values
 
-from ._gradient_paths import ROUNDING, N, T, _gap, _layer, run_scan
+from ._gradient_paths import ROUNDING, N, T, attentive_layer, run_scan
 
 _BY_ROUNDING = f"{ROUNDING:g}: two float64 computations of the same sums"
 
@@ -41,21 +41,19 @@ def _run(layer: nn.RecurrentLayer) -> tuple[Tensor, Tensor, Tensor, Recording]:
     tolerance=_BY_ROUNDING,
 )
 def gradient_of_the_alignment(quick: bool) -> Evidence:
-    layer = _layer()
+    layer = attentive_layer()
     _, loss, by_state, recording = _run(layer)
     (exact,) = torch.autograd.grad(loss, layer.get_parameter("weight_score_l0"))
-    weights = recording.weights
-    assert weights.query is not None
-    assert weights.key is not None
+    query, key, _ = recording.alignment
     total = torch.zeros(N, dtype=torch.float64)
     by_macro = _by_macro_states(recording, by_state)
     for t in range(T):
         alpha = recording.attention[t, : t + 1]
         h = recording.h[: t + 1]
-        slopes = (weights.query @ recording.previous(t) + h @ weights.key.T).tanh()
+        slopes = (query @ recording.previous(t) + h @ key.T).tanh()
         worth = h @ by_macro[t]
         total += (alpha * worth) @ (slopes - alpha @ slopes)
-    error = _gap(total, exact) / float(exact.abs().max())
+    error = relative_gap(total, exact)
     return Evidence(error <= ROUNDING, numbers={"relative gap": error})
 
 
@@ -77,14 +75,14 @@ def _by_macro_states(recording: Recording, by_state: Tensor) -> Tensor:
     tolerance=_BY_ROUNDING,
 )
 def gradient_of_the_recurrence(quick: bool) -> Evidence:
-    layer = _layer()
+    layer = attentive_layer()
     _, loss, by_state, recording = _run(layer)
     (exact,) = torch.autograd.grad(loss, layer.get_parameter("weight_hh_l0"))
     before = torch.stack([recording.previous(t) for t in range(T)])
     slope = 1 - (recording.inputs + before @ recording.weights.hh.T).tanh().square()
     corrected = (by_state * slope).T @ before
     printed = (by_state[:-1] * slope[1:]).T @ before[:-1]
-    gaps = [_gap(value, exact) / float(exact.abs().max()) for value in (printed, corrected)]
+    gaps = [relative_gap(value, exact) for value in (printed, corrected)]
     numbers = {"gap as printed": gaps[0], "gap corrected": gaps[1]}
     return Evidence(gaps[0] <= ROUNDING, gaps[1] <= ROUNDING, numbers)
 
@@ -123,7 +121,7 @@ def shunned_states_still_act(quick: bool) -> Evidence:
         deaf[:, 1] = 0.0
         rest = closed.split_paths(dataclasses.replace(recording, attention=deaf), 1, 3).sum(dim=0)
         weight = float(recording.attention[:, 1].max())
-        share = _gap(total, rest)
+        share = gap_of(total, rest)
         shares.append((weight, float(total.norm()), share))
         numbers |= {f"weight, strength {strength:g}": weight, f"total, {strength:g}": float(total.norm())}
         numbers[f"over reads, {strength:g}"] = share

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from remanence import nn, theory
-from remanence.claims._framework import amount, claim
+from remanence.claims._framework import amount, claim, relative_gap
 from remanence.claims._types import Evidence
 
 from ._gradient_paths import run_scan
@@ -248,10 +248,9 @@ def uniform_gradient_on_a_real_layer(quick: bool) -> Evidence:
     exact = torch.stack([torch.autograd.grad(value, offset, retain_graph=True)[0][t - 1, 0] for value in last])
     weights = theory.chi(t, k, k)
     powers = [torch.linalg.matrix_power(layer.get_parameter("weight_hh_l0").detach(), s) for s in range(k + 1)]
-    series = sum(float(weights[s]) * powers[s] for s in range(k + 1))
+    series = sum((float(weights[s]) * powers[s] for s in range(k + 1)), torch.zeros_like(rotation))
     p = torch.tensor([theory.uniform_transfer(value, t, k)[-1].real for value in eigenvalues], dtype=torch.float64)
-    size = float(exact.abs().max())
-    errors = [float((form - exact).abs().max()) / size for form in (series, rotation @ torch.diag(p) @ rotation.T)]
+    errors = [relative_gap(form, exact) for form in (series, rotation @ torch.diag(p) @ rotation.T)]
     return Evidence(max(errors) <= ROUNDING, numbers={"error of the series": errors[0], "error of p": errors[1]})
 
 

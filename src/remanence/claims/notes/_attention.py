@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from remanence import nn, theory
-from remanence.claims._framework import amount, claim
+from remanence.claims._framework import amount, claim, gap_of
 from remanence.claims._types import Evidence
 
 ROUNDING = 1e-12
@@ -164,7 +164,7 @@ def attention_is_normalised_exponentials(quick: bool) -> Evidence:
     exponentials = (query @ key.mT).exp()
     written = exponentials @ value / exponentials.sum(dim=1, keepdim=True)
     exact = torch.nn.functional.scaled_dot_product_attention(query[None], key[None], value[None], scale=1.0)[0]
-    gap = float((written - exact).abs().max())
+    gap = gap_of(written, exact)
     return Evidence(gap <= ROUNDING, numbers={"gap": gap})
 
 

@@ -9,16 +9,12 @@ import torch
 from torch import Tensor
 
 from remanence import nn, train
-from remanence.claims._framework import amount, claim
+from remanence.claims._framework import amount, claim, gap_of
 from remanence.claims._types import Evidence
 
 ROUNDING = 1e-12
 _BY_ROUNDING = f"{ROUNDING:g}: float64 sums of a few hundred terms of order one"
 _exact_claim = partial(claim, tolerance=_BY_ROUNDING)
-
-
-def _gap(have: Tensor, want: Tensor) -> float:
-    return float((have - want).detach().abs().max())
 
 
 @_exact_claim(
@@ -42,7 +38,7 @@ def recurrences_are_equivalent(quick: bool) -> Evidence:
     for u in projected:
         h = recurrence(layer.get_parameter("weight_hh_l0"), h, u, torch.tanh)
         inside.append(h.tanh())
-    gaps = [_gap(layer(x, g[None, None])[0][:, 0], torch.stack(inside)) for g in (start.tanh(), start.tanh() + 0.1)]
+    gaps = [gap_of(layer(x, g[None, None])[0][:, 0], torch.stack(inside)) for g in (start.tanh(), start.tanh() + 0.1)]
     numbers = {"gap": gaps[0], "gap from a start that breaks g_0 = sigma(h_0)": gaps[1]}
     return Evidence(gaps[0] <= ROUNDING, numbers=numbers)
 
@@ -148,7 +144,7 @@ def momentum_is_a_running_average(quick: bool) -> Evidence:
     gaps = {}
     for name, rates, start in (("gap", constant, 0.0), ("step falls", falling, 0.0), ("v_0 = 1", constant, 1.0)):
         average = running_average(gradients, beta, rates, start)
-        gaps[name] = _gap(momentum(gradients, beta, rates * (1 - beta), start), average)
+        gaps[name] = gap_of(momentum(gradients, beta, rates * (1 - beta), start), average)
     holds = gaps["gap"] <= ROUNDING and gaps["step falls"] > 1e-3 and gaps["v_0 = 1"] > 1e-3
     return Evidence(holds, numbers=gaps)
 
@@ -166,7 +162,7 @@ def running_average_unrolled(quick: bool) -> Evidence:
     updates = running_average(gradients, beta, torch.full((100,), delta, dtype=torch.float64))
     age = torch.arange(100)[:, None] - torch.arange(100)
     unrolled = -delta * (1 - beta) * torch.where(age >= 0, beta ** age.clamp(min=0).double(), 0.0) @ gradients
-    return Evidence(_gap(updates, unrolled) <= ROUNDING, numbers={"gap": _gap(updates, unrolled)})
+    return Evidence(gap_of(updates, unrolled) <= ROUNDING, numbers={"gap": gap_of(updates, unrolled)})
 
 
 @_exact_claim(
@@ -183,9 +179,9 @@ def running_average_is_biased(quick: bool) -> Evidence:
     steps = torch.arange(1, 31).double()
     expected_v = -running_average(torch.full((30,), mean).double(), beta, torch.ones(30).double())
     formula = mean * (1 - beta**steps)
-    printed = _gap(expected_v, formula + delta)
-    corrected = _gap(expected_v, formula)
-    unbiased = _gap(expected_v / (1 - beta**steps), torch.full((30,), mean).double())
+    printed = gap_of(expected_v, formula + delta)
+    corrected = gap_of(expected_v, formula)
+    unbiased = gap_of(expected_v / (1 - beta**steps), torch.full((30,), mean).double())
     numbers = {"gap as printed": printed, "gap corrected": corrected, "bias left after rescaling": unbiased}
     return Evidence(printed <= ROUNDING, corrected <= ROUNDING and unbiased <= ROUNDING, numbers)
 
@@ -222,7 +218,7 @@ def penalty_is_decay_for_sgd(quick: bool) -> Evidence:
         "momentum": lambda w: torch.optim.SGD(w, lr=rate, momentum=0.9),
         "Adam": lambda w: torch.optim.Adam(w, lr=rate),
     }
-    gaps = {name: _gap(_train(make, gamma), _train(make, 0.0, 2 * rate * gamma)) for name, make in makers.items()}
+    gaps = {name: gap_of(_train(make, gamma), _train(make, 0.0, 2 * rate * gamma)) for name, make in makers.items()}
     holds = gaps["SGD"] <= ROUNDING and min(gaps["momentum"], gaps["Adam"]) > 1e-3
     return Evidence(holds, numbers={f"gap with {name}": gap for name, gap in gaps.items()})
 
@@ -253,8 +249,8 @@ def penalty_is_not_divided_by_the_batch(quick: bool) -> Evidence:
         torch.autograd.grad(regularised_loss((x @ theta).square(), theta, g), theta)[0] for g in (0.0, gamma)
     )
     part = regularised - plain
-    printed = _gap(part, 2 * gamma * theta / m)
-    corrected = _gap(part, 2 * gamma * theta)
+    printed = gap_of(part, 2 * gamma * theta / m)
+    corrected = gap_of(part, 2 * gamma * theta)
     return Evidence(printed <= ROUNDING, corrected <= ROUNDING, {"gap as printed": printed, "gap corrected": corrected})
 
 
@@ -338,5 +334,5 @@ def l2_does_not_make_weights_sparse(quick: bool) -> Evidence:
         optimiser.step()
     lasso = target.sign() * (target.abs() - gamma / 2).clamp(min=0)
     zeros = {"zeros with L2": int((weights == 0).sum()), "zeros with L1, at the optimum": int((lasso == 0).sum())}
-    off = _gap(weights, target / (1 + gamma))
+    off = gap_of(weights, target / (1 + gamma))
     return Evidence(zeros["zeros with L2"] > 0, numbers={**zeros, "from the optimum of L2, greatest": off})
