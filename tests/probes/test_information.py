@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from remanence import probes
-from remanence.probes import _many_symbols
+from remanence.probes import _many_symbols, _pair_counts
 from remanence.probes._entropy import ESTIMATORS, entropy, information_from_counts
 from remanence.tasks import BinaryPowerLaw, HiddenMarkov, Ising, Repetitive
 from remanence.testing import assert_agrees, assert_estimates, assert_frequency, assert_sampled
@@ -159,6 +159,7 @@ def test_sorting_finds_the_same_as_a_table(monkeypatch, estimator, held):
     monkeypatch.setattr(_many_symbols, "HELD", held)
     monkeypatch.setattr(_many_symbols, "_SMALL", 16)
     monkeypatch.setattr(_many_symbols, "_BLOCK", 700)
+    monkeypatch.setattr(_pair_counts, "_BLOCK", 700)
     words = np.random.default_rng(0).geometric(0.1, (3, 1000)) % 40
     dense = quiet(words, [1, 5, 900], estimator=estimator)
     giant = quiet(probes.Symbols(words.ravel() * 200, np.arange(4) * 1000, 8000), [1, 5, 900], estimator=estimator)

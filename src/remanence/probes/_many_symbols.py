@@ -8,7 +8,6 @@ with the alphabet alone.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import tempfile
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._entropy import Estimator, weighted_logs
+from ._pair_counts import pair_blocks
 from ._symbols import Symbols
 
 HELD = 1 << 20
@@ -103,12 +103,17 @@ class Places:
 
     def pairs(self, lag: int, low: int, high: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """First symbols less ``low``, second symbols and groups, of pairs whose first symbol is in a range."""
-        begin = int(self.ends[low - 1]) if low else 0
+        begin = 0
+        if low > 0:
+            begin = int(self.ends[low - 1])
         places = self.order[begin : self.ends[high - 1]].astype(np.int64)
-        starts = self.symbols.starts
-        last = starts[-1] if len(starts) == 2 else starts[np.searchsorted(starts, places, side="right")]
         first = np.repeat(np.arange(high - low), np.diff(self.ends[low:high], prepend=begin))
-        if not (inside := places + lag < last).all():
+        starts = self.symbols.starts
+        ends = starts[-1]  # of the sequence in which each place lies; a single one needs no search
+        if len(starts) > 2:
+            ends = starts[np.searchsorted(starts, places, side="right")]
+        inside = places + lag < ends
+        if not inside.all():
             places = places[inside]
             first = first[inside]
         groups = np.searchsorted(self.edges, places, side="right") - 1
@@ -207,28 +212,10 @@ def _ranges(first: np.ndarray) -> Iterator[tuple[int, int]]:
         before = ends[high - 1]
 
 
-def _blocks(symbols: Symbols, lag: int, edges: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Group, first and second symbols of the pairs within sequences, a block of places at a time."""
-    values = symbols.values
-    starts = symbols.starts
-    end = len(symbols.values) - lag
-    for group, (begin, stop) in enumerate(itertools.pairwise(edges.tolist())):
-        for at in range(begin, min(stop, end), _BLOCK):
-            to = min(at + _BLOCK, stop, end)
-            first = values[at:to]
-            second = values[at + lag : to + lag]
-            if len(starts) > 2:
-                places = np.arange(at, to)
-                inside = places + lag < starts[np.searchsorted(starts, places, side="right")]
-                first = first[inside]
-                second = second[inside]
-            yield group, first, second
-
-
 def _marginals(symbols: Symbols, lag: int, edges: np.ndarray) -> np.ndarray:
     """How often each symbol comes first and second, by groups: int64 ``(2, G, A)``."""
     counts = np.zeros((2, len(edges) - 1, symbols.alphabet), np.int64)
-    for group, first, second in _blocks(symbols, lag, edges):
+    for group, first, second in pair_blocks(symbols, lag, edges):
         for side, part in zip(counts, (first, second), strict=True):
             side[group] += np.bincount(part, minlength=symbols.alphabet)
     return counts
@@ -253,7 +240,7 @@ def _counted(places: Places, lag: int, low: int, high: int) -> _Counts:
 
 def _tabled(symbols: Symbols, lag: int, edges: np.ndarray, symbol: int) -> _Counts:
     table = np.zeros((symbols.alphabet, len(edges) - 1), np.int64)
-    for group, first, second in _blocks(symbols, lag, edges):
+    for group, first, second in pair_blocks(symbols, lag, edges):
         table[:, group] += np.bincount(second[first == symbol], minlength=symbols.alphabet)
     table = table[table.any(1)]
     together = table.sum(1)

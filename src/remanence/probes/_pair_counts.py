@@ -17,7 +17,7 @@ from ._entropy import Estimator, information_from_counts
 from ._symbols import Symbols
 
 _TABLE_CELLS = 1 << 23  # numbers in the tables that are held at a time
-_BLOCK = 1 << 22  # places that are looked at at a time
+_BLOCK = 1 << 20  # places that are looked at at a time
 LARGEST_TABLE = 512
 """Alphabet from which on the table of all pairs gives way to sorting."""
 
@@ -109,22 +109,25 @@ def _listed(symbols: Symbols, lag: int, edges: np.ndarray) -> PairCounts:
     size = symbols.alphabet
     groups = len(edges) - 1
     table = np.zeros((groups, size * size), np.int64)
-    for group, codes in _codes(symbols, lag, edges):
-        table[group] += np.bincount(codes, minlength=size * size)
+    for group, first, second in pair_blocks(symbols, lag, edges):
+        table[group] += np.bincount(first.astype(np.int64) * size + second, minlength=size * size)
     seen = np.flatnonzero(table.any(0))
     return PairCounts(*np.divmod(seen, size), table[:, seen])
 
 
-def _codes(symbols: Symbols, lag: int, edges: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """One number for each pair, with the group in which its first symbol lies; a block of places at a time."""
+def pair_blocks(symbols: Symbols, lag: int, edges: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Group, first and second symbols of the pairs within sequences, a block of places at a time."""
     values = symbols.values
     starts = symbols.starts
     end = len(symbols.values) - lag
-    for group, (first, last) in enumerate(itertools.pairwise(edges.tolist())):
-        for at in range(first, min(last, end), _BLOCK):
-            stop = min(at + _BLOCK, last, end)
-            codes = values[at:stop].astype(np.int64) * symbols.alphabet + values[at + lag : stop + lag]
+    for group, (begin, stop) in enumerate(itertools.pairwise(edges.tolist())):
+        for at in range(begin, min(stop, end), _BLOCK):
+            to = min(at + _BLOCK, stop, end)
+            first = values[at:to]
+            second = values[at + lag : to + lag]
             if len(starts) > 2:
-                places = np.arange(at, stop)
-                codes = codes[places + lag < starts[np.searchsorted(starts, places, side="right")]]
-            yield group, codes
+                places = np.arange(at, to)
+                inside = places + lag < starts[np.searchsorted(starts, places, side="right")]
+                first = first[inside]
+                second = second[inside]
+            yield group, first, second

@@ -52,11 +52,14 @@ class TextQuality(ProbeResult):
     @property
     def verdict(self) -> str:
         """All three in one line."""
-        titles = f"{self.balanced_titles:.0%} of {self.titles} titles closed" if self.titles else "no titles"
-        topic = f"topic {self.topic[0]:.3f} between neighbouring windows of {self.window} words"
-        far = f", {self.topic[-1]:.3f} at {self.distances[-1]} windows"
-        kept = topic + far if self.topic and math.isfinite(self.topic[0]) else "too short for a topic"
-        return f"{self.valid_words:.1%} of {self.words:,} words are in the reference; {titles}; {kept}"
+        titles = "no titles"
+        if self.titles:
+            titles = f"{self.balanced_titles:.0%} of {self.titles} titles closed"
+        topic = "too short for a topic"
+        if self.topic and math.isfinite(self.topic[0]):
+            topic = f"topic {self.topic[0]:.3f} between neighbouring windows of {self.window} words"
+            topic += f", {self.topic[-1]:.3f} at {self.distances[-1]} windows"
+        return f"{self.valid_words:.1%} of {self.words:,} words are in the reference; {titles}; {topic}"
 
     def figures(self) -> list[Figure]:
         """Topic against distance."""

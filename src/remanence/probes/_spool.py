@@ -87,14 +87,14 @@ def _with_headers(source: BinaryIO) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     fresh = True
     for raw in _blocks(source):
         block = np.frombuffer(raw, np.uint8)
-        ends = np.flatnonzero(block == ord("\n"))
+        ends = np.append(np.flatnonzero(block == ord("\n")), len(block))
         begins = np.flatnonzero(block == ord(">"))
         begins = begins[np.where(begins > 0, block[begins - 1] == ord("\n"), fresh)]
         header = np.zeros(len(block), bool)
-        for begin in [*([0] if inside else []), *begins.tolist()]:
-            after = np.searchsorted(ends, begin)
-            end = int(ends[after]) if after < len(ends) else len(block)
-            header[begin:end] = True
+        if inside:
+            begins = np.append(0, begins)
+        for begin in begins.tolist():
+            header[begin : ends[np.searchsorted(ends, begin)]] = True
         inside = bool(header[-1])
         fresh = bool(block[-1] == ord("\n"))
         yield block, header
@@ -138,15 +138,21 @@ def _texts(source: BinaryIO, words: bool, name: str) -> Iterator[str]:
         offset = offset + used
         if words:
             kept = _whole_words(text)
-            half, text = (text[kept:], half + text[:kept]) if kept else (half + text, "")
+            whole = half + text[:kept]
+            half = text[kept:]
+            if kept == 0:  # a word longer than a block goes on
+                half = whole + half
+                whole = ""
+            text = whole
         yield text
     yield half + _decoded(rest, True, offset, name)[0]
 
 
 def _whole_words(text: str) -> int:
     """Where the last word begins that the next block may go on with; the end if a blank stands there."""
-    ends_inside = text and not text[-1].isspace()
-    return len(text) - len(text.split()[-1]) if ends_inside and text.split() else len(text)
+    if not text or text[-1].isspace():
+        return len(text)
+    return len(text) - len(text.split()[-1])
 
 
 def _decoded(raw: bytes, last: bool, offset: int, name: str) -> tuple[str, int]:

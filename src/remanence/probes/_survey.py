@@ -11,7 +11,7 @@ import torch
 from remanence.figures import Figure
 from remanence.ops import ScanSpec
 
-from ._attention import attention_map
+from ._attention import AttentionMap, attention_map
 from ._context import NoTokensError, context_use
 from ._cost import cost, timed, training_step
 from ._depth import dependency_depth
@@ -103,10 +103,13 @@ def probe_model(
     """
     subject = subject_of(model, batch, batch_first=batch_first, training=training)
     survey = _Survey(subject, loss)
-    for name in PROBES:
+    for name, probe in survey.probes.items():
         tell(name)
         reason = (skip or {}).get(name) or survey.refusal(name)
-        survey.results[name] = NotMeasured(name, f"does not apply: {reason}") if reason else survey.measured(name)
+        if reason:
+            survey.results[name] = NotMeasured(name, f"does not apply: {reason}")
+        else:
+            survey.results[name] = _measured(name, probe)
     return survey.results
 
 
@@ -117,6 +120,25 @@ class _Survey:
         self.subject = subject
         self.loss = loss
         self.results: dict[str, ProbeResult] = {"layout": subject.layout}
+
+    @property
+    def probes(self) -> dict[str, Callable[[], ProbeResult]]:
+        """What measures each of :data:`PROBES`, in their order."""
+        subject = self.subject
+        model = subject.model
+        steps = subject.layout.steps
+        windows = sorted({max(1, steps // part) for part in (16, 8, 4, 2, 1)})
+        calls = (
+            lambda: gradient_reach(model, subject, self.loss),
+            lambda: perturbation_reach(model, subject),
+            lambda: context_use(model, subject),
+            lambda: attention_map(model, subject),
+            lambda: dependency_depth(self.results["attention_map"]),
+            lambda: stability(model, subject),
+            lambda: truncation_gap(model, subject, windows),
+            lambda: cost(model, _cost_lengths(subject), subject),
+        )
+        return dict(zip(PROBES, calls, strict=True))
 
     def refusal(self, name: str) -> str:
         """Why a probe does not apply; empty if it does."""
@@ -132,49 +154,25 @@ class _Survey:
         maps = getattr(self.results["attention_map"], "maps", ())
         if not maps:
             return "no attention was found"
-        recurrent = any(isinstance(getattr(part, "spec", None), ScanSpec) for part in modules(self.subject.model))
-        return "" if recurrent else "the attention found is not that of a recurrent layer"
+        if any(isinstance(getattr(part, "spec", None), ScanSpec) for part in modules(self.subject.model)):
+            return ""
+        return "the attention found is not that of a recurrent layer"
 
-    def measured(self, name: str) -> ProbeResult:
-        """The result of a probe, or what went wrong."""
-        try:
-            result = getattr(self, f"_{name}")()
-        except NoGradientError:
-            return NotMeasured(name, NO_GRADIENT)
-        except NoTokensError as error:
-            return NotMeasured(name, f"does not apply: {error}")
-        except Exception as error:  # whatever a foreign model throws, the other probes go on
-            first = (str(error).splitlines() or [""])[0]
-            return NotMeasured(name, f"failed: {type(error).__name__}: {first}")
-        if name == "attention_map" and not result.maps:
-            return NotMeasured(name, "does not apply: no attention was found")
-        return result
 
-    def _gradient_reach(self) -> ProbeResult:
-        return gradient_reach(self.subject.model, self.subject, self.loss)
-
-    def _perturbation_reach(self) -> ProbeResult:
-        return perturbation_reach(self.subject.model, self.subject)
-
-    def _context_use(self) -> ProbeResult:
-        return context_use(self.subject.model, self.subject)
-
-    def _attention_map(self) -> ProbeResult:
-        return attention_map(self.subject.model, self.subject)
-
-    def _dependency_depth(self) -> ProbeResult:
-        return dependency_depth(self.results["attention_map"])
-
-    def _stability(self) -> ProbeResult:
-        return stability(self.subject.model, self.subject)
-
-    def _truncation_gap(self) -> ProbeResult:
-        steps = self.subject.layout.steps
-        windows = sorted({max(1, steps // part) for part in (16, 8, 4, 2, 1)})
-        return truncation_gap(self.subject.model, self.subject, windows)
-
-    def _cost(self) -> ProbeResult:
-        return cost(self.subject.model, _cost_lengths(self.subject), self.subject)
+def _measured(name: str, probe: Callable[[], ProbeResult]) -> ProbeResult:
+    """The result of a probe, or what went wrong."""
+    try:
+        result = probe()
+    except NoGradientError:
+        return NotMeasured(name, NO_GRADIENT)
+    except NoTokensError as error:
+        return NotMeasured(name, f"does not apply: {error}")
+    except Exception as error:  # whatever a foreign model throws, the other probes go on
+        first = (str(error).splitlines() or [""])[0]
+        return NotMeasured(name, f"failed: {type(error).__name__}: {first}")
+    if isinstance(result, AttentionMap) and not result.maps:
+        return NotMeasured(name, "does not apply: no attention was found")
+    return result
 
 
 def _cost_lengths(subject: Subject) -> list[int]:

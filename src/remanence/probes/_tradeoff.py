@@ -83,12 +83,17 @@ def _points(
     model: Model, lengths: Sequence[int], batch: object, loss: Loss | None, batch_first: bool | None
 ) -> tuple[tuple[float, float], ...]:
     """Peak bytes and mean log norm at each length."""
-    longest = batch(max(lengths)) if callable(batch) else batch
+    longest = batch
+    if callable(batch):
+        longest = batch(max(lengths))
     subject = Subject(model, longest, batch_first=batch_first)
     measured = cost(model, lengths, subject, repeats=1)
     points = []
     for length, peak in zip(measured.lengths, measured.peak_bytes, strict=True):
-        one = Subject(model, batch(length), batch_first=batch_first) if callable(batch) else subject.at_length(length)
+        if callable(batch):
+            one = Subject(model, batch(length), batch_first=batch_first)
+        else:
+            one = subject.at_length(length)
         reach = gradient_reach(model, one, loss)
         points.append((float(peak), _mean_norm(reach)))
     return tuple(points)
