@@ -9,7 +9,7 @@ from remanence import experiments
 from remanence.claims._rule import Budget, TrainedRun
 from remanence.claims._types import StoredRun
 from remanence.experiments import StoredCell
-from remanence.runs import Settings
+from remanence.runs import Settings, Values
 
 
 class Cells:
@@ -49,6 +49,16 @@ class Cells:
         smaller = dict.fromkeys(record.scaled_down for record in records if record.scaled_down)
         commands = dict.fromkeys(f"remanence reproduce {id} --scale paper" for id in self.found)
         return StoredRun(", ".join(self.found), "; ".join(commands), "; ".join(smaller))
+
+
+def result_of(cell: StoredCell, name: str) -> Values:
+    """What a measurement of a cell found; nothing if it was not made."""
+    return cell.result(name) or {}
+
+
+def in_all(runs: Mapping[str, Iterable[StoredCell]]) -> list[StoredCell]:
+    """The cells of all groups."""
+    return [cell for found in runs.values() for cell in found]
 
 
 def _is_at(cell: StoredCell, place: Settings) -> bool:
@@ -95,7 +105,7 @@ def _needs(cell: StoredCell) -> Budget | None:
     return Budget(cell.paper.budget, cell.paper.unit)
 
 
-def _rising(curve: Mapping[str, list[Any]]) -> list[float]:
+def _rising(curve: Mapping[str, list[float | None]]) -> list[float]:
     """What a run is judged by while it learns, higher being better; what is not known yet is left out."""
     for name, sign in (("mean_return", 1), ("accuracy", 1), ("loss", -1)):
         values = [sign * value for value in curve.get(name, ()) if value is not None]

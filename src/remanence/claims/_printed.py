@@ -6,19 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from statistics import median
 
-from remanence.claims._cells import Cells, trained
+from remanence import experiments
+from remanence.claims._cells import Cells, result_of, trained
 from remanence.claims._framework import stored_claim
 from remanence.claims._rule import TrainedRun
 from remanence.claims._types import Evidence, Number
-from remanence.experiments import (
-    Experiment,
-    StoredCell,
-    find_experiment,
-    list_experiments,
-    read,
-    stored_names,
-    without_seed,
-)
+from remanence.experiments import Experiment, Reading, StoredCell
 
 ERRORS = 2
 """Standard errors that a number may be off."""
@@ -36,13 +29,22 @@ TOLERANCE = (
 
 def number(cell: StoredCell, reading: str) -> float | None:
     """What a cell's table shows of it, per cents as such; None if it was not measured."""
-    (chosen,) = [one for one in find_experiment(cell.experiment).readings_at(cell.place) if one.name == reading]
-    return read(cell, chosen)
+    return experiments.read(cell, _reading(cell, reading))
+
+
+def _reading(cell: StoredCell, name: str) -> Reading:
+    """One of the numbers that the cell's table shows of it."""
+    (found,) = [one for one in _readings(cell) if one.name == name]
+    return found
+
+
+def _readings(cell: StoredCell) -> list[Reading]:
+    return experiments.find_experiment(cell.experiment).readings_at(cell.place)
 
 
 def printed(cell: StoredCell, reading: str) -> float | None:
     """What the paper prints there; None if nothing, or that the model did not fit into memory."""
-    found = find_experiment(cell.experiment).printed_at(cell.place, reading)
+    found = experiments.find_experiment(cell.experiment).printed_at(cell.place, reading)
     if found is None:
         return None
     return found.value
@@ -50,17 +52,16 @@ def printed(cell: StoredCell, reading: str) -> float | None:
 
 def beside(cell: StoredCell) -> dict[str, tuple[float, float]]:
     """Measured and printed numbers of a cell, by reading, where there are both."""
-    names = [reading.name for reading in find_experiment(cell.experiment).readings_at(cell.place)]
-    pairs = {name: (number(cell, name), printed(cell, name)) for name in names}
+    pairs = {one.name: (number(cell, one.name), printed(cell, one.name)) for one in _readings(cell)}
     return {name: (one, other) for name, (one, other) in pairs.items() if one is not None and other is not None}
 
 
 def tolerance(cell: StoredCell, reading: str) -> float:
     """How far a measured number may be from the printed one."""
-    (chosen,) = [one for one in find_experiment(cell.experiment).readings if one.name == reading]
+    chosen = _reading(cell, reading)
     goal = printed(cell, reading) or 0.0
     if chosen.measure == "play":
-        return ROUNDING[""] + ERRORS * (cell.result("play") or {})[chosen.path[0]]["error"]
+        return ROUNDING[""] + ERRORS * result_of(cell, "play")[chosen.path[0]]["error"]
     if chosen.unit != "%":
         return CLOSE * abs(goal) + ROUNDING[""]
     answers = cell.result("answers")
@@ -85,7 +86,7 @@ def is_worse(cell: StoredCell, reading: str) -> bool:
     found = beside(cell).get(reading)
     if found is None:
         return False
-    (chosen,) = [one for one in find_experiment(cell.experiment).readings if one.name == reading]
+    chosen = _reading(cell, reading)
     measured, wanted = found
     if chosen.unit == "%" or chosen.measure == "play":
         return measured - wanted < -tolerance(cell, reading)
@@ -118,7 +119,7 @@ def comes_to(cells: Iterable[StoredCell], *readings: str) -> Evidence:
                 name = model
                 if len(readings) > 1:
                     name = f"{model}, {reading}"
-                numbers[name] = "; ".join(shown(cell, reading) for cell in known)
+                numbers[name] = by_seed(known, reading)
     runs = trained(chosen, lambda cell: any(is_worse(cell, reading) for reading in readings))
     return Evidence(all(reached), numbers=numbers, runs=runs)
 
@@ -126,12 +127,16 @@ def comes_to(cells: Iterable[StoredCell], *readings: str) -> Evidence:
 def shown(cell: StoredCell, reading: str) -> str:
     """A measured number with its unit."""
     found = number(cell, reading)
-    unit = next(one.unit for one in find_experiment(cell.experiment).readings if one.name == reading)
     if found is None:
         return "not measured"
-    if unit == "%":
+    if _reading(cell, reading).unit == "%":
         return f"{found:.1f} %"
     return f"{found:.4g}"
+
+
+def by_seed(cells: Iterable[StoredCell], reading: str) -> str:
+    """A measured number of each cell with its unit."""
+    return "; ".join(shown(cell, reading) for cell in cells)
 
 
 # ---- every number of every table ------------------------------------------------------------------------------------
@@ -161,7 +166,7 @@ def _whole_table(cells: Cells) -> Evidence:
 
 
 def _place(cell: StoredCell) -> str:
-    return " ".join(map(str, without_seed(cell.place).values()))
+    return " ".join(map(str, experiments.without_seed(cell.place).values()))
 
 
 def _compared(cell: StoredCell, apart: list[str]) -> TrainedRun:
@@ -187,8 +192,8 @@ def _register(experiment: Experiment) -> None:
 
 def register_tables() -> None:
     """Registers one claim for every table with printed numbers of which anything is stored."""
-    stored = {name.rpartition("_")[0] for name in stored_names()}
-    for experiment in list_experiments():
+    stored = {name.rpartition("_")[0] for name in experiments.stored_names()}
+    for experiment in experiments.list_experiments():
         if experiment.printed and experiment.id.replace("/", "_") in stored:
             _register(experiment)
 

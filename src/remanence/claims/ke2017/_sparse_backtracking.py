@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from remanence import nn
-from remanence.claims._cells import Cells, trained
+from remanence.claims._cells import Cells, result_of, trained
 from remanence.claims._framework import claim, gap_of, relative_gap, stored_claim
 from remanence.claims._types import Evidence, Number
 from remanence.ops.reference import scan
@@ -271,8 +271,8 @@ def least_cross_entropy(accuracy: float) -> float:
 def sparse_attention_focuses(cells: Cells) -> Evidence:
     runs = sorted(cells.at(), key=lambda cell: cell.place["updates"])
     last = runs[-1]
-    found = {f"{cell.place['updates']} updates": (cell.result("attention") or {})["on_symbols"] for cell in runs}
+    found = {f"{cell.place['updates']} updates": result_of(cell, "attention")["on_symbols"] for cell in runs}
     shares = list(found.values())
     focused = shares[-1] > 0.5 and shares[-1] > shares[0]
-    numbers: dict[str, Number] = {**found, "even": (last.result("attention") or {})["even"], **last.state.validation}
+    numbers: dict[str, Number] = {**found, "even": result_of(last, "attention")["even"], **last.state.validation}
     return Evidence(focused, numbers=numbers, runs=trained([last], lambda cell: not focused, lambda cell: "SAB"))

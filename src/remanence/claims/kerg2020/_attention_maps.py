@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from remanence import nn, probes, tasks
-from remanence.claims._cells import Cells, trained
+from remanence.claims._cells import Cells, result_of, trained
 from remanence.claims._framework import claim, stored_claim
 from remanence.claims._types import Evidence, Number
 from remanence.experiments import StoredCell
@@ -27,7 +27,7 @@ PRINTED_ACCURACY = {"kerg2020/figure-7": 0.66, "kerg2020/figure-9": 0.904}
 )
 def attention_finds_scattered_symbols(cells: Cells) -> Evidence:
     run = cells.at(task="denoise")[0]
-    found = run.result("attention") or {}
+    found = result_of(run, "attention")
     looks = found["on_symbols"] >= 3 * found["even"]
     numbers = {"on symbols": found["on_symbols"], "even": found["even"], **run.state.validation}
     return Evidence(looks, numbers=numbers, runs=trained([run], lambda cell: not looks, lambda cell: "MemRNN"))
@@ -35,12 +35,12 @@ def attention_finds_scattered_symbols(cells: Cells) -> Evidence:
 
 def _share(cell: StoredCell, what: str = "effective") -> float:
     """How many states an answering step reads, of those that it could."""
-    found = cell.result("attention") or {}
+    found = result_of(cell, "attention")
     return found[what] / found["available"]
 
 
 def _has_shares(cell: StoredCell) -> bool:
-    return "effective" in (cell.result("attention") or {})
+    return "effective" in result_of(cell, "attention")
 
 
 @stored_claim(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
-from remanence.claims._cells import Cells, trained, unlike
+from remanence.claims._cells import Cells, in_all, result_of, trained, unlike
 from remanence.claims._framework import stored_claim
-from remanence.claims._printed import TOLERANCE, comes_to, is_worse, number, shown
+from remanence.claims._printed import TOLERANCE, by_seed, comes_to, is_worse, number
 from remanence.claims._types import Evidence, Number
 from remanence.experiments import StoredCell
 from remanence.runs import Settings
@@ -67,8 +68,8 @@ def _register(name: str, table: int, models: tuple[str, ...], statement: str) ->
     asked = _ASKED[table]
 
     def reading(cells: Cells) -> Evidence:
-        found = [cells.at(model=model, **asked.place) for model in models]
-        return comes_to([cell for runs in found for cell in runs], *asked.readings)
+        found = {model: cells.at(model=model, **asked.place) for model in models}
+        return comes_to(in_all(found), *asked.readings)
 
     stored_claim(
         f"kerg2020/{name}",
@@ -108,7 +109,7 @@ def screened_layers_are_alike_on_denoise(cells: Cells) -> Evidence:
     return Evidence(
         abs(rnn - lstm) <= ALIKE,
         numbers={"RelRNN": f"{rnn:.1f} %", "RelLSTM": f"{lstm:.1f} %"},
-        runs=trained([*found["RelRNN"], *found["RelLSTM"]], lambda cell: is_worse(cell, "accuracy")),
+        runs=trained(in_all(found), lambda cell: is_worse(cell, "accuracy")),
         favour=unlike(found),
     )
 
@@ -131,7 +132,7 @@ def relrnn_beats_recurrent_models_on_denoise(cells: Cells) -> Evidence:
     against = near or RECURRENT
     return Evidence(
         not near,
-        numbers={model: "; ".join(shown(cell, "accuracy") for cell in runs) for model, runs in found.items()},
+        numbers={model: by_seed(runs, "accuracy") for model, runs in found.items()},
         runs=trained(
             [cell for model in ("RelRNN", *against) for cell in found[model]], lambda cell: is_worse(cell, "accuracy")
         ),
@@ -150,7 +151,7 @@ def relrnn_beats_recurrent_models_on_denoise(cells: Cells) -> Evidence:
 )
 def relrnn_keeps_denoising(cells: Cells) -> Evidence:
     runs = cells.at(task="denoise", model="RelRNN")
-    answers = [cell.result("answers") or {} for cell in runs]
+    answers = [result_of(cell, "answers") for cell in runs]
     lengths = sorted({length for found in answers for length in found}, key=int)
     numbers: dict[str, Number] = {
         f"T = {length}": "; ".join(f"{100 * found[length]['accuracy']:.1f} %" for found in answers if length in found)
@@ -165,7 +166,7 @@ def relrnn_keeps_denoising(cells: Cells) -> Evidence:
 
 def _least(cell: StoredCell) -> float:
     """What a run answers at the longer length where it answers least, in per cent."""
-    found = cell.result("answers") or {}
+    found = result_of(cell, "answers")
     return min(100 * one["accuracy"] for length, one in found.items() if int(length) > 100)
 
 
@@ -183,13 +184,18 @@ def _least(cell: StoredCell) -> float:
 )
 def screened_layers_transfer(cells: Cells) -> Evidence:
     found = {model: cells.at(model=model) for model in SCREENED}
-    reached = comes_to([*found["RelRNN"], *found["RelLSTM"]], *LENGTHS)
+    reached = comes_to(in_all(found), *LENGTHS)
     apart = max(abs(_found(found["RelRNN"], at) - _found(found["RelLSTM"], at)) for at in LENGTHS)
     return Evidence(reached.printed and apart <= ALIKE, numbers=reached.numbers, runs=reached.runs)
 
 
-_FORGETS = f"learnt at T = 100, then falling, within {ALIKE:g} %, and below one half at T = 5000"
-_NOTHING_TO_LOSE = "a model that has not learnt Copy at T = 100 has nothing to lose"
+_forgetting_claim = partial(
+    stored_claim,
+    stored="kerg2020/table-1",
+    measures=_TRANSFER.measures,
+    tolerance=f"learnt at T = 100, then falling, within {ALIKE:g} %, and below one half at T = 5000",
+    assumptions="a model that has not learnt Copy at T = 100 has nothing to lose",
+)
 
 
 def _learns_and_forgets(cells: Cells, model: str) -> Evidence:
@@ -200,33 +206,25 @@ def _learns_and_forgets(cells: Cells, model: str) -> Evidence:
     falling = all(later <= earlier + ALIKE for earlier, later in pairwise(found))
     return Evidence(
         learnt and falling and found[-1] < 50,
-        numbers={at: "; ".join(shown(cell, at) for cell in runs) for at in LENGTHS},
+        numbers={at: by_seed(runs, at) for at in LENGTHS},
         runs=trained(runs, lambda cell: is_worse(cell, LENGTHS[0])),
     )
 
 
-@stored_claim(
+@_forgetting_claim(
     "kerg2020/table1-recurrent",
-    stored="kerg2020/table-1",
     place="Table 1 (Transfer Copy), LSTM",
     printed="purely recurrent networks fail to transfer, the more so the greater T: the LSTM falls from 99 % to 14 %",
-    measures=_TRANSFER.measures,
-    tolerance=_FORGETS,
-    assumptions=_NOTHING_TO_LOSE,
     cells=("Table 1, LSTM",),
 )
 def lstm_does_not_transfer(cells: Cells) -> Evidence:
     return _learns_and_forgets(cells, "LSTM")
 
 
-@stored_claim(
+@_forgetting_claim(
     "kerg2020/table1-hdetach",
-    stored="kerg2020/table-1",
     place="Table 1 (Transfer Copy), h-detach",
     printed="h-detach learns Copy at T = 100 and falls with the length: 100, 91, 77, 51 and 42 % from T = 100 to 5000",
-    measures=_TRANSFER.measures,
-    tolerance=_FORGETS,
-    assumptions=_NOTHING_TO_LOSE,
     cells=("Table 1, HDetachLSTM",),
 )
 def h_detach_does_not_transfer(cells: Cells) -> Evidence:
@@ -249,6 +247,6 @@ def orthogonal_start_does_not_transfer(cells: Cells) -> Evidence:
     forgotten = max(_found(runs, at) for at in asked) < 25
     return Evidence(
         learnt and forgotten,
-        numbers={at: "; ".join(shown(cell, at) for cell in runs) for at in (LENGTHS[0], *asked)},
+        numbers={at: by_seed(runs, at) for at in (LENGTHS[0], *asked)},
         runs=trained(runs, lambda cell: is_worse(cell, LENGTHS[0])),
     )

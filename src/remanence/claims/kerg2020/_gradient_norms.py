@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from statistics import median
 
-from remanence.claims._cells import Cells, trained, unlike
+from remanence.claims._cells import Cells, in_all, result_of, trained, unlike
 from remanence.claims._framework import stored_claim
 from remanence.claims._types import Evidence, Number
 from remanence.experiments import StoredCell
@@ -36,7 +36,7 @@ _about_change = partial(
 
 def change_of(cell: StoredCell) -> float:
     """Mean ln |dL/dh| over the farthest tenth of the run less that over the nearest; -inf if nothing gets there."""
-    found = (cell.result("gradients") or {})["reach"][LENGTH]["change"]
+    found = result_of(cell, "gradients")["reach"][LENGTH]["change"]
     if found is None:
         return -math.inf
     return found
@@ -64,10 +64,6 @@ def _screened(cells: Cells, recent: int, relevant: int) -> list[StoredCell]:
     if recent == relevant == 15:
         return cells.at(experiment=FIGURE_2, model="RelLSTM")
     return cells.at(experiment="kerg2020/figure-3", recent=recent, relevant=relevant)
-
-
-def _all(runs: Runs) -> list[StoredCell]:
-    return [cell for found in runs.values() for cell in found]
 
 
 def _numbers(runs: Runs) -> dict[str, Number]:
@@ -106,7 +102,7 @@ def lstm_vanishes(cells: Cells) -> Evidence:
 def attention_models_are_stable(cells: Cells) -> Evidence:
     runs = _models(cells, "MemRNN", "SABLSTM", "RelLSTM")
     stable = all(abs(change(found)) < STABLE for found in runs.values())
-    return Evidence(stable, numbers=_numbers(runs), runs=trained(_all(runs), _unstable))
+    return Evidence(stable, numbers=_numbers(runs), runs=trained(in_all(runs), _unstable))
 
 
 @_about_change(
@@ -134,7 +130,7 @@ def recent_states_matter_little(cells: Cells) -> Evidence:
     runs = {f"nu = {nu}": _screened(cells, nu, 15) for nu in (3, 8, 15, 18, 25)}
     numbers: dict[str, Number] = {name: change(found) for name, found in runs.items()}
     stable = all(abs(change(found)) < STABLE for found in runs.values())
-    return Evidence(stable, numbers=numbers, runs=trained(_all(runs), _unstable))
+    return Evidence(stable, numbers=numbers, runs=trained(in_all(runs), _unstable))
 
 
 @stored_claim(
@@ -147,13 +143,13 @@ def recent_states_matter_little(cells: Cells) -> Evidence:
 )
 def attention_finds_the_symbols(cells: Cells) -> Evidence:
     runs = cells.at(task="copy")
-    numbers = {name: median((cell.result("attention") or {})[name] for cell in runs) for name in ("on_symbols", "even")}
+    numbers = {name: median(result_of(cell, "attention")[name] for cell in runs) for name in ("on_symbols", "even")}
     judged = trained(runs, lambda cell: not _looks(cell), lambda cell: "MemRNN")
     return Evidence(numbers["on_symbols"] >= 5 * numbers["even"], numbers=numbers, runs=judged)
 
 
 def _looks(cell: StoredCell) -> bool:
-    found = cell.result("attention") or {}
+    found = result_of(cell, "attention")
     return found["on_symbols"] >= 5 * found["even"]
 
 
@@ -164,7 +160,7 @@ _PLAIN = "peak bytes of a forward and a backward pass in plain torch, SAB scorin
 
 def traded(cells: Iterable[StoredCell], what: str) -> list[float]:
     """By length of figure 2 right, the median over seeds of the mean log norm or of the peak bytes."""
-    found = [(cell.result("gradients") or {})["tradeoff"] for cell in cells]
+    found = [result_of(cell, "gradients")["tradeoff"] for cell in cells]
     return [median(one[length][what] for one in found) for length in TRADED]
 
 
@@ -192,7 +188,7 @@ def recurrent_models_trade_gradient_for_memory(cells: Cells) -> Evidence:
     full = _grown(cells.at(model="MemRNN"))
     little = all(20 * _grown(found) < full for found in runs.values())
     degraded = all(abs(change(found)) > STABLE for found in runs.values())
-    return Evidence(little and degraded, numbers=_points(runs), runs=trained(_all(runs), _stable))
+    return Evidence(little and degraded, numbers=_points(runs), runs=trained(in_all(runs), _stable))
 
 
 def _grown(cells: Iterable[StoredCell]) -> float:

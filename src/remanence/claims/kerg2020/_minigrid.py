@@ -6,7 +6,7 @@ from functools import partial
 from math import hypot
 from statistics import fmean
 
-from remanence.claims._cells import Cells, trained, unlike
+from remanence.claims._cells import Cells, in_all, result_of, trained, unlike
 from remanence.claims._framework import stored_claim
 from remanence.claims._printed import ERRORS, beside, is_worse, number
 from remanence.claims._types import Evidence, Number
@@ -32,7 +32,7 @@ def _lead(cells: Cells, environment: str, other: str) -> float:
 
 def _error(cells: list[StoredCell]) -> float:
     """Standard error of the mean over seeds of returns in the larger environment."""
-    return hypot(*((cell.result("play") or {})["test"]["error"] for cell in cells)) / len(cells)
+    return hypot(*(result_of(cell, "play")["test"]["error"] for cell in cells)) / len(cells)
 
 
 @_about_returns(
@@ -71,7 +71,7 @@ def screened_policies_find_the_key_in_larger_rooms(cells: Cells) -> Evidence:
     return Evidence(
         min(small.values()) >= LEARNT and ahead > ERRORS,
         numbers=numbers,
-        runs=trained((cell for runs in found.values() for cell in runs), lambda cell: is_worse(cell, "test")),
+        runs=trained(in_all(found), lambda cell: is_worse(cell, "test")),
         favour=unlike(found),
     )
 

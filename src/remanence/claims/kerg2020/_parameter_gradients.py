@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from remanence import nn
-from remanence.claims._cells import Cells, trained
+from remanence.claims._cells import Cells, result_of, trained
 from remanence.claims._framework import claim, gap_of, relative_gap, stored_claim
 from remanence.claims._types import Evidence, Number
 from remanence.experiments import StoredCell
@@ -145,7 +145,7 @@ def states_are_of_two_kinds(cells: Cells) -> Evidence:
     shares: dict[str, list[Values]] = {}
     for cell in found:
         place = f"{cell.place['task']}, {cell.place['model']}"
-        shares.setdefault(place, []).append(cell.result("dependencies") or {})
+        shares.setdefault(place, []).append(result_of(cell, "dependencies"))
     numbers: dict[str, Number] = {}
     for place, seeds in shares.items():
         kinds = (
@@ -157,4 +157,4 @@ def states_are_of_two_kinds(cells: Cells) -> Evidence:
 
 
 def _is_of_two_kinds(cell: StoredCell) -> bool:
-    return (cell.result("dependencies") or {})["neither"] < 0.5
+    return result_of(cell, "dependencies")["neither"] < 0.5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from remanence.claims._cells import Cells, unlike
+from remanence.claims._cells import Cells, in_all, unlike
 from remanence.claims._framework import stored_claim
 from remanence.claims._printed import TOLERANCE, comes_to, number
 from remanence.claims._types import Evidence
@@ -29,7 +29,7 @@ def _tested(runs: dict[str, list[StoredCell]], reading: str) -> dict[str, float]
 
 
 def _reached(runs: dict[str, list[StoredCell]], reading: str) -> Evidence:
-    return comes_to([cell for found in runs.values() for cell in found], reading)
+    return comes_to(in_all(runs), reading)
 
 
 def _compared(ahead: bool, runs: dict[str, list[StoredCell]], reading: str) -> Evidence:

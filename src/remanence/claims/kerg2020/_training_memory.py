@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from remanence.claims._cells import Cells
+from remanence.claims._cells import Cells, result_of
 from remanence.claims._framework import stored_claim
 from remanence.claims._types import Evidence, Number
 from remanence.runs import Values
@@ -23,7 +23,7 @@ _about_memory = partial(
 
 def _memory(cells: Cells, layer: str) -> Values:
     (cell,) = cells.at(layer=layer)
-    return cell.result("training_memory") or {}
+    return result_of(cell, "training_memory")
 
 
 def _numbers(cells: Cells, *layers: str) -> dict[str, Number]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from remanence import probes
-from remanence.claims._cells import Cells, trained, unlike
+from remanence.claims._cells import Cells, in_all, result_of, trained, unlike
 from remanence.claims._framework import claim, stored_claim
 from remanence.claims._rule import TrainedRun
 from remanence.claims._types import Evidence, Number
@@ -62,7 +62,7 @@ FIGURE_1 = "shen2019/figure-1"
 
 def _found(cell: StoredCell) -> Values:
     """What was measured of samples of a model, or of the data."""
-    return cell.result("sampled_information") or cell.result("data_information") or {}
+    return cell.result("sampled_information") or result_of(cell, "data_information")
 
 
 def _law(cell: StoredCell) -> Values:
@@ -115,10 +115,6 @@ def _recurrent(cells: Cells, *shapes: tuple[str, int, int]) -> dict[str, list[St
     return {_named(runs[0]): runs for runs in found}
 
 
-def _all(runs: Mapping[str, list[StoredCell]]) -> list[StoredCell]:
-    return [cell for found in runs.values() for cell in found]
-
-
 @stored_claim(
     "shen2019/rnn",
     stored=FIGURE_1,
@@ -134,10 +130,10 @@ def rnns_forget_exponentially(cells: Cells) -> Evidence:
     lengths = {name: _xi(found) for name, found in runs.items()}
     *_, before, last = lengths.values()
     data = _xi(cells.at(model="data"))
-    exponential = all(_law(cell)["best"] == "exponential" for cell in _all(runs))
+    exponential = all(_law(cell)["best"] == "exponential" for cell in in_all(runs))
     holds = exponential and last < 1.25 * before and last < data / 2
     numbers: dict[str, Number] = {f"xi, {name}": xi for name, xi in lengths.items()}
-    return Evidence(holds, numbers={**numbers, "xi, data": data}, runs=_judged(_all(runs), holds))
+    return Evidence(holds, numbers={**numbers, "xi, data": data}, runs=_judged(in_all(runs), holds))
 
 
 @stored_claim(
@@ -155,7 +151,7 @@ def lstms_reach_further(cells: Cells) -> Evidence:
     rnn, lstm = ([xi for name, xi in found.items() if name.startswith(kind)] for kind in ("RNN", "LSTM"))
     holds = min(lstm) > max(rnn)
     numbers: dict[str, Number] = {f"xi, {name}": xi for name, xi in found.items()}
-    return Evidence(holds, numbers=numbers, runs=_judged(_all(runs), holds), favour=unlike(runs))
+    return Evidence(holds, numbers=numbers, runs=_judged(in_all(runs), holds), favour=unlike(runs))
 
 
 @stored_claim(
@@ -188,7 +184,7 @@ def depth_helps_once(cells: Cells) -> Evidence:
     helps = all(found[f"{kind} 8x2"] > found[f"{kind} 8"] for kind in ("RNN", "LSTM"))
     holds = helps and found["LSTM 8x4"] < 1.1 * found["LSTM 8x2"]
     numbers: dict[str, Number] = {f"xi, {name}": xi for name, xi in found.items()}
-    return Evidence(holds, numbers=numbers, runs=_judged(_all(runs), holds))
+    return Evidence(holds, numbers=numbers, runs=_judged(in_all(runs), holds))
 
 
 @stored_claim(
@@ -291,7 +287,7 @@ def _beyond_bias(curve: Settings, shortest: int, longest: int) -> float:
 )
 def language_models_have_more(cells: Cells) -> Evidence:
     cell = cells.at()[0]
-    sources = {name: one for name, one in (cell.result("language_model") or {}).items() if name != "sample"}
+    sources = {name: one for name, one in result_of(cell, "language_model").items() if name != "sample"}
     found = {name: _beyond_bias(source["curve"], 50, 500) for name, source in sources.items()}
     numbers: dict[str, Number] = {name.replace("model", cell.place["model"]): value for name, value in found.items()}
     return Evidence(found["model"] > 3 * found["data"], numbers=numbers)
@@ -299,7 +295,7 @@ def language_models_have_more(cells: Cells) -> Evidence:
 
 def _held_out(cells: Cells, text: str) -> Values:
     (cell,) = cells.at(text=text, part="validation")
-    return cell.result("held_out_information") or {}
+    return result_of(cell, "held_out_information")
 
 
 @stored_claim(
