@@ -24,12 +24,14 @@ def ask(*arguments):
 def test_all_tables_are_listed():
     rows = json.loads(ask("reproduce", "--list", "--json").output)
     assert {"kerg2020/table-2", "kerg2020/table-5"} <= {row["id"] for row in rows}
+    assert all((row["kind"], row["version"]) == ("experiment", 1) for row in rows)
     assert "kerg2020/table-2" in ask("reproduce", "--list").output
 
 
 def test_a_dry_run_estimates_hours_and_makes_nothing(tmp_path):
     found = ask(*SMOKE, "--dry-run", "--folder", tmp_path, "--json")
     (row,) = json.loads(found.output)
+    assert (row["kind"], row["version"]) == ("planned-cell", 1)
     assert row["hours"] >= 0
     assert list(tmp_path.iterdir()) == []
     assert "at most" in ask(*SMOKE, "--dry-run", "--folder", tmp_path).output
@@ -86,6 +88,7 @@ def test_a_table_is_run_stored_and_reported(tmp_path):
     assert "kerg2020/table-2 (smoke): measured [printed]" in ended.output
     assert json.loads(store.read_text())["experiment"] == "kerg2020/table-2"
     again = json.loads(ask(*SMOKE, "--folder", cells, "--json").output)
+    assert (again["kind"], again["version"], again["experiment"]) == ("reproduced", 1, "kerg2020/table-2")
     assert again["cells"][0]["status"] == "done"
     page = tmp_path / "page.md"
     assert ask(*SMOKE, "--folder", cells, "--report", "-o", page).exit_code == 0

@@ -77,12 +77,11 @@ def verify(
     json: Json = False,
 ) -> None:
     """Measure the claims of the papers. The exit code is 1 if a verdict is not the expected one."""
+    from remanence.cli._errors import exit_codes
     from remanence.cli.verify import run_verify
 
-    try:
+    with exit_codes():
         as_expected = run_verify(paper, only, quick, json, page)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
     if not as_expected:
         raise typer.Exit(1)
 
@@ -174,12 +173,9 @@ def kv(
     from remanence.cli._errors import exit_codes
 
     with exit_codes():
-        try:
-            from remanence.cli._kv import run_kv
+        from remanence.cli._kv import run_kv  # inside: without transformers it is an error that a user can mend
 
-            run_kv(model, file, budget, screen, tokens, dtype, download=download, as_json=json, page=output)
-        except ImportError as error:
-            raise ValueError(str(error)) from error
+        run_kv(model, file, budget, screen, tokens, dtype, download=download, as_json=json, page=output)
 
 
 @app.command()
@@ -196,10 +192,7 @@ def report(
     from remanence.report import write_report
 
     with exit_codes():
-        try:
-            page = write_report(paths, output, measure=probes, say=lambda text: typer.echo(text, err=True))
-        except (OSError, ImportError) as error:
-            raise ValueError(str(error)) from error
+        page = write_report(paths, output, measure=probes, say=lambda text: typer.echo(text, err=True))
     typer.echo(str(page))
 
 

@@ -12,10 +12,10 @@ import typer
 from rich.console import Console, Group
 from rich.text import Text
 
-from remanence.cli._live import Rows, Tick, live
+from remanence.cli._live import Rows, Tick, live, resumable
 from remanence.cli._tables import plain_table
 from remanence.experiments import Failure, TableCell
-from remanence.runs import Stopped, Values, is_locked
+from remanence.runs import Values, is_locked
 
 SHOWN = 25
 """Cells that a live table shows: those at work first."""
@@ -41,18 +41,20 @@ def leave_if_failed(failures: Sequence[Failure]) -> None:
 @contextlib.contextmanager
 def watching(names: Sequence[str], cells: Sequence[TableCell], quiet: bool, how_saved: str) -> Iterator[Tick | None]:
     """Shows cells as they go, and leaves with the exit code of the signal that stopped them."""
-    draw = partial(live_table, names)
-    shown = live(Console(), draw, _line, ("folder", "status"), _lines)
-    try:
-        with contextlib.nullcontext() if quiet else shown as tick:
-            yield tick
-    except Stopped as stop:
-        typer.echo(f"stopped; {how_saved}. The same command resumes them", err=True)
-        left = sum(is_locked(cell.folder) for cell in cells)
-        if left:
-            listed = "`pgrep -f remanence.experiments.worker` lists them"
-            typer.echo(f"{left} go on in processes that an earlier command has left behind; {listed}", err=True)
-        raise typer.Exit(128 + stop.number) from None
+    display = contextlib.nullcontext()
+    if not quiet:
+        display = live(Console(), partial(live_table, names), _line, ("folder", "status"), _lines)
+    with resumable(how_saved, partial(_left_behind, cells)), display as tick:
+        yield tick
+
+
+def _left_behind(cells: Sequence[TableCell]) -> str:
+    """Which cells go on although all of ours have been stopped; empty if none does."""
+    left = sum(is_locked(cell.folder) for cell in cells)
+    if not left:
+        return ""
+    listed = "`pgrep -f remanence.experiments.worker` lists them"
+    return f"{left} go on in processes that an earlier command has left behind; {listed}"
 
 
 def _line(row: Values) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -13,25 +12,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from remanence import train
 from remanence.cli._demo_display import percent
 from remanence.cli._errors import exit_codes
-from remanence.cli._live import Rows, Tick, live
+from remanence.cli._live import Rows, Tick, live, resumable
 from remanence.cli._tables import numbers, plain_table, show_rows, shown
 from remanence.cli._train import adjusted
 from remanence.data import DataError
 from remanence.report import sentences
-from remanence.runs import RunError, Stopped, Values, available_cores, tag, write_result
+from remanence.runs import RunError, Values, available_cores, tag, write_result
 from remanence.tasks import Baseline, Task
-from remanence.train import (
-    ComparedRun,
-    Comparison,
-    EvaluationConfig,
-    best_run,
-    carry_out,
-    comparison_recipe,
-    evaluate,
-    plan_grid,
-)
+from remanence.train import ComparedRun, Comparison
 
 COLUMNS = ("model", "length", "seed", "status", "update", "loss", "accuracy", "best_accuracy", "updates_per_second")
 HEADINGS = {"best_accuracy": "best", "updates_per_second": "updates/s"}
@@ -55,9 +46,9 @@ def compare_models(
 ) -> None:
     """Does what ``remanence compare`` says."""
     with exit_codes():
-        configs = {name: adjusted(comparison_recipe(task, name), given, settings) for name in models.split(",")}
+        configs = {name: adjusted(train.comparison_recipe(task, name), given, settings) for name in models.split(",")}
         place = folder or Path("runs") / f"compare-{task}"
-        cells = plan_grid(configs, place, numbers("lengths", lengths) or [None], seeds)
+        cells = train.plan_grid(configs, place, numbers("lengths", lengths) or [None], seeds)
         transfer_lengths = numbers("transfer", transfer)
         display = contextlib.nullcontext() if as_json else live(Console(), make_table, _line)
         rows = carry_out_or_leave(cells, place, jobs, display)
@@ -73,13 +64,9 @@ def carry_out_or_leave(
     cells: list[ComparedRun], place: Path, jobs: int | None, display: AbstractContextManager[Tick | None]
 ) -> Rows:
     """Carries out the runs of a comparison; Ctrl-C and SIGTERM save them all, say how to go on, and leave."""
-    try:
-        with display as tick:
-            return carry_out(cells, jobs or available_cores(), tick)
-    except KeyboardInterrupt as stop:  # caught outside the display, which would draw its table over the message
-        typer.echo(f"stopped; every run in {place} is saved. The same command resumes them", err=True)
-        number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
-        raise typer.Exit(128 + number) from None
+    # The message comes when the display has ended, which would draw its table over it.
+    with resumable(f"every run in {place} is saved"), display as tick:
+        return train.carry_out(cells, jobs or available_cores(), tick)
 
 
 def leave_if_failed(rows: Rows, place: Path) -> None:
@@ -130,13 +117,13 @@ def _transferred(cells: list[ComparedRun], lengths: list[int]) -> Rows:
     """The best run of every model and length by validation, measured at other lengths without more training."""
     rows = []
     for model, length in dict.fromkeys((cell.model, cell.length) for cell in cells):
-        best = best_run([cell.run for cell in cells if (cell.model, cell.length) == (model, length)])
+        best = train.best_run([cell.run for cell in cells if (cell.model, cell.length) == (model, length)])
         if best is None or not lengths:
             continue
         network, task = best.load()
         for other in lengths:
-            found = evaluate(
-                network, task.with_length(other), EvaluationConfig(batches=1, batch_size=TRANSFER_ROWS), "test"
+            found = train.evaluate(
+                network, task.with_length(other), train.EvaluationConfig(batches=1, batch_size=TRANSFER_ROWS), "test"
             )
             which = {"model": model, "trained_at": length, "seed": best.config.seed, "run": str(best.folder)}
             rows.append({**which, "measured_at": other, "sequences": TRANSFER_ROWS, **found})

@@ -54,6 +54,7 @@ def reproduce(
     """
     from remanence.cli import _reproduce as command
     from remanence.cli._errors import exit_codes
+    from remanence.experiments import is_url
 
     options = {
         "ID": words,
@@ -70,24 +71,22 @@ def reproduce(
     }
     with exit_codes():
         command.check_options(options)
-    if list_all:
-        command.show_list(as_json=json)
-        return
-    with exit_codes():
+        if list_all:
+            command.show_list(as_json=json)
+            return
         place = command.cells_folder(engine, folder, storage)
-    if adopt:
-        command.adopt_runs(adopt, place)
-        return
-    with exit_codes():
+        if adopt:
+            command.adopt_runs(adopt, place)
+            return
         id, more = command.id_and_choices(words or [])
-    choices = (*(only or []), *more)
-    mirror = ""
-    if storage is not None and command.is_url(storage):
-        mirror = storage
-    asked = command.Asked(id, scale, choices, seeds, place, engine, workers, address, mirror)
-    if dry_run:
-        command.show_plan(asked, as_json=json)
-    elif report:
-        command.write_report(asked, output or Path(f"{id.replace('/', '_')}.html"), store)
-    else:
-        command.reproduce(asked, store, as_json=json)
+        choices = (*(only or []), *more)
+        mirror = ""
+        if storage is not None and is_url(storage):
+            mirror = storage
+        asked = command.Asked(id, scale, choices, seeds, place, engine, workers, address, mirror)
+        if dry_run:
+            command.show_plan(asked, as_json=json)
+        elif report:
+            command.write_report(asked, output or Path(f"{id.replace('/', '_')}.html"), store)
+        else:
+            command.reproduce(asked, store, as_json=json)

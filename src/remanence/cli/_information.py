@@ -14,18 +14,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from remanence import probes
 from remanence._validate import message, one_of
 from remanence._wording import number_of
 from remanence.cli._information_sources import Sampling, Source, file_sources, language_model_source
 from remanence.figures import looks
-from remanence.probes import (
-    Estimator,
-    InformationLaw,
-    MutualInformation,
-    SymbolKind,
-    logarithmic_lags,
-    mutual_information,
-)
+from remanence.probes import Estimator, InformationLaw, MutualInformation, SymbolKind
 from remanence.report import Figures, InformationCurve, Page, Section, information_section
 from remanence.runs import Values
 
@@ -80,10 +74,10 @@ def measure(source: Source, asked: Asked) -> MutualInformation:
     longest = source.longest
     if asked.longest is not None:
         longest = asked.longest
-    lags = logarithmic_lags(longest, asked.count)
+    lags = probes.logarithmic_lags(longest, asked.count)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return mutual_information(source.symbols, lags, estimator=cast(Estimator, asked.estimator))
+        return probes.mutual_information(source.symbols, lags, estimator=cast(Estimator, asked.estimator))
 
 
 def page(found: Sequence[tuple[Source, MutualInformation]], threshold: float | None = None) -> Page:

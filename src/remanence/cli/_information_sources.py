@@ -118,9 +118,8 @@ def run_sources(folder: Path, sampling: Sampling) -> Iterator[Source]:
     validation = data_of(task, "validation", amount.rows)
     quality: list[probes.TextQuality | None] = [None, None]
     if is_text(task):
-        vocabulary: Any = task.vocabulary  # type: ignore[attr-defined]
-        reference = as_texts(training, vocabulary)
-        quality = [probes.text_quality(as_texts(part, vocabulary), reference) for part in (drawn, validation)]
+        reference = as_texts(training, task.vocabulary)
+        quality = [probes.text_quality(as_texts(part, task.vocabulary), reference) for part in (drawn, validation)]
     whole, held_out = (as_symbols(symbols_of(part, task)) for part in (training, validation))
     samples = as_symbols(symbols_of(drawn, task))
     lags = max(amount.length // 2, 1)

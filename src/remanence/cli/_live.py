@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
+import typer
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from remanence.runs import Values
+from remanence.runs import Stopped, Values
 
 Rows = list[Values]
 Tick = Callable[[Rows], None]
 SOONEST = 30.0
 LATEST = 600.0
 """Seconds without news before all runs are told of, elsewhere than on a terminal: more of them the longer it lasts."""
+
+
+@contextlib.contextmanager
+def resumable(how_saved: str, more: Callable[[], str] = str) -> Iterator[None]:
+    """Says how to go on, and what else there is to say, when a signal stops what is inside; leaves with its exit code."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        told = (f"stopped; {how_saved}. The same command resumes them", more())
+        typer.echo("\n".join(filter(None, told)), err=True)
+        number = signal.SIGINT
+        if isinstance(stop, Stopped):
+            number = stop.number
+        raise typer.Exit(128 + number) from None
 
 
 @contextlib.contextmanager

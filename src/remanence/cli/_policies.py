@@ -12,22 +12,13 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from remanence import rl
 from remanence._wording import bracketed
 from remanence.cli._errors import exit_codes
 from remanence.cli._progress import watch
 from remanence.cli._tables import show_rows
 from remanence.cli._train import leave_if_interrupted, show_end
-from remanence.rl import (
-    PolicyConfig,
-    PolicyOutcome,
-    PolicyRun,
-    evaluate_policy,
-    film_policy,
-    keep_film,
-    load_policy,
-    resume_policy,
-    train_policy,
-)
+from remanence.rl import PolicyConfig, PolicyOutcome
 from remanence.runs import Values, settings_table, tag, trusting, with_table
 
 
@@ -39,7 +30,7 @@ def start_policy(given: Values, settings: list[str], folder: Path | None, *, qui
         where = config.environment.replace("/", "-").replace(":", "-")
         place = folder or Path("runs") / f"{where}-{config.model.name}-s{config.seed}-{config.digest}"
         with watch(place, quiet or as_json) as observer:
-            outcome = train_policy(config, place, observer)
+            outcome = rl.train_policy(config, place, observer)
     finish_policy(outcome, as_json)
 
 
@@ -58,9 +49,9 @@ def label_of(config: PolicyConfig) -> str:
 
 def continue_policy(folder: Path, settings: list[str], *, quiet: bool, as_json: bool) -> None:
     """Does what ``remanence resume`` says, for the run of a policy."""
-    config = with_table(PolicyRun.open(folder).config, settings_table(settings))
+    config = with_table(rl.PolicyRun.open(folder).config, settings_table(settings))
     with watch(folder, quiet or as_json) as observer:
-        outcome = resume_policy(folder, observer, config)
+        outcome = rl.resume_policy(folder, observer, config)
     finish_policy(outcome, as_json)
 
 
@@ -97,7 +88,7 @@ def play_episodes(
     """Does what ``remanence rl play`` says."""
     with exit_codes(), trusting(trust), Progress(console=Console(stderr=True), transient=True) as progress:
         given = settings_table(options) or None
-        policy, config = load_policy(run, environment, given)
+        policy, config = rl.load_policy(run, environment, given)
         torch.set_num_threads(config.threads)
         where = environment or config.environment
         there = given or {}
@@ -108,10 +99,10 @@ def play_episodes(
         # Pictures need no window; without this, SDL prints an error where there is no display.
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
         if video is not None:  # first, so that a bad path is not found out after all episodes
-            film_policy(policy, where, video, options=there, seed=seed, likeliest=likeliest)
+            rl.film_policy(policy, where, video, options=there, seed=seed, likeliest=likeliest)
         if film:
-            keep_film(run, seed=seed, likeliest=likeliest)
-        score = evaluate_policy(policy, where, episodes, seed=seed, likeliest=likeliest, options=there, tell=tell)
+            rl.keep_film(run, seed=seed, likeliest=likeliest)
+        score = rl.evaluate_policy(policy, where, episodes, seed=seed, likeliest=likeliest, options=there, tell=tell)
     row = {"environment": where, "episodes": episodes, "mean_return": score.mean, "standard_error": score.error}
     show_rows([{**tag("play"), **row, "mean_length": fmean(score.lengths)}], as_json)
     if video is not None and not as_json:

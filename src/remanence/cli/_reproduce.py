@@ -14,36 +14,13 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from remanence import experiments
 from remanence._validate import message, one_of
 from remanence.cli._cells import leave_if_failed, watching
-from remanence.cli._errors import exit_codes
 from remanence.cli._live import Rows
 from remanence.cli._tables import plain_table
-from remanence.experiments import (
-    Experiment,
-    TableCell,
-    adopt,
-    departure_lines,
-    entries,
-    estimated_seconds,
-    find_experiment,
-    grid,
-    is_url,
-    list_experiments,
-    make_engine,
-    make_page,
-    make_record,
-    page_parts,
-    parse_seeds,
-    plan_cells,
-    refresh,
-    row_of,
-    run_cells,
-    store_record,
-    stored_cells,
-    stored_records,
-    unique,
-)
+from remanence.experiments import Experiment, TableCell
+from remanence.runs import tag
 
 REFUSED_TOGETHER = {
     "--list": ("ID", "--dry-run", "--report", "--only", "--seeds", "--store", "--output"),
@@ -85,28 +62,29 @@ class Asked:
     @property
     def experiment(self) -> Experiment:
         """The table or figure."""
-        return find_experiment(self.id)
+        return experiments.find_experiment(self.id)
 
     def cells(self) -> list[TableCell]:
         """The chosen cells, as they stand on the storage."""
-        seeds = parse_seeds(self.seeds)
-        cells = plan_cells(self.experiment, self.scale, self.folder, self.only, seeds, self.storage)
-        refresh(cells)
+        seeds = experiments.parse_seeds(self.seeds)
+        cells = experiments.plan_cells(self.experiment, self.scale, self.folder, self.only, seeds, self.storage)
+        experiments.refresh(cells)
         return cells
 
 
 def show_list(as_json: bool) -> None:
     """Does what ``remanence reproduce --list`` says."""
-    stored = stored_records()
+    stored = experiments.stored_records()
     rows = [
         {
+            **tag("experiment"),
             "id": experiment.id,
             "title": experiment.title,
             "cells": len(list(experiment.places("paper"))),
             "needs": ", ".join(experiment.needs) or "nothing",
             "stored": ", ".join(stored.get(experiment.id, [])) or "-",
         }
-        for experiment in list_experiments()
+        for experiment in experiments.list_experiments()
     ]
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
@@ -128,7 +106,7 @@ def stored_words(id: str) -> str:
         >>> stored_words("beyond/baselines")
         '-'
     """
-    cells = stored_cells(id)
+    cells = experiments.stored_cells(id)
     printed = sum(cell.is_as_printed for cell in cells)
     if printed and id.startswith("beyond/"):
         return f"{printed} at full scale"  # no paper prints it
@@ -141,24 +119,21 @@ def stored_words(id: str) -> str:
 
 def adopt_runs(runs: Sequence[Path], folder: Path) -> None:
     """Links finished runs as the cells of their settings."""
-    with exit_codes():
-        for run in runs:
-            typer.echo(f"{run} is {adopt(run, folder)}")
+    for run in runs:
+        typer.echo(f"{run} is {experiments.adopt(run, folder)}")
 
 
 def show_plan(asked: Asked, as_json: bool) -> None:
     """Does what ``--dry-run`` says: the grid, with hours estimated on this machine."""
-    with exit_codes():
-        cells = list(unique(asked.cells()).values())
-        tell = None
-        if not as_json:
-            tell = partial(typer.echo, err=True)
-            tell(f"{asked.id} ({asked.scale}): {len(cells)} cells; each kind of cell is tried briefly")
-        seconds = estimated_seconds(cells, tell)
+    cells = list(experiments.unique(asked.cells()).values())
+    tell = None
+    if not as_json:
+        tell = partial(typer.echo, err=True)
+        tell(f"{asked.id} ({asked.scale}): {len(cells)} cells; each kind of cell is tried briefly")
     rows = []
-    for cell, found in zip(cells, seconds, strict=True):
+    for cell, found in zip(cells, experiments.estimated_seconds(cells, tell), strict=True):
         hours = found and round(found / 3600, 6)
-        rows.append({**row_of(cell), "hours": hours})
+        rows.append({**tag("planned-cell"), **experiments.row_of(cell), "hours": hours})
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
@@ -200,11 +175,13 @@ def hours_words(hours: float) -> str:
     """
     if hours == 0.0:
         return "0"
-    return f"{hours:.2f}" if hours >= 0.01 else "less than 0.01"
+    if hours < 0.01:
+        return "less than 0.01"
+    return f"{hours:.2f}"
 
 
 def _say_departures(asked: Asked) -> None:
-    lines = departure_lines(asked.experiment.scale(asked.scale).departures)
+    lines = experiments.departure_lines(asked.experiment.scale(asked.scale).departures)
     if lines:
         typer.echo("Not as in the document:")
     for line in lines:
@@ -213,27 +190,26 @@ def _say_departures(asked: Asked) -> None:
 
 def reproduce(asked: Asked, store: Path | None, *, as_json: bool) -> None:
     """Fills the chosen cells and shows the table."""
-    with exit_codes():
-        cells = asked.cells()
-        if store is not None:
-            _store(asked, cells, store)  # what is wrong with the file is said now, and not after hours
-        engine = make_engine(asked.engine, asked.workers, asked.address, asked.storage or asked.folder)
-        with watching([*asked.experiment.axes, "seed"], cells, as_json, "every cell is saved") as tick:
-            failures = run_cells(cells, engine, tick)
-        show_results(asked, cells, as_json=as_json)
-        if store is not None:
-            typer.echo(f"stored: {_store(asked, cells, store)}", err=as_json)
+    cells = asked.cells()
+    if store is not None:
+        _store(asked, cells, store)  # what is wrong with the file is said now, and not after hours
+    engine = experiments.make_engine(asked.engine, asked.workers, asked.address, asked.storage or asked.folder)
+    with watching([*asked.experiment.axes, "seed"], cells, as_json, "every cell is saved") as tick:
+        failures = experiments.run_cells(cells, engine, tick)
+    show_results(asked, cells, as_json=as_json)
+    if store is not None:
+        typer.echo(f"stored: {_store(asked, cells, store)}", err=as_json)
     leave_if_failed(failures)
 
 
 def show_results(asked: Asked, cells: Sequence[TableCell], *, as_json: bool) -> None:
     """Prints the table, printed numbers in brackets behind the measured ones."""
-    found = entries(asked.experiment, cells)
+    found = experiments.entries(asked.experiment, cells)
     if as_json:
-        rows = {"cells": [row_of(cell) for cell in cells], "table": [entry.to_dict() for entry in found]}
-        typer.echo(json.dumps(rows, indent=1))
+        rows = {"cells": [experiments.row_of(cell) for cell in cells], "table": [entry.to_dict() for entry in found]}
+        typer.echo(json.dumps({**tag("reproduced"), "experiment": asked.id, "scale": asked.scale, **rows}, indent=1))
         return
-    laid = grid(asked.experiment, found)
+    laid = experiments.grid(asked.experiment, found)
     typer.echo(f"{asked.id} ({asked.scale}): measured [printed]")
     table = plain_table(*laid.head)
     for row in laid.rows:
@@ -243,27 +219,26 @@ def show_results(asked: Asked, cells: Sequence[TableCell], *, as_json: bool) -> 
 
 def write_report(asked: Asked, output: Path, store: Path | None) -> None:
     """Does what ``--report`` says: the page of what is there now; nothing is run."""
-    with exit_codes():
-        cells = asked.cells()
-        _write_page(asked, output, cells)
-        typer.echo(f"page: {output}")
-        if store is not None:
-            typer.echo(f"stored: {_store(asked, cells, store)}")
+    cells = asked.cells()
+    _write_page(asked, output, cells)
+    typer.echo(f"page: {output}")
+    if store is not None:
+        typer.echo(f"stored: {_store(asked, cells, store)}")
 
 
 def _store(asked: Asked, cells: Sequence[TableCell], path: Path) -> Path:
-    return store_record(make_record(asked.experiment, asked.scale, cells), path)
+    return experiments.store_record(experiments.make_record(asked.experiment, asked.scale, cells), path)
 
 
 def _write_page(asked: Asked, output: Path, cells: Sequence[TableCell]) -> None:
     if one_of("ending of output", output.suffix, PAGES) == ".html":
         from remanence.report import Page, reproduction_section
 
-        section = reproduction_section(page_parts(asked.experiment, asked.scale, cells))
+        section = reproduction_section(experiments.page_parts(asked.experiment, asked.scale, cells))
         Page([section], title=section.heading).write(output)
         return
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(make_page(asked.experiment, asked.scale, cells), encoding="utf-8")
+    output.write_text(experiments.make_page(asked.experiment, asked.scale, cells), encoding="utf-8")
 
 
 def check_options(given: Mapping[str, object]) -> None:
@@ -293,7 +268,7 @@ def cells_folder(engine: str, folder: Path | None, storage: str | None) -> Path:
         >>> cells_folder("local", None, None), cells_folder("local", None, "s3://runs")
         (PosixPath('runs/reproduce'), PosixPath('runs/reproduce'))
     """
-    if storage is None or is_url(storage):
+    if storage is None or experiments.is_url(storage):
         place = folder or Path("runs/reproduce")
         if place.exists() and not place.is_dir():
             raise ValueError(message("folder", "be a folder, or a name for a new one", f"{str(place)!r}, a file"))

@@ -9,25 +9,12 @@ from pathlib import Path
 
 import typer
 
-from remanence import runs
+from remanence import runs, train
 from remanence._wording import bracketed
 from remanence.cli._errors import exit_codes
 from remanence.cli._progress import watch
 from remanence.runs import Values, nested_table, remember_code, require_trust, settings_table, tag, trusting
-from remanence.train import (
-    Outcome,
-    Processes,
-    Run,
-    RunConfig,
-    config_from,
-    joined_processes,
-    read_config,
-    recipe,
-    resume,
-    run_name,
-    train,
-    with_settings,
-)
+from remanence.train import Outcome, RunConfig
 
 
 def table_of(given: Values) -> Values:
@@ -70,13 +57,13 @@ def start_run(
         if config_file is not None and "imports" not in settings_table(settings):
             require_trust(config.imports)  # the file names this code, and not the command
         config = replace(config, label=config.label or label_of(config))
-        place = folder or Path("runs") / run_name(config)
+        place = folder or Path("runs") / train.run_name(config)
         with (
-            joined_processes(config.loop.device),
-            watch(place, quiet or as_json or not Processes().writes) as observer,
+            train.joined_processes(config.loop.device),
+            watch(place, quiet or as_json or not train.Processes().writes) as observer,
         ):
-            outcome = train(config, place, observer)
-            speaks = Processes().writes
+            outcome = train.train(config, place, observer)
+            speaks = train.Processes().writes
         finish(outcome, as_json, speaks)
 
 
@@ -88,8 +75,8 @@ def resume_run(folder: Path, settings: list[str], *, trust: bool, quiet: bool, a
 
             continue_policy(folder, settings, quiet=quiet, as_json=as_json)
             return
-        run = Run.open(folder)
-        config = with_settings(run.config, settings)
+        run = train.Run.open(folder)
+        config = train.with_settings(run.config, settings)
         if "imports" in settings_table(settings):
             remember_code(config.imports)
         require_trust(config.imports)
@@ -97,11 +84,11 @@ def resume_run(folder: Path, settings: list[str], *, trust: bool, quiet: bool, a
         if settings:
             wanted = config
         with (
-            joined_processes(run.config.loop.device),
-            watch(folder, quiet or as_json or not Processes().writes) as observer,
+            train.joined_processes(run.config.loop.device),
+            watch(folder, quiet or as_json or not train.Processes().writes) as observer,
         ):
-            outcome = resume(folder, observer, wanted)
-            speaks = Processes().writes
+            outcome = train.resume(folder, observer, wanted)
+            speaks = train.Processes().writes
         finish(outcome, as_json, speaks)
 
 
@@ -114,9 +101,9 @@ def configuration(
         >>> configuration("copy", "LSTM", {"seed": 3}, ["budget.updates=5"]).budget.updates
         5
     """
-    start = recipe(task, model)
+    start = train.recipe(task, model)
     if config_file is not None:
-        start = config_from({"task": {"name": task}}, read_config(config_file.resolve()))
+        start = train.config_from({"task": {"name": task}}, train.read_config(config_file.resolve()))
     return adjusted(start, given, settings)
 
 
@@ -127,7 +114,7 @@ def label_of(config: RunConfig) -> str:
         >>> label_of(configuration("copy", "RelRNN", {}, ["model.options.recent=20"]))
         'RelRNN (recent 20)'
     """
-    usual = recipe(config.task.name, config.model.name).model.options
+    usual = train.recipe(config.task.name, config.model.name).model.options
     own = [f"{name} {value}" for name, value in config.model.options.items() if usual.get(name) != value]
     return bracketed(config.model.name, ", ".join(own))
 
@@ -136,10 +123,10 @@ def adjusted(start: RunConfig, given: Values, settings: list[str]) -> RunConfig:
     """A configuration with the command's options and single settings.
 
     Example:
-        >>> adjusted(recipe("copy", "LSTM"), budget_of(5), []).budget.updates
+        >>> adjusted(train.recipe("copy", "LSTM"), budget_of(5), []).budget.updates
         5
     """
-    return with_settings(config_from(given, start), settings)
+    return train.with_settings(train.config_from(given, start), settings)
 
 
 def full_path(file: Path | None) -> str | None:

@@ -8,15 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from remanence.cli._compare import carry_out_or_leave, keep_comparison, leave_if_failed
-from remanence.cli._demo_display import (
-    Result,
-    conclusion,
-    introduction,
-    race_line,
-    race_table,
-    result_table,
-    where,
-)
+from remanence.cli._demo_display import Result, conclusion, introduction, race_line, race_table, result_table, where
 from remanence.cli._live import live
 from remanence.report import write_report
 from remanence.runs import Values

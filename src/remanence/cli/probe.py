@@ -177,10 +177,7 @@ def _predicts_next(batch: Batch) -> bool:
 def language_model(request: Request) -> Subject:
     """A Hugging Face model from a folder, on a text of the user or on one that it draws itself."""
     place = request.target.removeprefix(LANGUAGE_MODEL)
-    try:
-        model, tokenizer = probes.load_language_model(place)
-    except ImportError as error:
-        raise ValueError(str(error)) from error
+    model, tokenizer = probes.load_language_model(place)
     rows, steps = _text_shape(request.shape, getattr(model.config, "max_position_embeddings", None))
     if request.text is None:
         return Subject(model, probes.sample_tokens(model, tokenizer, rows, steps))
@@ -295,7 +292,4 @@ def write_page(target: str, table: Settings, output: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "probed.json"
         results.write_text(json.dumps(named), encoding="utf-8")
-        try:
-            write_report([results], output, measure=False)
-        except ImportError as error:
-            raise ValueError(str(error)) from error
+        write_report([results], output, measure=False)
