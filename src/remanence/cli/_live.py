@@ -23,7 +23,7 @@ LATEST = 600.0
 
 @contextlib.contextmanager
 def resumable(how_saved: str, more: Callable[[], str] = str) -> Iterator[None]:
-    """Says how to go on, and what else there is to say, when a signal stops what is inside; leaves with its exit code."""
+    """Says how to go on, and what `more` tells, when a signal stops what is inside; leaves with its exit code."""
     try:
         yield
     except KeyboardInterrupt as stop:

@@ -27,15 +27,7 @@ from remanence.experiments._plan import find_experiment, list_experiments, parse
 from remanence.experiments._printed import Printed, printed_accuracy
 from remanence.experiments._record import Record, load_record, make_record, save_record
 from remanence.experiments._results import TableNumber, entries, figures_of, grid, read
-from remanence.experiments._samples import (
-    Amount,
-    as_texts,
-    data_of,
-    draw_sequences,
-    is_text,
-    symbols_of,
-    vocabulary_of,
-)
+from remanence.experiments._samples import Amount, as_texts, data_of, draw_sequences, is_text, symbols_of, vocabulary_of
 from remanence.experiments._storage import is_url
 from remanence.experiments._stored import (
     StoredCell,

@@ -18,14 +18,7 @@ from remanence.experiments._storage import Archive
 from remanence.experiments._work import Measure, Work
 from remanence.experiments.measures import measured
 from remanence.rl import PolicyConfig, train_policy
-from remanence.runs import (
-    Observer,
-    RunError,
-    Values,
-    locked,
-    replace_file,
-    write_result,
-)
+from remanence.runs import Observer, RunError, Values, locked, replace_file, write_result
 from remanence.train import MetricsFile, Run, resume, train
 
 LOG = "output.txt"

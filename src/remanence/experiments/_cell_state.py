@@ -10,7 +10,7 @@ from typing import ClassVar
 from remanence.experiments._work import Measure, Work
 from remanence.rl import PolicyConfig
 from remanence.runs import Result, ResultError, Values, is_locked, read_file, read_json
-from remanence.train import MetricsFile, Run
+from remanence.train import Run
 
 ERROR = "error.txt"
 
@@ -126,19 +126,20 @@ def run_state(work: Work, folder: Path) -> CellState:
 
 
 def _policy_state(config: PolicyConfig, folder: Path) -> CellState:
-    lines = MetricsFile(folder / "metrics.jsonl").read()
+    lines = Run(folder).history.training
     if not lines:
         return CellState("new", 0, config.updates)
     last = lines[-1]
     status = "killed"
-    if last["update"] >= config.updates:
+    if last.update >= config.updates:
         status = "done"
     elif is_locked(folder):
         status = "running"
     found = {}
-    if last["mean_return"] is not None:  # None until an episode has ended
-        found["mean_return"] = last["mean_return"]
-    return CellState(status, last["update"], config.updates, found, last["seconds"])
+    mean_return = last.get("mean_return")
+    if mean_return is not None:  # None until an episode has ended
+        found["mean_return"] = mean_return
+    return CellState(status, last.update, config.updates, found, last["seconds"] or 0.0)
 
 
 def _brief(text: str) -> str:

@@ -109,6 +109,10 @@ class Recipe:
     measures: tuple[Measure, ...] = ()
 
 
+Fills = Callable[[Place], Recipe | None]
+"""What fills the cell at a place; None where the document has none."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """A number that a table shows of a cell.
@@ -214,7 +218,7 @@ class Experiment:
     id: str
     title: str
     axes: Axes
-    recipe: Callable[[Place], Recipe | None]
+    recipe: Fills
     smoke: Scale
     laptop: Scale = Scale()
     paper: Scale = Scale()

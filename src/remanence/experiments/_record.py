@@ -10,14 +10,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from remanence.experiments._cell import TableCell
 from remanence.experiments._cell_state import Kept, read_kept, run_of
 from remanence.experiments._experiment import Experiment
 from remanence.experiments._facts import differences, machine_facts
 from remanence.experiments._results import entries
-from remanence.runs import MetricsFile, Result, Run, Values, read_json, replace_file, sealed
+from remanence.runs import Result, Run, Values, read_json, replace_file, sealed
 from remanence.train import RunConfig
 
 POINTS = 200
@@ -112,19 +112,22 @@ def _run_facts(cell: TableCell) -> Values:
     return {name: manifest[name] for name in named if name in manifest}
 
 
-def learning_curve(cell: TableCell) -> dict[str, list[Any]]:
+def learning_curve(cell: TableCell) -> dict[str, list[float | None]]:
     """Validations of a run, or returns of a policy, thinned out evenly with the last one always there."""
-    lines = MetricsFile(run_of(cell.folder) / "metrics.jsonl").read()
+    history = Run(run_of(cell.folder)).history
+    lines = history.training
+    columns = ("frames", "mean_return")
     if isinstance(cell.work.config, RunConfig):
-        columns = {"update": "updates", "accuracy": "accuracy", "loss": "loss"}
-        lines = [line for line in lines if line["kind"] == "validation"]
-    else:
-        columns = {"frames": "frames", "mean_return": "mean_return"}
+        lines = history.validation
+        columns = ("accuracy", "loss")
     if not lines:
         return {}
     stride = -(-len(lines) // POINTS)
     kept = lines[::-stride][::-1]
-    return {name: [_rounded(line.get(key)) for line in kept] for key, name in columns.items()}
+    curve = {name: [_rounded(line.get(name)) for line in kept] for name in columns}
+    if isinstance(cell.work.config, RunConfig):
+        return {"updates": [line.update for line in kept], **curve}
+    return curve
 
 
 def _rounded(value: float | None) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from torch import Tensor
 from remanence._validate import message, positive_int
 from remanence.data import END_OF_LINE, Vocabulary
 from remanence.nn import SequenceModel
-from remanence.tasks import SequenceFile, Split, Task
+from remanence.tasks import Language, SequenceFile, Split, Task
 
 PART = 250
 """Rows that are drawn side by side: more no longer fit into the caches."""
@@ -61,6 +61,11 @@ def vocabulary_of(task: Task) -> Vocabulary | None:
     return getattr(task, "vocabulary", None)
 
 
+def _has_words(task: Task) -> TypeGuard[Language]:
+    """Whether its tokens have names; they are then those of one long text."""
+    return vocabulary_of(task) is not None
+
+
 def draw_sequences(model: SequenceModel, task: Task, amount: Amount, seed: int = 0) -> Tensor:
     """Draws sequences from a model, from an empty state.
 
@@ -98,7 +103,7 @@ def _draw(model: SequenceModel, task: Task, rows: int, length: int, generator: t
     time = 0
     if model.core.batch_first:
         time = 1
-    if vocabulary_of(task) is None:
+    if not _has_words(task):
         return model.generate(length, batch_size=rows, generator=generator)[0].movedim(time, 1)
     drawn = _first_symbols(task, rows, generator).unsqueeze(1)
     for part in _windows(model, task, length):
@@ -108,7 +113,7 @@ def _draw(model: SequenceModel, task: Task, rows: int, length: int, generator: t
     return drawn
 
 
-def _first_symbols(task: Any, rows: int, generator: torch.Generator) -> Tensor:
+def _first_symbols(task: Language, rows: int, generator: torch.Generator) -> Tensor:
     text = task.corpus.train
     return text[torch.randint(len(text), (rows,), generator=generator)].long()
 
@@ -119,7 +124,7 @@ class _Window:
     length: int
 
 
-def _windows(model: SequenceModel, task: Any, length: int) -> Iterator[_Window]:
+def _windows(model: SequenceModel, task: Language, length: int) -> Iterator[_Window]:
     """One piece, or chunks that overlap by half."""
     bound = length
     if hasattr(model.core, "positions") and task.drop_state == 1:
@@ -146,7 +151,7 @@ def as_texts(tokens: Tensor, vocabulary: Vocabulary) -> list[str]:
     return rows
 
 
-def is_text(task: Task) -> bool:
+def is_text(task: Task) -> TypeGuard[Language]:
     """Whether a task is made of characters or words; tokens of any other file stand for themselves.
 
     Example:
@@ -154,7 +159,7 @@ def is_text(task: Task) -> bool:
         >>> is_text(BinaryPowerLaw())
         False
     """
-    return vocabulary_of(task) is not None and not isinstance(task, SequenceFile)
+    return _has_words(task) and not isinstance(task, SequenceFile)
 
 
 def symbols_of(tokens: Tensor, task: Task) -> Any:
@@ -170,7 +175,6 @@ def data_of(task: Task, split: Split, rows: int) -> Tensor:
 
     Tokens are ``(rows, length)``; ``(1, length)`` of a text.
     """
-    if vocabulary_of(task) is not None:
-        corpus: Any = task.corpus  # type: ignore[attr-defined]
-        return getattr(corpus, split).unsqueeze(0)
+    if _has_words(task):
+        return getattr(task.corpus, split).unsqueeze(0)
     return task.draw(rows, task.stream(split, seed=0)).T  # type: ignore[attr-defined]

@@ -64,7 +64,7 @@ class StoredCell:
         return " ".join(f"{name}={value}" for name, value in self.place.items())
 
     @property
-    def curve(self) -> Mapping[str, list[Any]]:
+    def curve(self) -> Mapping[str, list[float | None]]:
         """Validations of the run, or returns of the policy."""
         return self.values["curve"]
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from remanence.experiments._declaring import TINY, departures, told
-from remanence.experiments._experiment import Curve, Experiment, Place, Reading, Recipe, Scale
+from remanence.experiments._experiment import Curve, Experiment, Place, Reading, Recipe, Scale, Setting
 from remanence.experiments._work import Measure
 from remanence.rl import NO_MEMORY
 
@@ -18,7 +16,7 @@ COMMON = (
 )
 
 
-def _environment(task: str) -> tuple[str, tuple[Any, ...]]:
+def _environment(task: str) -> tuple[str, tuple[Setting, ...]]:
     """Id of a task, and the settings that choose it."""
     if task in LENGTHS:
         maze = "remanence/TMaze-v0"

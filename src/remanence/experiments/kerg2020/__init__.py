@@ -1,50 +1,29 @@
 """Kerg et al. 2020 (document 000): Tables 1 to 5 and figures 1 to 11."""
 
-from remanence.experiments.kerg2020._dense import FIGURE_7, FIGURE_8, FIGURE_9, TABLE_3
-from remanence.experiments.kerg2020._dependencies import DEPENDENCIES
-from remanence.experiments.kerg2020._gradients import (
-    FIGURE_1,
-    FIGURE_2,
-    FIGURE_2_CENTRE,
-    FIGURE_3,
-    FIGURE_10,
-    FIGURE_11,
-)
-from remanence.experiments.kerg2020._policies import TABLE_4
-from remanence.experiments.kerg2020._recall import (
-    FIGURE_4,
-    FIGURE_5,
-    FIGURE_6,
-    OTHERS,
-    TABLE_1,
-    TABLE_1_AFTER_ALL,
-    TABLE_2,
-    TABLE_5,
-)
-from remanence.experiments.kerg2020._transfer_causes import TABLE_1_CAUSES
+from remanence.experiments.kerg2020 import _dense, _dependencies, _gradients, _policies, _recall, _transfer_causes
 
 EXPERIMENTS = (
-    TABLE_1,
-    TABLE_1_AFTER_ALL,
-    TABLE_1_CAUSES,
-    TABLE_2,
-    TABLE_3,
-    TABLE_4,
-    TABLE_5,
-    OTHERS,
-    FIGURE_1,
-    FIGURE_2,
-    FIGURE_2_CENTRE,
-    FIGURE_3,
-    FIGURE_4,
-    FIGURE_5,
-    FIGURE_6,
-    FIGURE_7,
-    FIGURE_8,
-    FIGURE_9,
-    FIGURE_10,
-    FIGURE_11,
-    DEPENDENCIES,
+    _recall.TABLE_1,
+    _recall.TABLE_1_AFTER_ALL,
+    _transfer_causes.TABLE_1_CAUSES,
+    _recall.TABLE_2,
+    _dense.TABLE_3,
+    _policies.TABLE_4,
+    _recall.TABLE_5,
+    _recall.OTHERS,
+    _gradients.FIGURE_1,
+    _gradients.FIGURE_2,
+    _gradients.FIGURE_2_CENTRE,
+    _gradients.FIGURE_3,
+    _recall.FIGURE_4,
+    _recall.FIGURE_5,
+    _recall.FIGURE_6,
+    _dense.FIGURE_7,
+    _dense.FIGURE_8,
+    _dense.FIGURE_9,
+    _gradients.FIGURE_10,
+    _gradients.FIGURE_11,
+    _dependencies.DEPENDENCIES,
 )
 
 __all__ = ["EXPERIMENTS"]

@@ -12,21 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remanence._validate import one_of
-from remanence.experiments.measures._answers import answers, errors, held_out, play, streamed
-from remanence.experiments.measures._attention import attention
-from remanence.experiments.measures._dependencies import dependencies
-from remanence.experiments.measures._gradients import gradients, text_gradients, training_memory
-from remanence.experiments.measures._information import (
-    data_information,
-    estimator,
-    fresh_score,
-    held_out_information,
-    repetitive,
-    sampled_information,
+from remanence.experiments.measures import (
+    _answers,
+    _attention,
+    _dependencies,
+    _gradients,
+    _information,
+    _language_model,
+    _recalled,
+    _stable,
 )
-from remanence.experiments.measures._language_model import language_model
-from remanence.experiments.measures._recalled import recalled
-from remanence.experiments.measures._stable import context_loss, gaussian_truncation, weight_distance
 from remanence.runs import Values
 
 if TYPE_CHECKING:
@@ -37,27 +32,27 @@ Measured = Callable[..., Values]
 MEASURES: dict[str, Measured] = {
     function.__name__: function
     for function in (
-        answers,
-        recalled,
-        held_out,
-        errors,
-        streamed,
-        attention,
-        dependencies,
-        gradients,
-        text_gradients,
-        training_memory,
-        sampled_information,
-        data_information,
-        fresh_score,
-        estimator,
-        repetitive,
-        held_out_information,
-        language_model,
-        play,
-        gaussian_truncation,
-        weight_distance,
-        context_loss,
+        _answers.answers,
+        _recalled.recalled,
+        _answers.held_out,
+        _answers.errors,
+        _answers.streamed,
+        _attention.attention,
+        _dependencies.dependencies,
+        _gradients.gradients,
+        _gradients.text_gradients,
+        _gradients.training_memory,
+        _information.sampled_information,
+        _information.data_information,
+        _information.fresh_score,
+        _information.estimator,
+        _information.repetitive,
+        _information.held_out_information,
+        _language_model.language_model,
+        _answers.play,
+        _stable.gaussian_truncation,
+        _stable.weight_distance,
+        _stable.context_loss,
     )
 }
 

@@ -17,13 +17,16 @@ from remanence.runs import Settings, Values
 from remanence.tasks import BinaryPowerLaw, Repetitive, Task, make_task
 from remanence.train import Run
 
+Fits = Mapping[str, Sequence[Any]]
+"""``[least lag, greatest lag, threshold]`` by name; a threshold of None is the floor of the estimate."""
+
 
 def sampled_information(
     run: Path,
     rows: int,
     length: int,
     longest: int,
-    fits: Mapping[str, Sequence[Any]],
+    fits: Fits,
     seed: int = 0,
     weights: str = "best",
 ) -> Values:
@@ -49,7 +52,7 @@ def sampled_information(
 
 
 def data_information(
-    run: Path, task: str, options: Settings, split: str, rows: int, length: int, longest: int, fits: Any
+    run: Path, task: str, options: Settings, split: str, rows: int, length: int, longest: int, fits: Fits
 ) -> Values:
     """Information in as many pieces of the data themselves, so that the bias is the same."""
     made: Any = make_task(task, **options)
@@ -62,7 +65,7 @@ def data_information(
     return _described(tokens, made, longest, fits)
 
 
-def _described(tokens: torch.Tensor, task: Task, longest: int, fits: Mapping[str, Sequence[Any]]) -> Values:
+def _described(tokens: torch.Tensor, task: Task, longest: int, fits: Fits) -> Values:
     symbols = symbols_of(tokens, task)
     lags = np.arange(1, longest + 1)
     if longest > 200:
@@ -77,7 +80,7 @@ def _described(tokens: torch.Tensor, task: Task, longest: int, fits: Mapping[str
     return {"curve": kept, "fits": {name: {**law["fits"], "best": law["best"]} for name, law in laws.items()}}
 
 
-def _quality(tokens: torch.Tensor, task: Any) -> Values:
+def _quality(tokens: torch.Tensor, task: Task) -> Values:
     if not is_text(task):
         return {}
     texts = as_texts(tokens, task.vocabulary)
@@ -96,7 +99,7 @@ def estimator(run: Path, exponent: float, sequences: int, length: int, longest: 
 
 def repetitive(run: Path, probability: float, sequences: int, length: int, longest: int) -> Values:
     """Information of the repetitive chain and its closed form."""
-    task: Any = Repetitive(length=length, probability=probability)
+    task = Repetitive(length=length, probability=probability)
     bits = task.draw(sequences, task.stream("test", seed=0)).T
     curve = measured(bits.numpy(), np.arange(2, longest + 1))
     exact = task.mutual_information([2])[0].item()
@@ -137,13 +140,13 @@ def _parts(text: str, part: str) -> tuple[bytes, bytes]:
 
 
 @torch.no_grad()
-def fresh_loss(model: SequenceModel, task: Any, batches: int, rows: int) -> float:
+def fresh_loss(model: SequenceModel, task: Task, batches: int, rows: int) -> float:
     """Nats per symbol of the validation text in chunks that start from an empty state, the same for all models.
 
     A loss with the state carried on, as runs report it, asks a Transformer for positions that it never saw.
     """
     generator = torch.Generator().manual_seed(0)
-    drawn = [task.sample(rows, generator, "validation") for _ in range(batches)]
+    drawn = [task.sample(rows, generator, "validation") for _ in range(batches)]  # type: ignore[call-arg]
     return float(torch.stack([task.loss(model(batch.inputs)[0], batch) for batch in drawn]).mean())
 
 

@@ -1,28 +1,19 @@
 """Shen 2019 (document 003): figures 1 to 10."""
 
-from remanence.experiments.shen2019._estimates import FIGURE_3D, FIGURE_4, FIGURE_5, FIGURE_6
-from remanence.experiments.shen2019._models import (
-    FIGURE_1,
-    FIGURE_2,
-    FIGURE_3,
-    FIGURE_7,
-    FIGURE_8,
-    FIGURE_9,
-    FIGURE_10,
-)
+from remanence.experiments.shen2019 import _estimates, _models
 
 EXPERIMENTS = (
-    FIGURE_1,
-    FIGURE_2,
-    FIGURE_3,
-    FIGURE_3D,
-    FIGURE_4,
-    FIGURE_5,
-    FIGURE_6,
-    FIGURE_7,
-    FIGURE_8,
-    FIGURE_9,
-    FIGURE_10,
+    _models.FIGURE_1,
+    _models.FIGURE_2,
+    _models.FIGURE_3,
+    _estimates.FIGURE_3D,
+    _estimates.FIGURE_4,
+    _estimates.FIGURE_5,
+    _estimates.FIGURE_6,
+    _models.FIGURE_7,
+    _models.FIGURE_8,
+    _models.FIGURE_9,
+    _models.FIGURE_10,
 )
 
 __all__ = ["EXPERIMENTS"]

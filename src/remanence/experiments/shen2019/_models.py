@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from remanence.experiments._declaring import TINY, departures, options, tiny, told, watched
-from remanence.experiments._experiment import Axes, Curve, Departure, Experiment, Place, Reading, Recipe, Scale, Setting
+from remanence.experiments._experiment import (
+    Curve,
+    Departure,
+    Experiment,
+    Fills,
+    Place,
+    Reading,
+    Recipe,
+    Scale,
+    Setting,
+)
 from remanence.experiments._work import Measure
 from remanence.runs import Values
 
@@ -95,11 +106,12 @@ TASKS: dict[str, tuple[str, Values]] = {
 
 
 def _shape(data: str, model: str, width: int, depth: int) -> tuple[Setting, ...]:
-    source = "the figure"
     if model == ATTENTION:
-        return options(source, embedding_size=width, depth=depth)
-    tied = options("E.1.2: tied", embedding_size=width) if data == "words" else ()
-    return (*options(source, hidden_size=width, num_layers=depth), *tied)
+        return options("the figure", embedding_size=width, depth=depth)
+    shape = options("the figure", hidden_size=width, num_layers=depth)
+    if data == "words":
+        return (*shape, *options("E.1.2: tied", embedding_size=width))
+    return shape
 
 
 def sampled(data: str, model: str, width: int, depth: int) -> Recipe:
@@ -114,7 +126,6 @@ def sampled(data: str, model: str, width: int, depth: int) -> Recipe:
 
 
 NAMES = ("sampled_information", "data_information")
-
 
 XI = ("xi", "all", "xi")
 MIDDLE = ("xi, middle", "middle", "xi")
@@ -137,31 +148,7 @@ def _tiny(**more: Any) -> tuple[Departure, ...]:
     return (*tiny(task__batch_size=2, **more), *departures(TINY, **amounts))
 
 
-def _grid(
-    number: int,
-    title: str,
-    axes: Axes,
-    recipe: Any,
-    readings: tuple[tuple[str, str, str], ...],
-    smoke: Scale,
-    laptop: Scale,
-    seeds: int,
-    needs: tuple[str, ...] = (),
-) -> Experiment:
-    return Experiment(
-        id=f"shen2019/figure-{number}",
-        title=title,
-        axes=axes,
-        recipe=recipe,
-        smoke=smoke,
-        laptop=laptop,
-        paper=Scale(seeds=seeds),
-        readings=_readings(*readings),
-        curves=CURVES,
-        needs=needs,
-        note=BEST,
-    )
-
+_figure = partial(Experiment, curves=CURVES, note=BEST)
 
 # ---- binary sequences ------------------------------------------------------------------------------------------------
 
@@ -187,25 +174,25 @@ def _scan(place: Place) -> Recipe | None:
     return sampled("binary", model, width, depth)
 
 
-FIGURE_1 = _grid(
-    1,
-    "Binary sequences: correlation length of RNN and LSTM by width and depth",
-    {"model": (DATA, RNN, LSTM), "width": WIDTHS, "depth": (1, 2, 3, 4)},
-    _scan,
-    (XI,),
-    Scale(BINARY_SMOKE, {"model": (DATA, RNN), "width": (4,), "depth": (1,)}),
-    Scale(BINARY_LAPTOP, {"width": (4, 8, 32), "depth": (1, 2)}),
-    5,
+FIGURE_1 = _figure(
+    id="shen2019/figure-1",
+    title="Binary sequences: correlation length of RNN and LSTM by width and depth",
+    axes={"model": (DATA, RNN, LSTM), "width": WIDTHS, "depth": (1, 2, 3, 4)},
+    recipe=_scan,
+    smoke=Scale(BINARY_SMOKE, {"model": (DATA, RNN), "width": (4,), "depth": (1,)}),
+    laptop=Scale(BINARY_LAPTOP, {"width": (4, 8, 32), "depth": (1, 2)}),
+    paper=Scale(seeds=5),
+    readings=_readings(XI),
 )
-FIGURE_7 = _grid(
-    7,
-    "Binary sequences: correlation length of LSTM by width and depth",
-    {"width": (4, 8, 16, 32), "depth": (1, 2, 3, 4)},
-    lambda place: sampled("binary", LSTM, place["width"], place["depth"]),
-    (XI,),
-    Scale(BINARY_SMOKE, {"width": (4,), "depth": (2,)}),
-    Scale(BINARY_LAPTOP, {"width": (4, 8), "depth": (1, 2)}),
-    5,
+FIGURE_7 = _figure(
+    id="shen2019/figure-7",
+    title="Binary sequences: correlation length of LSTM by width and depth",
+    axes={"width": (4, 8, 16, 32), "depth": (1, 2, 3, 4)},
+    recipe=lambda place: sampled("binary", LSTM, place["width"], place["depth"]),
+    smoke=Scale(BINARY_SMOKE, {"width": (4,), "depth": (2,)}),
+    laptop=Scale(BINARY_LAPTOP, {"width": (4, 8), "depth": (1, 2)}),
+    paper=Scale(seeds=5),
+    readings=_readings(XI),
 )
 
 
@@ -215,15 +202,15 @@ def _attentive_scan(place: Place) -> Recipe | None:
     return sampled("binary", ATTENTION, place["width"], place["depth"])
 
 
-FIGURE_9 = _grid(
-    9,
-    "Binary sequences: correlation length of Transformers by width and depth",
-    {"width": (4, 8, 16, 32, 64), "depth": (1, 2, 3, 4)},
-    _attentive_scan,
-    (XI,),
-    Scale(BINARY_SMOKE, {"width": (4,), "depth": (1,)}),
-    Scale((*BINARY_LAPTOP, *departures("200 epochs", budget__epochs="none")), {"width": (4, 16), "depth": (1,)}),
-    5,
+FIGURE_9 = _figure(
+    id="shen2019/figure-9",
+    title="Binary sequences: correlation length of Transformers by width and depth",
+    axes={"width": (4, 8, 16, 32, 64), "depth": (1, 2, 3, 4)},
+    recipe=_attentive_scan,
+    smoke=Scale(BINARY_SMOKE, {"width": (4,), "depth": (1,)}),
+    laptop=Scale((*BINARY_LAPTOP, *departures("200 epochs", budget__epochs="none")), {"width": (4, 16), "depth": (1,)}),
+    paper=Scale(seeds=5),
+    readings=_readings(XI),
 )
 
 # ---- WikiText-2 ------------------------------------------------------------------------------------------------------
@@ -237,7 +224,14 @@ TEXT_LAPTOP = (
 )
 
 
-def _text_widths(model: str, widths: Mapping[str, tuple[int, ...]], depths: Mapping[str, int]) -> Any:
+def _data_once(data: str, depth: int) -> Recipe | None:
+    """The data themselves stand in the row of depth 1."""
+    if depth != 1:
+        return None
+    return sampled(data, DATA, 0, 1)
+
+
+def _text_widths(model: str, widths: Mapping[str, tuple[int, ...]], depths: Mapping[str, int]) -> Fills:
     """Widths at depth 1, and depths at one width of each kind of text; the text itself once."""
 
     def recipe(place: Place) -> Recipe | None:
@@ -245,7 +239,7 @@ def _text_widths(model: str, widths: Mapping[str, tuple[int, ...]], depths: Mapp
         width = place["width"]
         depth = place["depth"]
         if width == DATA:
-            return sampled(data, DATA, 0, 1) if depth == 1 else None
+            return _data_once(data, depth)
         if width not in widths[data] or (depth != 1 and width != depths[data]):
             return None
         return sampled(data, model, width, depth)
@@ -259,27 +253,27 @@ TEXT_AXES = {"data": ("characters", "words"), "width": (DATA, 16, 32, 128, 512, 
 TEXT_READINGS = (("xi, short", "short", "xi"), MIDDLE, FAR)
 SMOKE_TEXT = Scale(TEXT_SMOKE, {"data": ("characters",), "width": (16,), "depth": (1,)})
 
-FIGURE_2 = _grid(
-    2,
-    "WikiText-2: information in samples of LSTMs, by characters and by words",
-    TEXT_AXES,
-    _text_widths(LSTM, LSTM_WIDTHS, FIXED),
-    TEXT_READINGS,
-    SMOKE_TEXT,
-    Scale(TEXT_LAPTOP, {"width": (DATA, 128)}),
-    3,
-    TEXT,
+FIGURE_2 = _figure(
+    id="shen2019/figure-2",
+    title="WikiText-2: information in samples of LSTMs, by characters and by words",
+    axes=TEXT_AXES,
+    recipe=_text_widths(LSTM, LSTM_WIDTHS, FIXED),
+    smoke=SMOKE_TEXT,
+    laptop=Scale(TEXT_LAPTOP, {"width": (DATA, 128)}),
+    paper=Scale(seeds=3),
+    readings=_readings(*TEXT_READINGS),
+    needs=TEXT,
 )
-FIGURE_8 = _grid(
-    8,
-    "WikiText-2: correlation length of LSTMs by width and depth",
-    {**TEXT_AXES, "depth": (1, 2, 3, 4)},
-    _text_widths(LSTM, LSTM_WIDTHS, FIXED),
-    (MIDDLE,),
-    SMOKE_TEXT,
-    Scale(TEXT_LAPTOP, {"width": (DATA, 128), "depth": (1, 2)}),
-    3,
-    TEXT,
+FIGURE_8 = _figure(
+    id="shen2019/figure-8",
+    title="WikiText-2: correlation length of LSTMs by width and depth",
+    axes={**TEXT_AXES, "depth": (1, 2, 3, 4)},
+    recipe=_text_widths(LSTM, LSTM_WIDTHS, FIXED),
+    smoke=SMOKE_TEXT,
+    laptop=Scale(TEXT_LAPTOP, {"width": (DATA, 128), "depth": (1, 2)}),
+    paper=Scale(seeds=3),
+    readings=_readings(MIDDLE),
+    needs=TEXT,
 )
 
 ATTENTION_WIDTHS = {"characters": (64, 128, 256, 512), "words": (64, 128, 256, 512)}
@@ -291,29 +285,31 @@ def _attention_figure(place: Place) -> Recipe | None:
     if place["data"] != "binary":
         return _text_widths(ATTENTION, ATTENTION_WIDTHS, FIXED)(place)
     if place["width"] == DATA:
-        return sampled("binary", DATA, 0, 1) if place["depth"] == 1 else None
-    return sampled("binary", ATTENTION, place["width"], place["depth"]) if place["width"] in (4, 16) else None
+        return _data_once("binary", place["depth"])
+    if place["width"] not in (4, 16):
+        return None
+    return sampled("binary", ATTENTION, place["width"], place["depth"])
 
 
-FIGURE_3 = _grid(
-    3,
-    "Information in samples of Transformers: binary sequences, characters and words of WikiText-2",
-    {"data": ("binary", "characters", "words"), "width": (DATA, 4, 16, 64, 128, 256, 512), "depth": (1, 2, 4)},
-    _attention_figure,
-    (XI, MIDDLE, FAR),
-    Scale((*TEXT_SMOKE, *BINARY_SMOKE), {"data": ("binary",), "width": (4,), "depth": (1,)}),
-    Scale(TEXT_LAPTOP, {"data": ("characters", "words"), "width": (DATA, 128), "depth": (2,)}),
-    3,
-    TEXT,
+FIGURE_3 = _figure(
+    id="shen2019/figure-3",
+    title="Information in samples of Transformers: binary sequences, characters and words of WikiText-2",
+    axes={"data": ("binary", "characters", "words"), "width": (DATA, 4, 16, 64, 128, 256, 512), "depth": (1, 2, 4)},
+    recipe=_attention_figure,
+    smoke=Scale((*TEXT_SMOKE, *BINARY_SMOKE), {"data": ("binary",), "width": (4,), "depth": (1,)}),
+    laptop=Scale(TEXT_LAPTOP, {"data": ("characters", "words"), "width": (DATA, 128), "depth": (2,)}),
+    paper=Scale(seeds=3),
+    readings=_readings(XI, MIDDLE, FAR),
+    needs=TEXT,
 )
-FIGURE_10 = _grid(
-    10,
-    "WikiText-2: correlation length of Transformers by width and depth",
-    ATTENTION_AXES,
-    _text_widths(ATTENTION, ATTENTION_WIDTHS, FIXED),
-    (MIDDLE,),
-    Scale(TEXT_SMOKE, {"data": ("characters",), "width": (64,), "depth": (1,)}),
-    Scale(TEXT_LAPTOP, {"width": (DATA, 128), "depth": (1, 2)}),
-    3,
-    TEXT,
+FIGURE_10 = _figure(
+    id="shen2019/figure-10",
+    title="WikiText-2: correlation length of Transformers by width and depth",
+    axes=ATTENTION_AXES,
+    recipe=_text_widths(ATTENTION, ATTENTION_WIDTHS, FIXED),
+    smoke=Scale(TEXT_SMOKE, {"data": ("characters",), "width": (64,), "depth": (1,)}),
+    laptop=Scale(TEXT_LAPTOP, {"width": (DATA, 128), "depth": (1, 2)}),
+    paper=Scale(seeds=3),
+    readings=_readings(MIDDLE),
+    needs=TEXT,
 )
