@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import json
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +17,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from remanence import probes
 from remanence._validate import message, positive_int
-from remanence.runs import Run, RunError, Settings, Values, trusting
+from remanence.probes import ProbeResult
+from remanence.runs import Run, RunError, Values, trusting
 from remanence.tasks import Batch, Task
 
 RUN_ROWS = 8
@@ -27,6 +27,8 @@ TEXT_ROWS = 8
 TEXT_STEPS = 128
 """Rows and steps on which a language model is probed if no shape is given."""
 LANGUAGE_MODEL = "hf:"
+Results = dict[str, ProbeResult]
+"""By the name of the probe."""
 RANDOM_TOKENS = "random tokens hold nothing that context could tell; give real ones"
 
 
@@ -73,16 +75,15 @@ def run_probe(request: Request, output: Path | None = None, *, as_json: bool = F
     with trusting(request.trust):
         subject = load_subject(request)
     results = measure(subject, request.batch_first)
-    table = {name: result.to_dict() for name, result in results.items()}
     if as_json:
-        print(json.dumps(table, indent=2))
+        print(json.dumps({name: result.to_dict() for name, result in results.items()}, indent=2))
     else:
         _print_verdicts(results)
     if output is not None:
-        write_page(request.target, table, output)
+        write_page(request.target, results, output)
 
 
-def _print_verdicts(results: Settings) -> None:
+def _print_verdicts(results: Results) -> None:
     console = Console(soft_wrap=True, highlight=False)
     for name, result in results.items():
         line = f"{name}: {result.verdict}"
@@ -125,7 +126,7 @@ def _run_subject(folder: Path) -> Subject:
     return Subject(*policy_and_episodes(folder))
 
 
-def measure(subject: Subject, batch_first: bool | None) -> Values:
+def measure(subject: Subject, batch_first: bool | None) -> Results:
     """All probes that fit, with a line of progress on a terminal."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     console = Console(stderr=True)
@@ -135,8 +136,8 @@ def measure(subject: Subject, batch_first: bool | None) -> Values:
         def tell(name: str) -> None:
             progress.update(shown, description=f"measuring {name}")
 
-        options = {"batch_first": batch_first, "skip": subject.skip, "tell": tell}
-        results: Values = dict(probes.probe_model(subject.model, subject.batch, subject.loss, **options))
+        options: Values = {"batch_first": batch_first, "skip": subject.skip, "tell": tell}
+        results = probes.probe_model(subject.model, subject.batch, subject.loss, **options)
         if subject.task is not None:
             tell("memory_demand")
             results["memory_demand"] = probes.memory_demand(subject.task, subject.model)
@@ -284,12 +285,9 @@ def _sizes(shape: str) -> list[int]:
         raise ValueError(message("shape", "be sizes with commas, such as 100,2,3", repr(shape))) from error
 
 
-def write_page(target: str, table: Settings, output: Path) -> None:
+def write_page(target: str, results: Results, output: Path) -> None:
     """The report's page about the results; needs plotly."""
-    from remanence.report import write_report
+    from remanence.report import Page, ProbeFinding, probes_section
 
-    named = {name: {**entry, "file": target} for name, entry in table.items()}  # the page is about the target
-    with tempfile.TemporaryDirectory() as folder:
-        results = Path(folder) / "probed.json"
-        results.write_text(json.dumps(named), encoding="utf-8")
-        write_report([results], output, measure=False)
+    found = [ProbeFinding(target, name, result) for name, result in results.items()]
+    Page([probes_section(found)]).write(output)

@@ -11,7 +11,7 @@ from remanence.experiments._experiment import Experiment, Recipe
 from remanence.experiments._record import Record
 from remanence.experiments._results import entries, figures_of, grid
 from remanence.experiments._stored import StoredCell, cells_in, records_of
-from remanence.experiments._stored_runs import beside_printed, coverage, not_stored, runs_by_settings
+from remanence.experiments._stored_runs import coverage, not_stored, runs_by_settings
 from remanence.figures import Figure
 
 AS_PRINTED = "Stored runs at the scale paper"
@@ -106,7 +106,7 @@ def stored_parts(experiment: Experiment, records: Sequence[Record]) -> list[Part
     cells = [cell for record in records for cell in cells_in(record)]
     found = coverage(experiment, cells)
     drawn = [cell for cell in found.as_printed if isinstance(cell, StoredCell)]
-    printed = beside_printed(experiment, found)
+    printed = grid(experiment, entries(experiment, found.as_printed))
     others = runs_by_settings(experiment, found.nearest)
     missing = not_stored(experiment, found, cells)
     words = (BRACKETS,) if experiment.printed else ()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from remanence.experiments._cell_state import CellState
 from remanence.experiments._departures import paper_at
 from remanence.experiments._experiment import Experiment, Key, Place, without_seed
-from remanence.experiments._results import Grid, TableNumber, entries, grid, short, so_far
+from remanence.experiments._results import Grid, TableNumber, entries, short, so_far
 from remanence.experiments._stored import StoredCell, nearest
 from remanence.runs import Values
 
@@ -125,11 +125,6 @@ def coverage(experiment: Experiment, cells: Iterable[StoredCell]) -> Coverage:
             absent.append(Absent(place))
     beyond = [cell for group in near.values() for cell in group]
     return Coverage(tuple(as_printed), (*others, *beyond), tuple(absent))
-
-
-def beside_printed(experiment: Experiment, found: Coverage) -> Grid:
-    """The table as the document has it, from the stored runs with its settings and budget."""
-    return grid(experiment, entries(experiment, found.as_printed))
 
 
 def not_stored(experiment: Experiment, found: Coverage, cells: Iterable[StoredCell]) -> Grid:

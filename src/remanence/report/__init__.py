@@ -22,8 +22,8 @@ from remanence.report._blocks import (
 )
 from remanence.report._experiment_section import reproduction_section
 from remanence.report._page import Page, Problem
-from remanence.report._probe_sections import information_section
-from remanence.report._reading import InformationCurve
+from remanence.report._probe_sections import information_section, probes_section
+from remanence.report._reading import InformationCurve, ProbeFinding
 from remanence.report._report import sentences, write_report
 
 __all__ = [
@@ -47,4 +47,6 @@ __all__ = [
     "reproduction_section",
     "information_section",
     "InformationCurve",
+    "probes_section",
+    "ProbeFinding",
 ]

@@ -18,7 +18,13 @@ NAMED_BY_PLACE = {"attention_map", "cost"}
 
 
 def probes_section(found: Sequence[ProbeFinding]) -> Section:
-    """Each probe with its verdict and pictures, by the file that it came from; the findings are of those that apply."""
+    """Each probe with its verdict and pictures, by the file that it came from; the findings are of those that apply.
+
+    Example:
+        >>> from remanence.probes import NotMeasured
+        >>> probes_section([ProbeFinding("mine", "stability", NotMeasured("stability", "failed"))]).headline
+        '1 probe of mine'
+    """
     places = list(dict.fromkeys(probe.place for probe in found))
     told = [probe for probe in found if not probe.result.verdict.startswith("does not apply")]
     if len(places) == 1:

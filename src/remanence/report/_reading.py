@@ -40,7 +40,18 @@ NOTHING_KNOWN = "holds no results that are known here"
 
 @dataclass(frozen=True)
 class ProbeFinding:
-    """The result of one probe, named by its kind, and where it was found."""
+    """The result of one probe.
+
+    Args:
+        place: the file or the model that it belongs to.
+        kind: which probe.
+        result: what it found.
+
+    Example:
+        >>> from remanence.probes import NotMeasured
+        >>> ProbeFinding("mine", "context_use", NotMeasured("context_use", "failed")).title
+        'Context use'
+    """
 
     place: str
     kind: str
@@ -272,6 +283,11 @@ def curves_inside(results: object, name: str = "") -> Iterator[tuple[str, Mutual
 
 def _environments(values: Settings) -> Settings:
     """Where a policy of a cell was let play; none for any other measurement."""
-    settings = values.get("settings")
-    named = settings.get("environments") if isinstance(settings, Mapping) else None
-    return named if isinstance(named, Mapping) else {}
+    found: object = values
+    for key in ("settings", "environments"):
+        if not isinstance(found, Mapping):
+            return {}
+        found = found.get(key)
+    if not isinstance(found, Mapping):
+        return {}
+    return found
