@@ -1,11 +1,11 @@
-"""What a section of the page is made of: values without any HTML, each drawn by the macro of its name."""
+"""What a section of the page is made of: values without HTML, drawn by the macro of their name in ``blocks.html``."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from remanence.figures import Figure, Look
 from remanence.report._numbers import ABSENT, as_number, only_if, sortable
@@ -29,7 +29,6 @@ class Text:
 
     text: str
     kind: str = ""
-    macro: ClassVar[str] = "text"
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,6 @@ class Heading:
     """
 
     text: str
-    macro: ClassVar[str] = "heading"
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,6 @@ class Table:
     caption: str
     kind: str = "cells"
     filters: Sequence[Mapping[str, str]] = ()
-    macro: ClassVar[str] = "table"
 
     @property
     def _kept(self) -> list[int]:
@@ -171,7 +168,6 @@ class Figures:
     """
 
     figures: Sequence[Figure]
-    macro: ClassVar[str] = "figures"
 
 
 @dataclass(frozen=True)
@@ -184,7 +180,6 @@ class Switches:
     """
 
     looks: Mapping[str, Look]
-    macro: ClassVar[str] = "switches"
 
 
 @dataclass(frozen=True)
@@ -202,7 +197,6 @@ class Facts:
 
     pairs: Sequence[tuple[str, str]]
     long: bool = False
-    macro: ClassVar[str] = "facts"
 
 
 @dataclass(frozen=True)
@@ -215,7 +209,6 @@ class Code:
     """
 
     text: str
-    macro: ClassVar[str] = "code"
 
 
 @dataclass(frozen=True)
@@ -229,7 +222,6 @@ class Film:
 
     gif: bytes
     words: str
-    macro: ClassVar[str] = "film"
 
     @property
     def source(self) -> str:
@@ -248,7 +240,6 @@ class Details:
 
     summary: str
     blocks: Sequence[Block]
-    macro: ClassVar[str] = "details"
 
 
 Block: TypeAlias = Text | Heading | Table | Figures | Switches | Facts | Code | Film | Details

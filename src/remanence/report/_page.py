@@ -18,7 +18,7 @@ from markupsafe import Markup
 import remanence
 from remanence._wording import enumerated, number_of
 from remanence.figures import Figure, compact, plotly_dict
-from remanence.report._blocks import Section
+from remanence.report._blocks import Block, Section
 from remanence.runs import StorageError, replace_file
 
 FIRST_SCREEN = 6
@@ -89,14 +89,17 @@ class Page:
         """The whole page as text: the same sections give the same bytes."""
         self._figures.clear()
         environment = _environment()
-        macros = environment.get_template("blocks.html").make_module(
-            {"place_figure": self._place_figure, "render": lambda block: getattr(macros, block.macro)(block)}
-        )
+
+        def render(block: Block) -> Markup:
+            return getattr(macros, type(block).__name__.lower())(block)
+
+        given = {"place_figure": self._place_figure, "render": render}
+        macros = environment.get_template("blocks.html").make_module(given)
         scripts = [_harmless(plotly_script()), _harmless(_source("page.js"))]
         return environment.get_template("page.html").render(
             page=self,
             blocks=macros,
-            render=lambda block: getattr(macros, block.macro)(block),
+            render=render,
             title=self.title or enumerated([part.heading for part in self.sections]) or "Nothing could be read",
             first_screen=FIRST_SCREEN,
             figures_json=self._figures_json,
