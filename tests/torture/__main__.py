@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.torture.children import Forked
 from tests.torture.cluster import Cluster, has_ray
-from tests.torture.damage import Damage
+from tests.torture.damage import FEW_SAMPLES, Damage
 from tests.torture.kills import Kills
 from tests.torture.pages import BROWSERS, Pages, find_browser
 from tests.torture.server import prepare
@@ -149,7 +149,8 @@ def every_command(folder: Path) -> list[list[object]]:
     """Commands that need, between them, every module that the campaign needs."""
     made: list[list[object]] = [[*COMMANDS[name], folder / name] for name in COMMANDS]
     asked: list[list[object]] = [[word, folder / "train"] for word in ("evaluate", "resume", "probe")]
-    asked += [["evaluate", folder / "rl train"], ["resume", folder / "rl train"], ["generate", folder / "train text"]]
+    asked += [["evaluate", folder / "rl train"], ["resume", folder / "rl train"], ["rl", "play", folder / "rl train"]]
+    asked += [["generate", folder / "train text"], ["mi", folder / "train text", *FEW_SAMPLES]]
     return [*made, *asked, ["runs", folder], ["report", folder, "-o", folder / "page.html"]]
 
 

@@ -30,6 +30,7 @@ RIGHTS = "rights taken away"
 LIMIT = 300.0
 PROBED = 8
 """Of so many damaged models one is probed."""
+FEW_SAMPLES = ("--rows", 2, "--length", 40, "--longest", 4)
 MOMENT = 0.7
 """Share of its changes of files after which the run that is damaged was killed."""
 
@@ -66,6 +67,9 @@ class Damage(Part):
         asked["resume"] = ["resume", folder, "--json"]
         if name == "train text":
             asked["generate"] = ["generate", folder, "--length", 9, "--json"]
+            asked["mi"] = ["mi", folder, *FEW_SAMPLES, "--json"]
+        if name == "rl train":
+            asked["rl play"] = ["rl", "play", folder, "--episodes", 2, "--json"]
         if name == "train" and self.turn // len(self.names) % PROBED == 0:  # it takes longer than all others
             asked["probe"] = ["probe", folder, "--json"]
         return asked

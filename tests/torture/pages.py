@@ -17,6 +17,7 @@ from tests.torture.server import with_plotly
 from tests.torture.subjects import COMMANDS, References
 from tests.torture.table import FaultTable
 
+from remanence import experiments
 from remanence.runs import sealed
 
 FAULT = "hostile strings, the page opened in a browser"
@@ -36,8 +37,12 @@ NAMES = tuple(text for text in HOSTILE if "/" not in text)
 """Those that the name of a folder may be."""
 ALIVE = ("onerror", "onload", "onfocus", "srcdoc")
 """Attributes that none of our own elements has."""
+RECORD = "a stored record"
 SHARE = 0.3
 """Of the strings of a file, those that are replaced."""
+STORED = Path(experiments.__file__).parent / "stored"
+SMALL = 100_000
+"""Bytes of a record that is drawn within a moment."""
 LIMIT = 600.0
 REFUSED = 2
 
@@ -57,11 +62,15 @@ class Pages(Part):
 
     def attempt(self) -> None:
         """One folder, one page."""
-        name = self.draws.choice(list(COMMANDS))
-        self.references[name]  # makes it, if nobody has asked before
+        name = self.draws.choice([*COMMANDS, RECORD])
         folder = self.scratch / "hostile" / self.draws.choice(NAMES)
         shutil.rmtree(folder.parent, ignore_errors=True)
-        shutil.copytree(self.references.folder(name), folder)
+        if name == RECORD:
+            folder.mkdir(parents=True)
+            shutil.copy(self.draws.choice(small_records()), folder)
+        else:
+            self.references[name]  # makes it, if nobody has asked before
+            shutil.copytree(self.references.folder(name), folder)
         for path in sorted(folder.rglob("*.json*")):
             if "checkpoint" not in path.parts:
                 self._poison(path)
@@ -142,6 +151,11 @@ class Shown(HTMLParser):
             yield f"strings of files became elements: {', '.join(self.foreign[:5])}"
         if "data-drawn" not in self.root:
             yield f"the pictures were not drawn: {self.root}"
+
+
+def small_records() -> list[Path]:
+    """Records of the package that are drawn within a moment."""
+    return sorted(path for path in STORED.glob("*.json") if path.stat().st_size < SMALL)
 
 
 def find_browser() -> str | None:
