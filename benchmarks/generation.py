@@ -23,10 +23,13 @@ from rich.table import Table
 from remanence import nn, ops
 from remanence.nn import _generation
 
-TOKENS, RECENT, RELEVANT = 96, 10, 10
+TOKENS = 96
+RECENT = 10
+RELEVANT = 10
 GRID = [(core, n, batch) for core in ("LSTM", "RelLSTM") for n in (128, 256) for batch in (1, 64, 2000)]
 STEPS = {1: 200, 64: 40, 2000: 4}  # tokens per row in one run
-LONG, SEGMENT = 100_000, 2000
+LONG = 100_000
+SEGMENT = 2000
 RESULT = Path(__file__).with_suffix(".json")
 
 
@@ -42,9 +45,11 @@ def make_model(core: str, n: int) -> nn.SequenceModel:
 def measure_generation(core: str, n: int, batch: int, repeats: int) -> dict[str, float | str]:
     """Microseconds per token of each row, in one call and in a loop over ``step``, both from a filled memory."""
     tell(f"tokens of {core}: n={n} batch={batch}")
-    model, steps = make_model(core, n), STEPS[batch]
+    model = make_model(core, n)
+    steps = STEPS[batch]
     _, state = model(torch.randint(TOKENS, (2 * RECENT + RELEVANT, batch)))
-    start, uniforms = torch.zeros(batch, dtype=torch.int64), torch.rand(steps, batch, dtype=torch.float64)
+    start = torch.zeros(batch, dtype=torch.int64)
+    uniforms = torch.rand(steps, batch, dtype=torch.float64)
     runs: dict[str, Callable[[], object]] = {
         "one call": lambda: _generation._by_scan(model, start, state, steps, uniforms, 1.0),
         "loop": lambda: _generation._by_steps(model, start, state, steps, uniforms, 1.0),
@@ -57,9 +62,12 @@ def measure_generation(core: str, n: int, batch: int, repeats: int) -> dict[str,
 def measure_step(repeats: int, n: int = 128) -> dict[str, float]:
     """Microseconds of one step of a stream, batch 1, input n, beside a call of ``LSTMCell``."""
     tell("a streamed step")
-    layer, cell, x = nn.RelLSTM(n, n, recent=RECENT, relevant=RELEVANT), torch.nn.LSTMCell(n, n), torch.randn(1, n)
+    layer = nn.RelLSTM(n, n, recent=RECENT, relevant=RELEVANT)
+    cell = torch.nn.LSTMCell(n, n)
+    x = torch.randn(1, n)
     _, state = layer(torch.randn(2 * RECENT + RELEVANT, 1, n))
-    weights, hx = [layer.weights()], (torch.zeros(1, n), torch.zeros(1, n))
+    weights = [layer.weights()]
+    hx = (torch.zeros(1, n), torch.zeros(1, n))
     runs: dict[str, Callable[[], object]] = {
         "layer.step": lambda: [layer.step(x, state) for _ in range(200)],
         "ops.step": lambda: [ops.step(x, weights, state, spec=layer.spec) for _ in range(200)],
@@ -74,7 +82,8 @@ def measure_stream(steps: int = 10**6, n: int = 32) -> dict[str, float]:
     """Size of the state before and after very many steps, and how much the process grew meanwhile."""
     tell(f"a stream of {steps:,} steps")
     layer = nn.RelLSTM(8, n, recent=RECENT, relevant=RELEVANT)
-    inputs, state = torch.randn(1000, 1, 8), layer.initial_state(1)
+    inputs = torch.randn(1000, 1, 8)
+    state = layer.initial_state(1)
     before = state.nbytes
 
     def run() -> None:
@@ -94,7 +103,8 @@ def measure_stream(steps: int = 10**6, n: int = 32) -> dict[str, float]:
 def measure_long(steps: int = LONG, batch: int = 4, n: int = 64) -> dict[str, float]:
     """Peak MB of a training step over a very long sequence, whole and in segments, and how far gradients differ."""
     tell(f"a training step over {steps:,} steps")
-    layer, x = nn.RelLSTM(10, n, recent=RECENT, relevant=RELEVANT), torch.randn(steps, batch, 10)
+    layer = nn.RelLSTM(10, n, recent=RECENT, relevant=RELEVANT)
+    x = torch.randn(steps, batch, 10)
     gradients: list[torch.Tensor] = []
 
     def learn(segment: int | None) -> Callable[[], None]:
@@ -107,8 +117,10 @@ def measure_long(steps: int = LONG, batch: int = 4, n: int = 64) -> dict[str, fl
 
         return run
 
-    segmented, whole = peak_bytes(learn(SEGMENT)) / 2**20, peak_bytes(learn(None)) / 2**20
-    apart, size = (gradients[0] - gradients[1]).abs().max(), gradients[1].abs().max()
+    segmented = peak_bytes(learn(SEGMENT)) / 2**20
+    whole = peak_bytes(learn(None)) / 2**20
+    apart = (gradients[0] - gradients[1]).abs().max()
+    size = gradients[1].abs().max()
     return {"T": steps, "in segments, MB": segmented, "whole, MB": whole, "gradients apart": float(apart / size)}
 
 

@@ -25,7 +25,9 @@ from rich.table import Table
 
 from remanence import data, ops, probes
 
-LENGTH, LAGS, REPEATS = 10_000_000, 8, 3
+LENGTH = 10_000_000
+LAGS = 8
+REPEATS = 3
 THREADS = (1, 2)
 
 
@@ -40,7 +42,8 @@ def bincount(symbols: np.ndarray, lags: np.ndarray, alphabet: int) -> np.ndarray
 
 def seconds(run: Callable[[], object]) -> tuple[float, float]:
     """Least time by the clock and least work of all cores: whatever else runs on the machine only ever adds."""
-    clock, work = [], []
+    clock = []
+    work = []
     for _ in range(REPEATS):
         start = time.perf_counter(), time.process_time()
         run()
@@ -67,7 +70,8 @@ def curve(path: Path, kind: Literal["bytes", "characters", "words"]) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = probes.mutual_information(symbols, probes.logarithmic_lags(10_000, 60), draws=draws)
-        whole, work = time.perf_counter() - start[0], time.process_time() - start[1]
+        whole = time.perf_counter() - start[0]
+        work = time.process_time() - start[1]
         texts.append(f"{len(symbols.values):,} {kind}, {found.alphabet:,} different, {len(found.lags)} lags: ")
         texts.append(f"{whole:.1f} s (reading {read:.1f} s; {work:.1f} s of the cores), ")
 
@@ -124,7 +128,8 @@ def counting(alphabets: Sequence[int]) -> None:
 def rates(alphabet: int, lags: np.ndarray) -> list[str]:
     """Pairs a second: numpy's, then the kernel's on each number of threads, their ratio, and that by work of cores."""
     symbols = skewed(alphabet)
-    tensor, pairs = torch.from_numpy(symbols), sum(LENGTH - int(lag) for lag in lags)
+    tensor = torch.from_numpy(symbols)
+    pairs = sum(LENGTH - int(lag) for lag in lags)
     if not (ops.count_pairs(tensor, lags.tolist(), alphabet)[:, 0].numpy() == bincount(symbols, lags, alphabet)).all():
         raise SystemExit("the counts differ: no speed is worth that")
     usual = seconds(lambda: bincount(symbols, lags, alphabet))

@@ -53,7 +53,10 @@ def product_work(cell: str, n: int) -> int:
     return 3 * 2 * n * (GATES[cell] * (INPUT + n) + 2 * n)
 
 
-SQUARE, ROWS, WEIGHTS, TIMES = torch.randn(2048, 2048), torch.randn(256, 256), torch.randn(1280, 256), 20
+SQUARE = torch.randn(2048, 2048)
+ROWS = torch.randn(256, 256)
+WEIGHTS = torch.randn(1280, 256)
+TIMES = 20
 PEAKS: dict[str, Run] = {  # the fastest products at hand, in turn with the candidates: the clock of a core varies
     "MKL": lambda: SQUARE @ SQUARE,
     "packed": lambda: [torch.ops.remanence.packed_product(ROWS, WEIGHTS) for _ in range(TIMES)],
@@ -76,15 +79,18 @@ def measure_memory(n: int, batch: int, steps: int) -> Row:
 def measure_growth(spec: ScanSpec, n: int, batch: int, lengths: list[int]) -> dict[str, list[float] | float]:
     """Seconds and peak MB of training over growing lengths, and the exponents of both."""
     tell(f"growth with T = {', '.join(map(str, lengths))}: {spec.cell} with {spec.memory}")
-    weights, runs = draw_weights(spec, n), {}
+    weights = draw_weights(spec, n)
+    runs = {}
     for steps in lengths:
-        x, cotangent = torch.randn(steps, batch, INPUT), torch.randn(steps, batch, n)
+        x = torch.randn(steps, batch, INPUT)
+        cotangent = torch.randn(steps, batch, n)
 
         def run(x: torch.Tensor = x, cotangent: torch.Tensor = cotangent) -> None:
             fused.scan(x, weights, None, spec=spec)[0].backward(cotangent)
 
         runs[str(steps)] = run
-    seconds, peaks = list(medians(runs, 5).values()), [peak_bytes(run) / 2**20 for run in runs.values()]
+    seconds = list(medians(runs, 5).values())
+    peaks = [peak_bytes(run) / 2**20 for run in runs.values()]
     fits = {"time exponent": exponent(lengths, seconds), "memory exponent": exponent(lengths, peaks)}
     return {"T": [float(steps) for steps in lengths], "seconds": seconds, "peak MB": peaks, **fits}
 
@@ -93,14 +99,17 @@ def measure_ragged(n: int = 128, batch: int = 64, steps: int = 520) -> Row:
     """Cost per real step of a packed sequence with very different lengths, relative to a batch of full length."""
     tell("very different lengths")
     lengths = torch.logspace(1, 0, batch, base=steps).long().clamp(1, steps)  # 520 ... 1, evenly in the logarithm
-    x, cotangent = torch.randn(steps, batch, INPUT), torch.randn(steps, batch, n)
-    packed, packed_cotangent = pack_padded_sequence(x, lengths), pack_padded_sequence(cotangent, lengths).data
+    x = torch.randn(steps, batch, INPUT)
+    cotangent = torch.randn(steps, batch, n)
+    packed = pack_padded_sequence(x, lengths)
+    packed_cotangent = pack_padded_sequence(cotangent, lengths).data
     layers = {"rel": nn.RelLSTM(INPUT, n, recent=RECENT, relevant=RELEVANT), "nn": torch.nn.LSTM(INPUT, n)}
     runs: dict[str, Run] = {}
     for name, layer in layers.items():
         runs[f"{name} full"] = lambda layer=layer: layer(x)[0].backward(cotangent)
         runs[f"{name} packed"] = lambda layer=layer: layer(packed)[0].data.backward(packed_cotangent)
-    times, share = medians(runs, 5), float(lengths.sum()) / (steps * batch)
+    times = medians(runs, 5)
+    share = float(lengths.sum()) / (steps * batch)
     result = {f"{name} packed/full, per real step": times[f"{name} packed"] / times[f"{name} full"] for name in layers}
     return {"real share of all steps": share, **{name: ratio / share for name, ratio in result.items()}}
 
@@ -108,8 +117,10 @@ def measure_ragged(n: int = 128, batch: int = 64, steps: int = 520) -> Row:
 def measure_step(n: int = 128) -> Row:
     """Microseconds of one streamed step, batch 1, input of size n, in inference mode, beside ``torch.nn.LSTMCell``."""
     tell("a streamed step")
-    layer, cell = nn.RelLSTM(n, n, recent=RECENT, relevant=RELEVANT), torch.nn.LSTMCell(n, n)
-    x, hx = torch.randn(1, n), (torch.zeros(1, n), torch.zeros(1, n))
+    layer = nn.RelLSTM(n, n, recent=RECENT, relevant=RELEVANT)
+    cell = torch.nn.LSTMCell(n, n)
+    x = torch.randn(1, n)
+    hx = (torch.zeros(1, n), torch.zeros(1, n))
     with torch.inference_mode():
         state = layer(torch.randn(50, 1, n))[1]
         runs = {
@@ -122,8 +133,10 @@ def measure_step(n: int = 128) -> Row:
 
 def measure_one_thread(quick: bool) -> dict[str, object]:
     """What does not depend on the number of threads."""
-    lengths, full = LENGTHS[quick], [505, 1010, 2020]
-    rel, sab = ScanSpec("lstm", Screened(RECENT, RELEVANT)), ScanSpec("lstm", Strided(top_k=5, every=2))
+    lengths = LENGTHS[quick]
+    full = [505, 1010, 2020]
+    rel = ScanSpec("lstm", Screened(RECENT, RELEVANT))
+    sab = ScanSpec("lstm", Strided(top_k=5, every=2))
     memory = (
         [(128, 10, 520)]
         if quick

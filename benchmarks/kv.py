@@ -47,8 +47,12 @@ BUDGETS = tuple(int(budget) for budget in os.environ.get("BUDGETS", "128,256,512
 SINKS = {"attention": 4, "value": 4, "h2o": 4, "tova": 4, "mean": 0}
 """Not what these screens have by default: is it the screen or its sinks?"""
 PRESSES = ("TOVAPress", "KnormPress", "KeyDiffPress")
-LENGTHS, KEPT, REPEATS = (512, 1024, 2048, 4096, 8192), 512, 11
-KEYS, FILLER, SHARES = 5, 22, (0.5, 0.8, 0.9)
+LENGTHS = (512, 1024, 2048, 4096, 8192)
+KEPT = 512
+REPEATS = 11
+KEYS = 5
+FILLER = 22
+SHARES = (0.5, 0.8, 0.9)
 
 
 def tell(**line: object) -> None:

@@ -60,7 +60,8 @@ def apart(function: Callable[..., Result], *arguments: object) -> Result:
 
 
 def _settle_malloc() -> None:
-    mmap_threshold, bytes_from = -3, 128 * 1024  # M_MMAP_THRESHOLD and its first value, from now on for good
+    mmap_threshold = -3  # M_MMAP_THRESHOLD
+    bytes_from = 128 * 1024  # its first value, from now on for good
     ctypes.CDLL("libc.so.6").mallopt(mmap_threshold, bytes_from)
     torch.manual_seed(0)
     torch.set_num_threads(1)

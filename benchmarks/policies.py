@@ -19,7 +19,9 @@ from torch import Tensor, nn
 from remanence.nn import LSTM, MemLSTM, RecurrentLayer, RelLSTM
 from remanence.rl import MemoryPolicy, Pieces, PPOConfig, ppo_losses
 
-STEPS, WIDTH, ENDS = 128, 64, 0.05
+STEPS = 128
+WIDTH = 64
+ENDS = 0.05
 
 
 class LoopLSTM(LSTM):
@@ -54,7 +56,8 @@ def minibatch(policy: MemoryPolicy, rows: int) -> Pieces:
     zero = torch.zeros(STEPS, rows)
     begins = torch.rand(STEPS, rows) < ENDS
     begins[0] = True
-    seen, state = torch.randint(0, 9, (STEPS, rows, 7, 7, 3)).float(), policy.core.initial_state(rows)
+    seen = torch.randint(0, 9, (STEPS, rows, 7, 7, 3)).float()
+    state = policy.core.initial_state(rows)
     return Pieces(seen, begins, zero.long(), zero - 2, zero, torch.randn(STEPS, rows), state)
 
 

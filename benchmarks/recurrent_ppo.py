@@ -125,7 +125,8 @@ class Taken(NamedTuple):
 
 def timed(run: Callable[[], None]) -> Taken:
     """How long a run takes."""
-    clock, processor = time.perf_counter(), time.process_time()
+    clock = time.perf_counter()
+    processor = time.process_time()
     run()
     return Taken(time.process_time() - processor, time.perf_counter() - clock)
 

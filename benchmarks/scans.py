@@ -10,7 +10,9 @@ from torch import Tensor
 
 from remanence.ops import ScanSpec, Screened, Strided, Weights, fused, reference
 
-INPUT, RECENT, RELEVANT = 10, 10, 10
+INPUT = 10
+RECENT = 10
+RELEVANT = 10
 NAIVE_BYTES = 300  # that the naive loop keeps per step, row and unit
 MOST_BYTES = 8e9
 
@@ -47,12 +49,14 @@ def _cell(cell: str, gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
 
 def naive_scan(x: Tensor, weights: Weights, spec: ScanSpec) -> Tensor:
     """The usual research loop: at each step both maps of the score for the whole memory, lists, concatenation."""
-    batch, n = x.shape[1], weights.hh.shape[1]
+    batch = x.shape[1]
+    n = weights.hh.shape[1]
     query, key, score = _memory_weights(weights)
     s = c = x.new_zeros(batch, n)
     recent: list[Tensor] = []
     received: list[Tensor] = []
-    relevant, relevance = (x.new_zeros(batch, 0, n),), x.new_zeros(batch, 0)
+    relevant = (x.new_zeros(batch, 0, n),)
+    relevance = x.new_zeros(batch, 0)
     outputs = []
     for x_t in x.unbind(0):
         gates = F.linear(x_t, weights.ih, weights.bias_ih) + F.linear(s, weights.hh, weights.bias_hh)
@@ -72,18 +76,22 @@ def naive_scan(x: Tensor, weights: Weights, spec: ScanSpec) -> Tensor:
 
 def eager_scan(x: Tensor, weights: Weights, spec: ScanSpec) -> Tensor:
     """A clear eager loop: inputs projected at once, every key computed once, the ring moved by concatenation."""
-    batch, n = x.shape[1], weights.hh.shape[1]
+    batch = x.shape[1]
+    n = weights.hh.shape[1]
     query, key, score = _memory_weights(weights)
     s = c = x.new_zeros(batch, n)
     ring = keys = x.new_zeros(batch, 0, n)
     received = x.new_zeros(batch, 0)
-    relevant, relevance = (ring, keys), received
+    relevant = (ring, keys)
+    relevance = received
     outputs = []
     for from_x in F.linear(x, weights.ih, weights.bias_ih).unbind(0):
         h, c = _cell(spec.cell, from_x + F.linear(s, weights.hh, weights.bias_hh), c)
         if ring.shape[1] == RECENT:
             relevant, relevance = _screen(relevant, relevance, (ring[:, 0], keys[:, 0]), received[:, 0])
-            ring, keys, received = ring[:, 1:], keys[:, 1:], received[:, 1:]
+            ring = ring[:, 1:]
+            keys = keys[:, 1:]
+            received = received[:, 1:]
         ring = torch.cat([ring, h[:, None]], dim=1)
         keys = torch.cat([keys, F.linear(h, key)[:, None]], dim=1)
         scores = torch.tanh(F.linear(s, query)[:, None] + torch.cat([keys, relevant[1]], dim=1)) @ score
@@ -109,9 +117,12 @@ def _screen(
 
 def fast_runs(cell: str, n: int, batch: int, steps: int) -> dict[str, Callable[[], object]]:
     """Forward and backward of torch.nn and of the fused scans at one point of the grid."""
-    x, cotangent = torch.randn(steps, batch, INPUT, requires_grad=True), torch.randn(steps, batch, n)
-    rel, plain = ScanSpec(cell, Screened(RECENT, RELEVANT)), ScanSpec(cell)  # type: ignore[arg-type]
-    weights, plain_weights = draw_weights(rel, n), draw_weights(plain, n)
+    x = torch.randn(steps, batch, INPUT, requires_grad=True)
+    cotangent = torch.randn(steps, batch, n)
+    rel = ScanSpec(cell, Screened(RECENT, RELEVANT))  # type: ignore[arg-type]
+    plain = ScanSpec(cell)  # type: ignore[arg-type]
+    weights = draw_weights(rel, n)
+    plain_weights = draw_weights(plain, n)
     layer = (torch.nn.LSTM if cell == "lstm" else torch.nn.RNN)(INPUT, n)
     return {
         "nn": lambda: layer(x)[0].backward(cotangent),
@@ -125,7 +136,8 @@ def slow_runs(cell: str, n: int, batch: int, steps: int) -> dict[str, Callable[[
     """The loops in Python, where they fit into memory."""
     if NAIVE_BYTES * n * batch * steps > MOST_BYTES:
         return {}
-    x, cotangent = torch.randn(steps, batch, INPUT, requires_grad=True), torch.randn(steps, batch, n)
+    x = torch.randn(steps, batch, INPUT, requires_grad=True)
+    cotangent = torch.randn(steps, batch, n)
     rel = ScanSpec(cell, Screened(RECENT, RELEVANT))  # type: ignore[arg-type]
     weights = draw_weights(rel, n)
     return {

@@ -23,7 +23,11 @@ from remanence.tasks import Copy, Denoise, LateCues
 SIZES = {"length": 16, "items": 2, "symbols": 4}
 TASKS = (Copy(**SIZES), Denoise(**SIZES), LateCues(**SIZES, distractors=4))
 MEMORY = {"recent": 3, "relevant": 3}
-WIDTH, ROWS, UPDATES, RATE, ENOUGH = 32, 32, 150, 5e-3, 0.98
+WIDTH = 32
+ROWS = 32
+UPDATES = 150
+RATE = 5e-3
+ENOUGH = 0.98
 TEST_ROWS = 500
 
 
