@@ -76,8 +76,10 @@ class CarryingLayer(StreamingCore[CarriedState]):
         if lengths is not None:
             live = torch.arange(length, device=x.device)[:, None] < lengths
             ends = steps.gather(0, lengths[None] - 1)[0]
-        value, starts = _begin(before.value[0], reset)
-        output, value = self._run(x, value, starts, live)
+        value = before.value[0]
+        if reset is not None:
+            value = states.empty_rows(reset[0], value)
+        output, value = self._run(x, value, reset, live)
         after = CarriedState(value.unsqueeze(0), ends.unsqueeze(0))
         return _sequence.leave(output, layout), layout.outer_state(after)
 
@@ -104,10 +106,3 @@ class CarryingLayer(StreamingCore[CarriedState]):
 
         ``starts`` ``(T, B)``: rows that forget before a step; ``live`` likewise: rows that have not ended.
         """
-
-
-def _begin(value: Tensor, reset: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """A reset at the first step takes the given value away by selection: a NaN does not survive."""
-    if reset is None:
-        return value, None
-    return torch.where(reset[0].reshape(-1, *[1] * (value.dim() - 1)), 0.0, value), reset

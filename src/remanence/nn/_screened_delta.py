@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from remanence._validate import dimension
+from remanence.ops.states import empty_rows
 
 from ._baselines import DeltaRule
 from ._options import Device
@@ -88,7 +89,7 @@ class ScreenedDeltaRule(DeltaRule):
         held = self._unpack(value)
         for t, (query, key, new, beta) in enumerate(zip(*associations, strict=True)):
             if starts is not None:
-                held = _Held._make(_empty_rows(starts[t], part) for part in held)
+                held = _Held._make(empty_rows(starts[t], part) for part in held)
             error = new - torch.einsum("bvk,bk->bv", held.matrix, key)
             matrix = held.matrix + torch.einsum("bv,bk->bvk", beta * error, key)
             held = _screen(held._replace(matrix=matrix), key, new, (beta * error).detach().norm(dim=-1))
@@ -112,7 +113,3 @@ def _screen(held: _Held, key: Tensor, value: Tensor, worth: Tensor) -> _Held:
         values=torch.where(place[..., None], value[:, None], held.values),
         score=torch.where(place, worth[:, None], held.score),
     )
-
-
-def _empty_rows(rows: Tensor, part: Tensor) -> Tensor:
-    return torch.where(rows.reshape(-1, *[1] * (part.dim() - 1)), 0.0, part)

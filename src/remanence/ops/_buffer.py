@@ -10,12 +10,13 @@ from torch import Tensor
 
 from remanence._validate import LARGEST_SIZE, dimension, message, one_of
 
-from ._memory import MemoryRule, MemoryRun, SlotCounts, empty_rows, where_rows
+from ._memory import MemoryRule, MemoryRun, SlotCounts
 from ._reads import Held, Read, ScoreName, SoftmaxRead, check_score
 from ._screens import SCREENS, Judged, Screen, ScreenLike
 from ._slots import displaced_step, mark_slot, roll, unroll, write_slot
 from ._state import EMPTY, State
 from ._weights import OwnParameter, Weights
+from .states import empty_rows, where_rows
 
 
 class BufferRule(MemoryRule):

@@ -176,13 +176,3 @@ class NothingHeld(MemoryRun):
 
     def fields(self, final: Tensor, lengths: Tensor | None) -> dict[str, Tensor]:
         return {}
-
-
-def where_rows(rows: Tensor, chosen: Tensor, other: Tensor) -> Tensor:
-    """``chosen`` in some rows ``(B,)``, ``other`` ``(B, ...)`` elsewhere."""
-    return torch.where(rows.reshape(rows.shape + (1,) * (other.dim() - 1)), chosen, other)
-
-
-def empty_rows(rows: Tensor, tensor: Tensor, value: float = 0.0) -> Tensor:
-    """``tensor`` with some rows set to ``value`` by selection, so that a NaN does not survive."""
-    return where_rows(rows, tensor.new_tensor(value), tensor)

@@ -29,6 +29,7 @@ def choose_slot(score: Tensor, scores: Tensor, steps: Tensor, due: Tensor) -> Te
     free = steps == EMPTY
     scores = scores.detach().masked_fill(free, -math.inf)
     least = scores.amin(dim=1, keepdim=True)
+    # Who goes: a free slot before all others, then the youngest of the least; whoever scores more comes last.
     priority = steps.masked_fill(free, torch.iinfo(torch.int64).max).masked_fill(scores > least, BEFORE_START - 1)
     least = least[:, 0]
     enters = due & ((score.detach() > least) | (least == -math.inf))
@@ -72,5 +73,6 @@ def roll(entries: Tensor, step: Tensor, end: Tensor, size: int) -> Tensor:
 
 
 def _take_slots(tensor: Tensor, index: Tensor) -> Tensor:
+    """What stands in some slots ``(B, R)`` of a tensor ``(B, slots, ...)``."""
     index = index.reshape(index.shape + (1,) * (tensor.dim() - 2)).expand(-1, -1, *tensor.shape[2:])
     return tensor.gather(1, index)

@@ -11,11 +11,12 @@ from torch import Tensor
 
 from remanence._validate import MOST_STEPS, dimension, one_of, positive_int
 
-from ._memory import MemoryRule, MemoryRun, SlotCounts, empty_rows, where_rows
+from ._memory import MemoryRule, MemoryRun, SlotCounts
 from ._reads import Held, Read, ThresholdRead
 from ._slots import choose_slot, displaced_step, mark_slot, write_slot
 from ._state import BEFORE_START, EMPTY, State
 from ._weights import Weights
+from .states import empty_rows, where_rows
 
 
 @dataclass(frozen=True)

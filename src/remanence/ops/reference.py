@@ -21,7 +21,7 @@ from ._spec import ScanSpec
 from ._state import EMPTY, State
 from ._weights import Weights
 from .state_shapes import check_counts, check_state, initial_state, start_afresh
-from .states import map_tensors
+from .states import empty_rows, map_tensors, where_rows
 
 
 def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
@@ -49,7 +49,7 @@ def scan(  # noqa: D417 - described once, in `remanence.ops.scan`
     memory: MemoryRun = NothingHeld(state)
     if spec.read is not None:
         memory = spec.rule.begin(spec.read, weights, state, fresh, lengths, length)
-    main, double = _make_chains(spec, weights, state)
+    main, double = _make_chains(spec, weights, state)  # the second for gradients of one hop alone
     positions = row_positions(state.step, length, reset)
     forced = None
     if forced_log is not None:
@@ -114,7 +114,7 @@ class _Step(NamedTuple):
         """What comes after the step, ``(B, n)``; in rows that have ended, what was before."""
         if self.ended is None:
             return after
-        return torch.where(self.ended[:, None], before, after)
+        return where_rows(self.ended, before, after)
 
 
 def _steps(
@@ -156,16 +156,16 @@ class _Chain:
         self.closed = s
 
     def forget(self, rows: Tensor) -> None:
-        self.s = torch.where(rows[:, None], 0.0, self.s)
-        self.c = torch.where(rows[:, None], 0.0, self.c)
-        self.h = torch.where(rows[:, None], 0.0, self.h)
+        self.s = empty_rows(rows, self.s)
+        self.c = empty_rows(rows, self.c)
+        self.h = empty_rows(rows, self.h)
 
     def cut_h(self, rows: Tensor) -> None:
-        self.s = torch.where(rows[:, None], self.s.detach(), self.s)
-        self.h = torch.where(rows[:, None], self.h.detach(), self.h)
+        self.s = where_rows(rows, self.s.detach(), self.s)
+        self.h = where_rows(rows, self.h.detach(), self.h)
 
     def cut_c(self, rows: Tensor) -> None:
-        self.c = torch.where(rows[:, None], self.c.detach(), self.c)
+        self.c = where_rows(rows, self.c.detach(), self.c)
 
     def propose(self, now: _Step) -> Tensor:
         """The new ``h``, from the input and the last macro-state: the memory has not been read yet."""
@@ -229,7 +229,7 @@ def _output(spec: ScanSpec, h: Tensor, s: Tensor, read: Tensor | None, memory: M
         output = torch.cat([s, memory.weights_by_age(spec.output_size(s.shape[1]) - s.shape[1])], dim=1)
     if now.ended is None:
         return output
-    return torch.where(now.ended[:, None], 0.0, output)
+    return empty_rows(now.ended, output)
 
 
 def _final_state(

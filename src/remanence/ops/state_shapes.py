@@ -8,10 +8,10 @@ from torch import Tensor
 
 from remanence._validate import MOST_STEPS, message
 
-from ._memory import where_rows
 from ._spec import ScanSpec
 from ._state import EMPTY, EMPTY_SLOT, State
 from ._weights import Weights
+from .states import where_rows
 
 COUNTS = ("relevant_step", "step")
 """Fields of whole numbers, whatever the layer's dtype."""

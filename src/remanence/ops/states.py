@@ -108,6 +108,21 @@ def fill_slots(tensor: Tensor, size: int, value: int) -> Tensor:
     return torch.cat([tensor, filling], dim=2)
 
 
+def where_rows(rows: Tensor, chosen: Tensor | float, other: Tensor) -> Tensor:
+    """``chosen`` in some rows ``(B,)``, ``other`` ``(B, ...)`` elsewhere."""
+    return torch.where(rows.reshape(rows.shape + (1,) * (other.dim() - 1)), chosen, other)
+
+
+def empty_rows(rows: Tensor, tensor: Tensor, value: float = 0.0) -> Tensor:
+    """``tensor`` ``(B, ...)`` with some rows ``(B,)`` set to ``value`` by selection, so that a NaN does not survive.
+
+    Example:
+        >>> empty_rows(torch.tensor([True, False]), torch.tensor([[torch.nan], [2.0]])).tolist()
+        [[0.0], [2.0]]
+    """
+    return where_rows(rows, value, tensor)
+
+
 def add_row(state: Tree) -> Tree:
     """The state of an unbatched sequence as that of a batch of one."""
     return map_tensors(lambda field: field.unsqueeze(1), state)
