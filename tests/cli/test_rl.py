@@ -137,6 +137,14 @@ COMPARE = ["compare", "remanence/TMaze-v0", "--models", "MinGRU,none", "--seeds"
 COMPARE += ["2", "--jobs", "1", "--set", "environment_options.length=3", *SMALL]
 
 
+def test_an_environment_of_ones_own_is_compared(here):
+    (here / "own.py").write_text(OWN.replace("Slow-v0", "Compared-v0"))
+    few = ["--models", "MinGRU", "--seeds", "1", "--frames", "32", "--episodes", "1", "--jobs", "1", *SMALL]
+    found = run("compare", "mine/Compared-v0", "--set", 'imports=["own.py"]', *few)
+    assert found.exit_code == 0, found.output
+    assert "MinGRU" in found.output
+
+
 def test_policies_are_compared_resumed_and_reported(here):
     first = run(*COMPARE)
     assert first.exit_code == 0, first.output

@@ -57,6 +57,8 @@ def test_sizes_are_read_off_the_environment(recall):
     there, mine = make_environment(MEMORY), make_environment(recall)
     assert ([field.shape for field in observed(there)], longest_episode(there)) == ([(7, 7, 3)], 245)
     assert ([field.shape for field in observed(mine)], longest_episode(mine)) == ([(3,)], 6)
+    babyai = make_environment("BabyAI-GoToObj-v0")
+    assert [field.name for field in observed(babyai, words=True)] == ["image", "mission"]
 
 
 @pytest.mark.parametrize(

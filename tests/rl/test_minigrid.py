@@ -16,9 +16,11 @@ SOME = (
 )
 
 
-@pytest.mark.parametrize("name", SOME.split())
+@pytest.mark.parametrize(
+    "name", [*(f"MiniGrid-{name}-v0" for name in SOME.split()), "BabyAI-GoToLocal-v0", "BabyAI-UnlockPickup-v0"]
+)
 def test_the_quick_view_is_minigrids(name):
-    environment = gymnasium.make(f"MiniGrid-{name}-v0").unwrapped
+    environment = gymnasium.make(name).unwrapped
     quick = QuickView(environment)
     random = numpy.random.default_rng(0)
     for seed in range(3):

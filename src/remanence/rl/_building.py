@@ -10,7 +10,7 @@ from remanence.rl._core import grows
 from remanence.rl._environment import longest_episode, make_environment, observed
 from remanence.rl._observations import Field
 from remanence.rl._policy import MemoryPolicy
-from remanence.runs import Settings, Values
+from remanence.runs import Settings, Values, import_all, require_trust
 
 if TYPE_CHECKING:  # gymnasium is an extra
     from gymnasium import Env, Space
@@ -21,15 +21,23 @@ def build_policy(
 ) -> MemoryPolicy:
     """Makes the policy of a configuration; its weights come from torch's global generator.
 
+    The code that the configuration names is run first.
+
     Args:
         config: The run's settings.
         environment: Where it will play, if elsewhere.
         there_options: Options of that environment, if they differ from training.
 
+    Raises:
+        UntrustedCodeError: If that code is neither the user's own choice nor trusted.
+        ValueError: If the configuration cannot be built.
+
     Example:
         >>> build_policy(PolicyConfig()).core.hidden_size
         64
     """
+    require_trust(config.code)
+    import_all(config.imports)
     home = make_environment(config.environment, config.environment_options)
     there = home
     if environment is not None or there_options is not None:

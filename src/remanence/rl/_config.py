@@ -9,7 +9,7 @@ from remanence._validate import MOST_PARTS, boolean, message, one_of, positive_i
 from remanence._wording import bracketed
 from remanence.rl._core import MEMORY_USES, MemoryUse
 from remanence.rl._environment import environment_id
-from remanence.runs import Values, digest_of
+from remanence.runs import Values, absolute_imports, digest_of, remember_code
 from remanence.train import ModelConfig
 
 
@@ -35,9 +35,9 @@ class PPOConfig:
             its limit counts as ended.
 
     Example:
-        >>> PPOConfig(recurrence=100)
+        >>> PPOConfig(steps=64)
         Traceback (most recent call last):
-        ValueError: `ppo.recurrence` must divide ppo.steps (128); got 100
+        ValueError: `ppo.recurrence` must divide ppo.steps (64); got 128. Set ppo.recurrence=64 too
     """
 
     steps: int = 128
@@ -65,7 +65,8 @@ class PPOConfig:
         for name in ("entropy", "value"):
             real(f"ppo.{name}", getattr(self, name), least=0.0)
         if self.steps % self.recurrence:
-            raise ValueError(message("ppo.recurrence", f"divide ppo.steps ({self.steps})", self.recurrence))
+            hint = f"Set ppo.recurrence={self.steps} too"
+            raise ValueError(message("ppo.recurrence", f"divide ppo.steps ({self.steps})", self.recurrence, hint))
         if self.batch % self.recurrence:
             expected = f"be a multiple of ppo.recurrence ({self.recurrence})"
             raise ValueError(message("ppo.batch", expected, self.batch))
@@ -134,6 +135,21 @@ class PolicyConfig:
         boolean("squash", self.squash)
         boolean("forgets", self.forgets)
         one_of("memory", self.memory, MEMORY_USES)
+
+    @property
+    def code(self) -> list[str]:
+        """The code that it runs: its imports, and the modules of environments named ``module:Name``.
+
+        Environments that wrap others, as Gymnasium's for the older Gym, are told their names in the option ``env_id``.
+        """
+        names = (self.environment, str(self.environment_options.get("env_id", "")))
+        return [*self.imports, *(name.partition(":")[0] for name in names if ":" in name)]
+
+    def trusted(self) -> PolicyConfig:
+        """The same with absolute `imports`; its code is remembered as the user's own choice."""
+        config = dataclasses.replace(self, imports=absolute_imports(self.imports))
+        remember_code(config.code)
+        return config
 
     @property
     def where(self) -> str:

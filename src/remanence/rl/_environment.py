@@ -19,7 +19,8 @@ from remanence.tasks import Split, stream
 if TYPE_CHECKING:  # gymnasium is an extra
     from gymnasium import Env
 
-MINIGRID = "MiniGrid-"
+MINIGRID = ("MiniGrid-", "BabyAI-")
+"""How the ids of the package minigrid begin."""
 OWN = "For one of your own, `imports` names the module or file that registers it"
 
 

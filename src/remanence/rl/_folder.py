@@ -10,7 +10,7 @@ import torch
 from remanence import runs
 from remanence.rl._building import build_policy
 from remanence.rl._config import PolicyConfig
-from remanence.runs import import_all, read_stored_table, require_trust, to_toml, with_table
+from remanence.runs import read_stored_table, to_toml, with_table
 
 
 class PolicyRun(runs.Run):
@@ -34,8 +34,6 @@ class PolicyRun(runs.Run):
             ValueError: If the configuration cannot be built, or the folder holds another one.
         """
         run = cls(Path(folder))
-        require_trust(code_of(config))
-        import_all(config.imports)
         if not run.exists:
             run.refuse_foreign()
             with torch.random.fork_rng(devices=[]):
@@ -49,16 +47,3 @@ class PolicyRun(runs.Run):
     def config(self) -> PolicyConfig:
         """The configuration."""
         return with_table(PolicyConfig(), read_stored_table(self.config_path, ("environment", "model", "ppo")))
-
-
-def code_of(config: PolicyConfig) -> list[str]:
-    """The code that a configuration runs: its imports, and the modules of environments named ``module:Name``.
-
-    Environments that wrap others, as Gymnasium's for the older Gym, are told their names in the option ``env_id``.
-
-    Example:
-        >>> code_of(PolicyConfig(environment="mine:Maze-v0", imports=("other",)))
-        ['other', 'mine']
-    """
-    names = (config.environment, str(config.environment_options.get("env_id", "")))
-    return [*config.imports, *(name.partition(":")[0] for name in names if ":" in name)]

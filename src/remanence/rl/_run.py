@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import torch
@@ -10,19 +9,16 @@ import torch
 from remanence._validate import message
 from remanence.rl._building import build_policy
 from remanence.rl._config import PolicyConfig
-from remanence.rl._folder import PolicyRun, code_of
+from remanence.rl._folder import PolicyRun
 from remanence.rl._learning import Learning, PolicyOutcome
 from remanence.rl._policy import MemoryPolicy
 from remanence.runs import (
     CheckpointError,
     Observer,
     Settings,
-    absolute_imports,
-    import_all,
     isolated,
     load_checkpoint,
     locked,
-    remember_code,
     require_trust,
     stop_requests,
 )
@@ -49,9 +45,7 @@ def train_policy(config: PolicyConfig, folder: str | Path, observer: Observer | 
         ...     train_policy(config, Path(folder) / "mine").frames
         512
     """
-    config = dataclasses.replace(config, imports=absolute_imports(config.imports))
-    remember_code(code_of(config))  # the caller names this code; whoever only reads the folder later does not
-    return _learn(config, folder, observer)
+    return _learn(config.trusted(), folder, observer)
 
 
 def _learn(config: PolicyConfig, folder: str | Path, observer: Observer | None) -> PolicyOutcome:
@@ -109,8 +103,7 @@ def load_policy(
     if not run.exists:
         raise ValueError(message("folder", "be the folder of a policy's run, with a policy.toml", repr(str(folder))))
     config = run.config
-    require_trust(code_of(config))
-    import_all(config.imports)
+    require_trust(config.code)
     checkpoint = load_checkpoint(run.checkpoints)
     if checkpoint is None or checkpoint.update == 0:  # saved before anything was learnt
         raise CheckpointError(f"{folder} has no weights yet; let it learn first")
