@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,10 +70,14 @@ def read_series(path: str | Path, columns: Sequence[str] = ()) -> Series:
     if not _is_numeric(rows[0]):
         names = [name.strip() for name in rows[0]]
         first = 1
+    for name in columns:
+        _validate.one_of("columns", name, names)
+    counts = Counter(names)
     for name in columns or names:
-        if names.count(name) > 1:  # whoever asks for it would get one of them twice
-            raise DataError(f"{path} has {names.count(name)} columns named {name!r}; give each a name of its own")
-    chosen = [names.index(_validate.one_of("columns", name, names)) for name in columns or names]
+        if counts[name] > 1:  # whoever asks for it would get one of them twice
+            raise DataError(f"{path} has {counts[name]} columns named {name!r}; give each a name of its own")
+    places = {name: place for place, name in enumerate(names)}
+    chosen = [places[name] for name in columns or names]
     found = [_numbers(rows[at], at + 1, names, chosen, path) for at in range(first, len(rows)) if rows[at]]
     values = torch.from_numpy(np.array(found, dtype=np.float64).reshape(len(found), len(chosen)))
     return Series(values, tuple(names[place] for place in chosen))
