@@ -43,14 +43,17 @@ class Subject:
         self.batch = batch
         self.training = training
         arguments = _arguments(model, batch)
+        # What the model is called with: a tensor, or a dictionary in which the tensor of one name is the sequence.
         self._given: Any = arguments or given_inputs(batch)
         self._name = next(iter(arguments), None) or _name(self._given)
         self._whole: Tensor = self._given
         if self._name is not None:
             self._whole = self._given[self._name]
         self._whole = self._whole.detach()
+        # Cut or repeated in a subject of another length; the whole stays, for what lies beside it is cut alike.
         self.inputs: Tensor = self._whole
         self._by_keyword = self._name is not None and _takes_keywords(model, self._given)
+        # Some models keep their state on themselves: every run begins with what was there.
         self._attributes = [(part, _plain_attributes(part)) for part in modules(model)]
         self._batch_first = batch_first
         self._output_name = ""

@@ -46,8 +46,9 @@ def reproduction_section(parts: Sequence[Part]) -> Section:
 
 def _all_blocks(parts: Sequence[Part]) -> list[Block]:
     """The parts one below the other; what stands for the same cells has one colour in all pictures."""
-    curves = [curve for part in parts for figure in part.figures for curve in figure.parts if isinstance(curve, Curve)]
-    chosen = looks(list(dict.fromkeys(curve.group for curve in curves)))
+    figures = [figure for part in parts for figure in part.figures]
+    groups = [curve.group for figure in figures for curve in figure.parts if isinstance(curve, Curve)]
+    chosen = looks(groups)
     return [block for part in parts for block in _blocks(part, chosen)]
 
 
