@@ -115,7 +115,7 @@ def test_a_log_tells_now_and_then_how_far_the_cells_are(monkeypatch, capsys):
             pace = {"status": "running", "update": second, "seconds": second, "seconds_left": 7_200.0 - second}
             tick([{**row, **pace}])
             told += [(second, line) for line in capsys.readouterr().out.splitlines()]
-    seconds = [second for second, line in told if "cells done" in line]
+    seconds = [second for second, line in told if "of 1 cell done" in line]
     assert seconds[0] < 60
     assert 10 < len(seconds) < 60, "often at first, then less often"
     assert (seconds[0], f"copy-LSTM  running  {seconds[0]}/7,200  accuracy 0.5") in told

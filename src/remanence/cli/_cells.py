@@ -12,6 +12,7 @@ import typer
 from rich.console import Console, Group
 from rich.text import Text
 
+from remanence._wording import number_of
 from remanence.cli._live import Rows, Tick, live, resumable
 from remanence.cli._tables import plain_table
 from remanence.experiments import Failure, TableCell
@@ -98,7 +99,7 @@ def summary(rows: Rows) -> str:
     """
     done = sum(row["status"] == "done" for row in rows)
     busy = [row for row in rows if row["status"] in AT_WORK]
-    words = f"{done} of {len(rows)} cells done, {len(busy)} at work"
+    words = f"{done} of {number_of(len(rows), 'cell')} done, {len(busy)} at work"
     left = max((row["seconds_left"] or 0.0 for row in busy), default=0.0)
     if left:
         words += f"; those at work need at most {_duration(left)} more, all about {_duration(_rest(rows, len(busy)))}"

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from remanence import experiments
 from remanence._validate import message, one_of
+from remanence._wording import number_of
 from remanence.cli._cells import leave_if_failed, watching
 from remanence.cli._live import Rows
 from remanence.cli._tables import plain_table
@@ -129,7 +130,7 @@ def show_plan(asked: Asked, as_json: bool) -> None:
     tell = None
     if not as_json:
         tell = partial(typer.echo, err=True)
-        tell(f"{asked.id} ({asked.scale}): {len(cells)} cells; each kind of cell is tried briefly")
+        tell(f"{asked.id} ({asked.scale}): {number_of(len(cells), 'cell')}; each kind of cell is tried briefly")
     rows = []
     for cell, found in zip(cells, experiments.estimated_seconds(cells, tell), strict=True):
         hours = found and round(found / 3600, 6)
@@ -145,9 +146,9 @@ def show_plan(asked: Asked, as_json: bool) -> None:
 def _say_total(rows: Rows) -> None:
     total = sum(row["hours"] or 0.0 for row in rows)
     unknown = sum(row["hours"] is None for row in rows)
-    words = f"{len(rows)} cells, at most {math.ceil(100 * total) / 100:.2f} hours of one core"
+    words = f"{number_of(len(rows), 'cell')}, at most {math.ceil(100 * total) / 100:.2f} hours of one core"
     if unknown:
-        words += f"; {unknown} cells could not be tried and are not estimated"
+        words += f"; {number_of(unknown, 'cell')} could not be tried and thus not estimated"
     typer.echo(words)
     if any(row["budget"] for row in rows):
         typer.echo("Runs end earlier once they are solved; what is measured at their end is not counted")
