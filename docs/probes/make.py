@@ -138,7 +138,8 @@ The probe measures seconds of a forward and a backward pass, the peak bytes of l
 state, and the floating-point operations of the matrix products. It fits `a + b T + c T^2` to each, without negative
 terms and with relative errors; a log-log slope alone would take a small quadratic term for a linear one.
 Time is processor time, the best of several runs. On a busy machine it scatters: if more than one order of growth fits,
-or if time does not grow like the counted operations, the verdict is "too noisy to say".
+or if time does not grow like the counted operations, the verdict is "too noisy to say". Memory is called quadratic only
+if the bytes of all tensors together are, because a peak that moves from one tensor to another bends without growing so.
 
 `as_declared` compares the measurements with what the layers declare: the state with `initial_state`, operations (within
 a factor of two) with the formulas of `remanence.theory`, and time by whether it grows no faster than those operations.
@@ -170,10 +171,10 @@ result = probes.stability(StableRNN(4, 16, contraction=0.9), torch.randn(200, 2,
 """,
         """
 A contraction factor is *proved* where the weights allow it: by the layer's own `certificate()`, or by the spectral
-norm of a tanh recurrence. The largest Lyapunov exponent is *estimated* along the given run, by power iteration with
-the Jacobians of the recurrence, or from the decay of the gradient where Jacobians are not available (memories,
-stacks, foreign models). In that case `interval` gives 95 % of it, and the verdict is "too noisy to say" if the
-interval includes 0. A model "holds" if a small difference changes by less than a factor e over the whole run. If the
+norm of a tanh recurrence. The largest Lyapunov exponent is *estimated* along the given run: by power iteration with
+the Jacobians, if the model's only memory is one recurrent layer; otherwise from the decay of the gradient (memories,
+stacks, strides, attention over the states). Then `interval` gives 95 % of it, and the verdict is "too noisy to say" if
+the interval includes 0. A model "holds" if a small difference changes by less than a factor e over the whole run. If the
 gradient is exactly zero beyond a distance, as in a convolution, `horizon` is that distance.
 `window_by_lemma` is the truncation length that keeps outputs within epsilon by Lemma 1 of Miller and Hardt 2018.
 `window_measured` is the shortest that does so on the given run; it is `None` if only the whole run does, and never

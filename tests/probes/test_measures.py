@@ -104,7 +104,9 @@ def test_operations_of_attention_grow_as_declared(name):
 
 def told(**changes):
     """A measured cost with some numbers replaced."""
-    return dataclasses.replace(probes.cost(nn.LSTM(3, 4), [8, 16, 32], repeats=1), **changes)
+    found = probes.cost(nn.LSTM(3, 4), [8, 16, 32], repeats=1)
+    growth = {name: fit_growth([8, 16, 32], list(values)) for name, values in changes.items()}
+    return dataclasses.replace(found, **changes, growth={**found.growth, **growth})
 
 
 def test_time_and_operations_that_are_not_as_declared_are_named():
@@ -112,6 +114,9 @@ def test_time_and_operations_that_are_not_as_declared_are_named():
     assert (slow.as_declared["seconds"], quick.as_declared["seconds"]) == (False, True)
     assert "time not as its layers declare" in slow.verdict
     assert "time and operations as its layers declare" in quick.verdict
+    bent = told(seconds=(1.0, 1.1, 3.9))
+    assert "time (too noisy to say)" in bent.verdict
+    assert "time and operations as" not in bent.verdict
     busy = told(operations=(10**6, 2 * 10**6, 4 * 10**6))
     assert busy.as_declared["operations"] is False
 

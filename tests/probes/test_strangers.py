@@ -308,3 +308,153 @@ def test_a_gap_above_the_gradient_itself_is_a_plain_number():
     gap = probes.TruncationGap((2, 20), (4.9, 4.1), (), 1.0, (1.2345, 0.98))
     assert "gradients by 123 % of their size" in gap.verdict
     assert "by 98 % of their size" in gap.verdict
+
+
+class Waveform(nn.Module):
+    """A label for each row of raw audio ``(B, 1, T)``: convolutions with a stride, then a recurrent layer."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.front = nn.Conv1d(1, 4, 4, stride=2)
+        self.core = nn.GRU(4, 6, batch_first=True)
+
+    def forward(self, wave):
+        return self.core(self.front(wave).transpose(1, 2))[1][-1]
+
+
+class Spectrogram(nn.Module):
+    """Outputs for every second frame of ``(B, 1, 8, T)``."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.front = nn.Conv2d(1, 2, 3, stride=2, padding=1)
+        self.core = nn.GRU(8, 6, batch_first=True)
+
+    def forward(self, frames):
+        return self.core(self.front(frames).permute(0, 3, 1, 2).flatten(2))[0]
+
+
+class Frames(nn.Module):
+    """Outputs for every second frame of ``(B, T, 40)``."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.front = nn.Conv1d(40, 32, 3, stride=2, padding=1)
+        self.core = nn.GRU(32, 32, batch_first=True)
+        self.head = nn.Linear(32, 29)
+
+    def forward(self, x):
+        return self.head(self.core(torch.relu(self.front(x.transpose(1, 2))).transpose(1, 2))[0])
+
+
+@pytest.mark.parametrize(("model", "shape", "time"), [(Waveform, (3, 1, 60), 2), (Spectrogram, (3, 1, 8, 60), 3)])
+def test_sound_has_its_time_last(model, shape, time):
+    found = probes.probe_model(model(), numbers(*shape))
+    assert found["layout"].verdict.startswith("read as T = 60 steps, B = 3 rows")
+    assert found["layout"].verdict.endswith(f"time is dimension {time} of the input")
+    assert found["perturbation_reach"].horizon > 10
+    assert not any(result.verdict.startswith("failed") for result in found.values())
+
+
+def test_two_dimensions_that_can_be_time_are_both_named():
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.AdaptiveAvgPool2d(1))
+    with pytest.raises(ValueError, match="T = 16 steps along dimension 2 or T = 20 steps along dimension 3"):
+        probes.gradient_reach(model, numbers(2, 1, 16, 20))
+
+
+def test_rows_that_are_scaled_together_are_told_by_the_output():
+    core = nn.GRU(3, 5, batch_first=True)
+    found = probes.probe_model(lambda x: core(x / x.abs().max())[1][0], numbers(4, 30, 3))["layout"]
+    assert found.verdict.startswith("read as T = 30 steps, B = 4 rows (as the shape of the output shows")
+
+
+def test_a_stride_does_not_hide_which_window_is_enough():
+    found = probes.stability(Frames(), numbers(4, 100, 40), batch_first=True)
+    assert found.method == "gradients"  # the layer inside takes two steps for one
+    assert found.window_measured is not None
+    assert found.window_measured < 60
+
+
+def test_memory_whose_peak_moves_is_not_called_quadratic():
+    found = probes.cost(Frames(), [25, 50, 100], numbers(4, 100, 40), batch_first=True, repeats=1)
+    assert found.growth["peak_bytes"].order == "linear"
+
+
+def test_attention_over_a_layer_that_forgets_does_not_forget():
+    torch.manual_seed(0)
+    core = nn.LSTM(3, 8, batch_first=True)
+    score = nn.Linear(8, 1)
+
+    class Pooled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.core = core
+
+        def forward(self, x):
+            states = core(x)[0]
+            return (score(states).softmax(dim=1) * states).sum(dim=1)
+
+    found = probes.stability(Pooled(), numbers(4, 60, 3))
+    assert found.verdict.startswith("holds")
+
+
+def test_products_inside_a_layer_of_torch_that_nobody_can_look_into_are_counted():
+    torch.manual_seed(0)
+    core = nn.LSTM(3, 8)
+    x = numbers(20, 2, 3)
+    plain = probes.cost(core, [10, 20], x, batch_first=False, repeats=1)
+    hidden = probes.cost(lambda x: core(x)[0], [10, 20], x, batch_first=False, repeats=1)
+    assert hidden.operations == plain.operations
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch, when it imports its compiler
+def test_a_compiled_model_is_probed_as_it_was_written():
+    model = Labels()
+    compiled = torch.compile(model)
+    batch = tokens(8, 6, 20)
+    plain = probes.probe_model(model, batch)
+    found = probes.probe_model(compiled, batch)
+    for name in ("layout", "gradient_reach", "perturbation_reach", "stability", "truncation_gap"):
+        assert found[name].verdict == plain[name].verdict
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_not_called_deaf(dtype):
+    torch.manual_seed(0)
+    model = Window().to(dtype)
+    found = probes.perturbation_reach(model, tokens(8, 16, 50))
+    assert found.horizon == 4
+
+
+def test_changes_below_rounding_are_not_called_none():
+    found = probes.PerturbationReach(torch.arange(3).numpy(), torch.full((3,), 0.01).numpy(), "norm", 0.05)
+    assert found.verdict == "Cannot say how far it reacts: rounding alone may move the output by 0.05, too"
+
+
+def test_windows_of_padding_alone_are_named_and_the_others_measured():
+    gap = probes.TruncationGap((2, 10, 40), (math.nan, 0.3, 0.0), (), 1.0, (math.nan, 0.2, 0.0))
+    assert gap.verdict.startswith("With the last 10 steps alone outputs differ by 0.3")
+    assert gap.verdict.endswith("; not finite with the last 2 steps: is a row all padding there?")
+    assert "padding" in probes.TruncationGap((2, 40), (math.nan, 0.0), (), 1.0, ()).verdict
+
+
+def test_costs_are_not_compared_with_layers_that_see_other_sequences():
+    found = probes.cost(Translator(), [10, 20], (numbers(2, 30, 3), numbers(2, 12, 2)), repeats=1)
+    assert found.declared_operations is None
+
+
+def test_a_gradient_that_falls_by_a_factor_of_a_hundred_is_not_called_stable_in_words():
+    found = probes.gradient_reach(LeakyIntegrator(0.7), numbers(15, 2, 1), batch_first=False)
+    assert "dL/dx falls by a factor of 103 over the run, exponential law" in found.verdict
+
+
+def test_a_model_of_integers_lets_no_gradient_through_and_says_where_to_look():
+    core = nn.GRU(3, 5)
+    found = probes.probe_model(lambda x: core(x.round())[0], numbers(30, 3, 3), batch_first=False)
+    assert found["gradient_reach"].verdict == (
+        "Sees nothing: no gradient arrives at any step; perturbation_reach needs none"
+    )
+    assert "-1" not in found["stability"].verdict

@@ -20,7 +20,7 @@ from remanence.figures import Curve, Figure, Look, length_axis, log_axis
 from ._attention import without_fast_path
 from ._declared import declared_operations
 from ._fit import Growth, fit_growth, fit_noisy_growth
-from ._meter import peak_bytes
+from ._meter import Bytes, count_bytes
 from ._observe import modules, products_visible, trained_parameters
 from ._outputs import state_of
 from ._result import ProbeResult
@@ -45,7 +45,17 @@ def _attention_operations(query: Sequence[int], key: Sequence[int], *others: obj
     return 4 * math.prod(query) * key[-2]
 
 
-HIDDEN = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_operations}
+def _recurrent_operations(
+    inputs: Sequence[int], weight_ih: Sequence[int], weight_hh: Sequence[int], *others: object, **options: object
+) -> int:
+    """Of one layer and direction, by the shapes ``(T, B, n)`` of its inputs and of its weights."""
+    return 2 * inputs[0] * inputs[1] * (math.prod(weight_ih) + math.prod(weight_hh))
+
+
+HIDDEN = {
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_operations,
+    torch.ops.aten.mkldnn_rnn_layer: _recurrent_operations,
+}
 """Operations with matrix products inside that torch's counter does not know."""
 FACTOR = 2.0
 """How far counted and declared operations may be apart: products with vectors are not counted, empty slots are."""
@@ -104,10 +114,11 @@ class Cost(ProbeResult):
         seen = [name for name in MEASURES if any(getattr(self, name))]
         orders = ", ".join(f"{WORDS[name]} {self.order(name) or '(too noisy to say)'}" for name in seen)
         parts = [f"{orders} from T = {self.lengths[0]:,} to {self.lengths[-1]:,}"]
-        for holds, ending in ((True, "as its layers declare"), (False, "not as its layers declare")):
-            names = [WORDS[name] for name, found in self.as_declared.items() if found == holds]
+        as_declared = [name for name, holds in self.as_declared.items() if holds and self.order(name)]
+        others = [name for name, holds in self.as_declared.items() if not holds]
+        for names, ending in ((as_declared, "as its layers declare"), (others, "not as its layers declare")):
             if names:
-                parts.append(f"{' and '.join(names)} {ending}")
+                parts.append(f"{' and '.join(WORDS[name] for name in names)} {ending}")
         return "; ".join(parts)
 
     def order(self, measure: str) -> str | None:
@@ -191,17 +202,21 @@ def cost(
     inputs = [subject.at_length(length).inputs for length in sizes]
     with subject.untouched(), torch.enable_grad():
         runs = _times_enough(subject, inputs, sizes, max(1, repeats))
-        columns: dict[str, tuple[int, ...]] = {
-            "peak_bytes": tuple(peak_bytes(training_step(subject, x)) for x in inputs),
-        }
-        declared = _declared_operations(model, sizes, subject.layout.rows)
+        memory = [count_bytes(training_step(subject, x)) for x in inputs]
+        declared = None
+        if not subject.has_other_inputs:  # which may have another length
+            declared = _declared_operations(model, sizes, subject.layout.rows)
         forward = [_forward_cost(subject, x, count or declared is None) for x in inputs]
-    columns["state_bytes"] = tuple(state for state, _ in forward)
-    columns["operations"] = tuple(operations for _, operations in forward)
+    columns = {
+        "peak_bytes": tuple(used.peak for used in memory),
+        "state_bytes": tuple(state for state, _ in forward),
+        "operations": tuple(operations for _, operations in forward),
+    }
     if declared is not None and not count:
         columns["operations"] = declared
     growth = {"seconds": fit_noisy_growth(sizes, runs)}
     growth |= {name: fit_growth(sizes, [float(value) for value in column]) for name, column in columns.items()}
+    growth["peak_bytes"] = _memory_growth(sizes, memory)
     return Cost(
         tuple(sizes),
         tuple(min(times) for times in runs),
@@ -210,6 +225,15 @@ def cost(
         declared_state_bytes=_declared_state(model, subject),
         declared_operations=declared,
     )
+
+
+def _memory_growth(sizes: list[int], memory: Sequence[Bytes]) -> Growth:
+    """How the peak grows: no faster than all bytes together, for a peak that moves from one tensor to another bends."""
+    peak = fit_growth(sizes, [float(used.peak) for used in memory])
+    total = fit_growth(sizes, [float(used.total) for used in memory])
+    if peak.order == "quadratic":
+        return dataclasses.replace(peak, order=total.order)
+    return peak
 
 
 def _rising_lengths(lengths: Sequence[int]) -> list[int]:

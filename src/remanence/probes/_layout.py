@@ -16,11 +16,12 @@ from remanence.figures import Figure
 from ._observe import modules
 from ._result import ProbeResult
 
-Source = Literal["given", "declared", "measured", "unbatched", "single"]
+Source = Literal["given", "declared", "measured", "outputs", "unbatched", "single"]
 REASONS: dict[Source, str] = {
     "given": "as `batch_first` says",
     "declared": "as the model's layers say",
     "measured": "measured: a change of one step reaches others, a change of one row does not",
+    "outputs": "as the shape of the output shows: it has the rows and not the steps",
     "unbatched": "one sequence without a batch dimension",
     "single": "time first, the default where one of the two sizes is 1",
 }
@@ -56,6 +57,8 @@ class Layout(ProbeResult):
     def verdict(self) -> str:
         """Steps and rows, why they are read so, and what was read if that is not obvious."""
         words = f"read as {self.sizes} ({REASONS[self.source]})"
+        if self.time > 1:
+            words += f"; time is dimension {self.time} of the input"
         if self.names:
             words += f"; {self.names}"
         return words
@@ -76,7 +79,7 @@ def read_layout(model: object, run: Run, inputs: Tensor, batch_first: bool | Non
     Args:
         model: what `run` runs; its layers may say `batch_first`.
         run: the model's output for an input, always from the same state and random numbers.
-        inputs: ``(T, B, ...)``, ``(B, T, ...)``, ``(B, F, T)``, or one sequence ``(T,)`` or ``(T, F)``.
+        inputs: ``(T, B, ...)``, ``(B, T, ...)``, ``(B, F, T, ...)``, or one sequence ``(T,)`` or ``(T, F)``.
         batch_first: what the caller says.
 
     Raises:
@@ -134,11 +137,18 @@ def _batched(run: Run, inputs: Tensor, batch_first: bool, source: Source) -> Lay
     return _with_output(run, inputs, time=1, row_dim=0, source=source)
 
 
-def _is_time_last(run: Run, inputs: Tensor, base: Tensor) -> bool:
-    """Whether inputs are ``(B, F, T)``, as convolutions take them: features cannot be left out, steps can."""
-    if inputs.dim() != 3 or _shorter(run, inputs, dim=1) is not None or _shorter(run, inputs, dim=2) is None:
-        return False
-    return _reaches_others(run, inputs, base, dim=2)
+def _later_time(run: Run, inputs: Tensor, base: Tensor) -> int | None:
+    """The dimension of time behind the second, as convolutions have it: features cannot be left out, steps can.
+
+    Inputs are then ``(B, F, T)``, ``(B, 1, F, T)`` or ``(B, F, T, H, W)``; ``None`` if they are not.
+    """
+    if _can_be_cut(run, inputs, dim=1):
+        return None
+    later = [dim for dim in range(2, inputs.dim()) if _can_be_cut(run, inputs, dim)]
+    found = [dim for dim in later if _reaches_others(run, inputs, base, dim)]
+    if len(found) > 1:
+        raise ValueError(_several_readings(inputs, found))
+    return next(iter(found), None)
 
 
 def _measured(model: object, run: Run, inputs: Tensor) -> Layout:
@@ -146,10 +156,12 @@ def _measured(model: object, run: Run, inputs: Tensor) -> Layout:
     first, second = (_reaches_others(run, inputs, base, dim) for dim in (0, 1))
     if first and second and inputs.dim() == 2 and inputs.is_floating_point():
         return _with_output(run, inputs, time=0, row_dim=None, source="unbatched")
-    if second and not first and _is_time_last(run, inputs, base):
-        return _with_output(run, inputs, time=2, row_dim=0, source="measured")
+    if not first and (later := _later_time(run, inputs, base)) is not None:
+        return _with_output(run, inputs, time=later, row_dim=0, source="measured")
     if first != second:
         return _batched(run, inputs, second, "measured")
+    if (rows := _rows_of_output(inputs, base)) is not None:
+        return _batched(run, inputs, rows == 0, "outputs")
     inner = inner_batch_first(model)
     if inner is not None and not first:
         return _batched(run, inputs, inner, "declared")
@@ -162,6 +174,26 @@ def inner_batch_first(model: object) -> bool | None:
     """What the first layer inside the model says; ``None`` if none says anything."""
     said = (getattr(part, "batch_first", None) for part in modules(model))
     return next((value for value in said if isinstance(value, bool)), None)
+
+
+def _rows_of_output(inputs: Tensor, output: Tensor) -> int | None:
+    """Which of the first two dimensions is that of the rows, if the output has one entry for each and none for a step.
+
+    Rows are told so where each reaches the others, as in a model whose activations are quantised together.
+    """
+    sizes = list(inputs.shape[:2])
+    if output.dim() == 0 or sizes[0] == sizes[1] or output.shape[0] not in sizes:
+        return None
+    rows = sizes.index(output.shape[0])
+    if sizes[1 - rows] in output.shape:
+        return None
+    return rows
+
+
+def _several_readings(inputs: Tensor, dims: list[int]) -> str:
+    readings = " or ".join(f"T = {inputs.shape[dim]} steps along dimension {dim}" for dim in dims)
+    hint = "Pass x.movedim(N, 1) and `lambda x: model(x.movedim(1, N))`, where N is the dimension of time"
+    return message("batch", "have one dimension that can be time", f"shape {tuple(inputs.shape)}: {readings}", hint)
 
 
 def _two_readings(inputs: Tensor) -> str:
@@ -251,11 +283,10 @@ def _length_changed(run: Run, inputs: Tensor, time: int, length: int) -> torch.S
     return _shape(run, parts.narrow(time, 0, length))
 
 
-def _shorter(run: Run, inputs: Tensor, dim: int) -> torch.Size | None:
+def _can_be_cut(run: Run, inputs: Tensor, dim: int) -> bool:
+    """Whether a model runs with one entry less along a dimension, and with half of them: a stride may hide one."""
     size = inputs.shape[dim]
-    if size == 1:
-        return None
-    return _shape(run, inputs.narrow(dim, 0, size - 1))
+    return size > 1 and all(_shape(run, inputs.narrow(dim, 0, part)) is not None for part in (size - 1, size // 2))
 
 
 def _shape(run: Run, inputs: Tensor) -> torch.Size | None:

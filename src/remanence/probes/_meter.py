@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +17,7 @@ class _Meter(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.now = self.peak = 0
+        self.now = self.peak = self.total = 0
         self.seen: set[int] = set()
 
     def __torch_dispatch__(self, func: Any, types: object, args: Any = (), kwargs: Any = None) -> Any:
@@ -35,6 +36,7 @@ class _Meter(TorchDispatchMode):
             return
         self.seen.add(key)
         self.now += size
+        self.total += size
         self.peak = max(self.peak, self.now)
         weakref.finalize(storage, self._free, key, size)
 
@@ -47,6 +49,30 @@ def _storage(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage()._cdata
 
 
+@dataclasses.dataclass(frozen=True)
+class Bytes:
+    """What the tensors take that a function makes."""
+
+    peak: int
+    """Most bytes alive at once."""
+    total: int
+    """Bytes of all of them, whenever they lived."""
+
+
+def count_bytes(run: Callable[[], object]) -> Bytes:
+    """Bytes of the tensors that a function makes, its result among them; what existed before it does not count.
+
+    Example:
+        >>> count_bytes(lambda: (torch.zeros(10) + 1).sum())
+        Bytes(peak=80, total=84)
+    """
+    with _Meter() as meter:
+        result = run()
+        found = Bytes(meter.peak, meter.total)
+        del result
+    return found
+
+
 def peak_bytes(run: Callable[[], object]) -> int:
     """The most bytes alive at once among the tensors that a function makes, its result among them.
 
@@ -57,8 +83,4 @@ def peak_bytes(run: Callable[[], object]) -> int:
         >>> peak_bytes(lambda: torch.zeros(10, dtype=torch.float64) + 1)
         160
     """
-    with _Meter() as meter:
-        result = run()
-        peak = meter.peak
-        del result
-    return peak
+    return count_bytes(run).peak

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -123,6 +124,16 @@ def untouched(model: object, *, training: bool = False) -> Iterator[None]:
                     buffer.copy_(value)
             for parameter, gradient in gradients:
                 parameter.grad = gradient
+
+
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """Inside, what ``torch.compile`` compiled runs as it was written: hooks see it, and no length compiles again."""
+    if "torch._dynamo" not in sys.modules:  # nothing is compiled, and importing it takes seconds
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"):
+        yield
 
 
 class Offsets:

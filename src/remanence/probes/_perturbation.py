@@ -67,6 +67,8 @@ class PerturbationReach(ProbeResult):
         """How many steps it reacts to, in words, and how much the last one moves the output."""
         if not np.isfinite(self.change).all():
             return "Cannot say how far it reacts: the output is not finite"
+        if self.horizon < 0 and self.change.any():
+            return f"Cannot say how far it reacts: rounding alone may move the output by {self.floor:.2g}, too"
         if self.horizon < 0:
             return "Reacts to nothing: no change of a step moves the output"
         if self.horizon == 0:
@@ -77,6 +79,8 @@ class PerturbationReach(ProbeResult):
         words = seen_words(self._log_change(), what, "is left", self.distance)
         if self.horizon < int(self.distance[-1]):
             words += f". Beyond {self.horizon} it is rounding"
+        if HARDLY * self.change[0] < self.floor < self.change[0]:
+            words += f"; rounding hides what is below {100 * self.floor / self.change[0]:.2g} %"
         return f"Reacts to {words}. The last step moves the output by {self._moved()}"
 
     def _moved(self) -> str:
@@ -185,10 +189,11 @@ def _moved(output: Tensor, base: Tensor, measure: Measure) -> float:
 
 
 def _rounding(base: Tensor, measure: Measure, resolution: float) -> float:
-    """What rounding alone may change."""
-    size = 1.0
+    """What rounding alone may change: a norm by its size, a distribution no more than the logits that count in it."""
     if measure == "norm":
         size = float(base.norm(dim=1).mean())
+    else:
+        size = min(1.0, float((base.softmax(dim=1) * base.abs()).sum(dim=1).mean()))
     if not math.isfinite(size):
         return 0.0
     return ROUNDING * resolution * size

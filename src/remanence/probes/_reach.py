@@ -26,6 +26,8 @@ from ._subject import Model, Subject, subject_of
 Loss = Callable[[Any, Any], Tensor]
 STABLE = math.log(1000.0)
 """Change of the log norm over the run, up or down, that still counts as stable."""
+CLEAR = math.log(10.0)
+"""Change of the log norm over the run that is not passed over as stable in words."""
 NOTHING = 1e-5
 """Relative size of a gradient that counts as nothing: rounding in float32 leaves as much."""
 RESOLUTION = float(torch.finfo(torch.float32).eps)
@@ -116,11 +118,11 @@ class GradientReach(ProbeResult):
     @property
     def verdict(self) -> str:
         """How many steps are seen, in words; then trend, law and rate."""
+        if self.horizon < 0:
+            return "Sees nothing: no gradient arrives at any step; perturbation_reach needs none"
         return f"{self._steps_seen()}. {self._law()}"
 
     def _steps_seen(self) -> str:
-        if self.horizon < 0:
-            return "Sees nothing: no gradient arrives at any step"
         if np.isnan(self.log_norm).any() or np.isposinf(self.log_norm).any():
             return "Cannot say how far it sees: the gradient is not finite"
         if self.horizon == 0:
@@ -144,6 +146,10 @@ class GradientReach(ProbeResult):
         if low <= 0 <= high:
             law = "no clear law"
         words = f"{what} is {self.trend}, {law}, log norm {rate}"
+        if self.trend == "stable" and law != "no clear law" and abs(self.decay.change) > CLEAR:
+            moves = "falls" if self.decay.change < 0 else "rises"
+            factor = f"{math.exp(abs(self.decay.change)):,.0f}"
+            words = f"{what} {moves} by a factor of {factor} over the run, {law}, log norm {rate}"
         if self.trend == "unclear":
             words = f"{what} has no clear trend: log norm {rate}"
         if self.horizon < len(self.distance) - 1:

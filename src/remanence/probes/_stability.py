@@ -23,6 +23,9 @@ from ._steps import last_steps
 from ._subject import Model, Subject, subject_of
 from ._truncation import last_output, output_gap
 
+STRIDES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 32, 64, 128, 160, 256, 320)
+"""Steps that a model may take together, as convolutions do before a recurrent layer."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Stability(ProbeResult):
@@ -118,8 +121,8 @@ def stability(
     """Proves the contraction where the weights allow it, and estimates it along a run otherwise.
 
     Args:
-        model: any callable on sequences. Exponents come from Jacobians for a single recurrent layer without a memory,
-            of this library or of torch; otherwise from :func:`gradient_reach`.
+        model: any callable on sequences. If its only memory is one recurrent layer without slots, of this library or
+            of torch, the exponent comes from Jacobians; otherwise from :func:`gradient_reach`.
         batch: a typical input, ``(T, B, ...)``.
         epsilon: tolerance on the outputs for the windows.
         batch_first: whether time is the second dimension; ``None`` asks the model, or measures it.
@@ -144,16 +147,19 @@ def stability(
 
 def _exponent(subject: Subject) -> dict[str, Any]:
     """The largest exponent, what it comes from, and how sure it is: fields of the result."""
-    recurrence = _recurrence(subject.model)
-    if recurrence is not None:
-        inputs = _layer_inputs(subject, recurrence.layer)
-        if inputs is not None:
-            exponent = lyapunov_exponent(recurrence.spec, recurrence.weights, inputs)
-            return {"lyapunov": exponent, "method": "jacobians"}
+    by_jacobians = _recurrence_exponent(subject)
+    if by_jacobians is not None and recurrent_spec(subject.model) is not None:
+        return {"lyapunov": by_jacobians, "method": "jacobians"}
+    no_exponent = {"lyapunov": math.nan, "method": "none"}
     try:
         reach = gradient_reach(subject.model, subject)
     except NoGradientError:
-        return {"lyapunov": math.nan, "method": "none"}
+        return no_exponent
+    if reach.horizon < 0:  # rounding to integers, say, lets no gradient through
+        return no_exponent
+    # Attention over a layer's outputs sees what the layer has forgotten: the gradient then hardly falls.
+    if by_jacobians is not None and reach.trend != "stable":
+        return {"lyapunov": by_jacobians, "method": "jacobians"}
     decay = reach.decay
     if reach.trend == "cut off" or decay is None:
         return {"lyapunov": -math.inf, "method": "gradients", "horizon": reach.horizon}
@@ -163,6 +169,17 @@ def _exponent(subject: Subject) -> dict[str, Any]:
         scale = per_step / decay.rate
     low, high = decay.interval
     return {"lyapunov": per_step, "method": "gradients", "interval": (scale * low, scale * high)}
+
+
+def _recurrence_exponent(subject: Subject) -> float | None:
+    """From the Jacobians of the model's only recurrent layer; ``None`` if its steps are not those of the inputs."""
+    recurrence = _recurrence(subject.model)
+    if recurrence is None:
+        return None
+    inputs = _layer_inputs(subject, recurrence.layer)
+    if inputs is None or len(inputs) != subject.layout.steps:
+        return None
+    return lyapunov_exponent(recurrence.spec, recurrence.weights, inputs)
 
 
 def _layer_inputs(subject: Subject, layer: nn.Module) -> Tensor | None:
@@ -188,30 +205,37 @@ def _measured_window(subject: Subject, epsilon: float) -> int | None:
     """The least window from which on all last outputs stay within epsilon; ``None`` if only the whole does.
 
     Windows in equal ratios are tried from the longest on; then the first that is too short is approached by halves.
+    All of them lack whole strides, because a model with a stride sees other steps together if less is cut off.
     """
     length = subject.layout.steps
     if not subject.layout.any_length:
         return None
-    windows = sorted({round(1.3**power) for power in range(60) if round(1.3**power) < length})
     with torch.no_grad():
         whole = _last(subject, length)
 
         def is_enough(k: int) -> bool:
+            try:
+                part = _last(subject, k)
+            except Exception:  # whatever a foreign model throws: it does not run on so few steps
+                return False
             # A gap that is not a number is none to rely on, hence <= and not >.
-            return output_gap(whole, _last(subject, k)) <= epsilon
+            return output_gap(whole, part) <= epsilon
 
-        kept = list(itertools.takewhile(is_enough, reversed(windows)))
-        if not kept:
+        stride = next((size for size in STRIDES if size < length and is_enough(length - size)), None)
+        if stride is None:
             return None
-        enough = kept[-1]
-        too_short = max((k for k in windows if k < enough), default=0)
+        windows = range(1 + (length - 1) % stride, length, stride)
+        tried = sorted({round(1.3**power) for power in range(60) if round(1.3**power) <= len(windows)})
+        kept = list(itertools.takewhile(lambda count: is_enough(windows[count - 1]), reversed(tried)))
+        enough = min(kept, default=len(windows))
+        too_short = max((count for count in tried if count < enough), default=0)
         while enough - too_short > 1:
             middle = (enough + too_short) // 2
-            if is_enough(middle):
+            if is_enough(windows[middle - 1]):
                 enough = middle
             else:
                 too_short = middle
-    return enough
+    return windows[enough - 1]
 
 
 def _last(subject: Subject, k: int) -> Tensor:

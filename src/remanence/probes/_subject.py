@@ -18,7 +18,7 @@ from remanence._validate import message
 
 from ._flattened import Order, find_order, is_flattened, unflattened
 from ._layout import Layout, changed_at, read_layout
-from ._observe import modules, untouched
+from ._observe import modules, uncompiled, untouched
 from ._outputs import OUTPUT_NAMES, is_list_of_steps, named_output, output_of
 
 Model: TypeAlias = Callable[..., object]
@@ -75,7 +75,7 @@ class Subject:
     @contextmanager
     def untouched(self) -> Iterator[None]:
         """Inside, the model is in the requested mode; everything is restored afterwards."""
-        with untouched(self.model, training=self.training):
+        with untouched(self.model, training=self.training), uncompiled():
             try:
                 yield
             finally:
@@ -143,6 +143,14 @@ class Subject:
         """The inputs of some steps."""
         return self.inputs.narrow(self.layout.time, start, stop - start)
 
+    def runs_on(self, length: int) -> bool:
+        """Whether the model runs on so few steps: a convolution does not on fewer than its kernel has."""
+        try:
+            self.output(self.window(self.layout.steps - length, self.layout.steps))
+        except Exception:  # whatever a foreign model throws: it does not
+            return False
+        return True
+
     def at_length(self, length: int) -> Subject:
         """The same with its inputs repeated or cut along time; the batch that a loss sees is these inputs."""
         time = self.layout.time
@@ -152,6 +160,11 @@ class Subject:
         other.batch = other.inputs
         vars(other)["layout"] = dataclasses.replace(self.layout, steps=length)
         return other
+
+    @property
+    def has_other_inputs(self) -> bool:
+        """Whether the model is given other tensors beside the sequence that is measured."""
+        return self._name is not None and len(self._given) > 1
 
     @property
     def is_tokens(self) -> bool:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import torch
 
+from remanence._wording import number_of
 from remanence.figures import Figure
 from remanence.ops import ScanSpec
 
@@ -126,8 +127,6 @@ class _Survey:
         """What measures each of :data:`PROBES`, in their order."""
         subject = self.subject
         model = subject.model
-        steps = subject.layout.steps
-        windows = sorted({max(1, steps // part) for part in (16, 8, 4, 2, 1)})
         calls = (
             lambda: gradient_reach(model, subject, self.loss),
             lambda: perturbation_reach(model, subject),
@@ -135,7 +134,7 @@ class _Survey:
             lambda: attention_map(model, subject),
             lambda: dependency_depth(self.results["attention_map"]),
             lambda: stability(model, subject),
-            lambda: truncation_gap(model, subject, windows),
+            lambda: truncation_gap(model, subject, _windows(subject)),
             lambda: cost(model, _cost_lengths(subject), subject),
         )
         return dict(zip(PROBES, calls, strict=True))
@@ -145,7 +144,7 @@ class _Survey:
         if name == "context_use" and not self.subject.is_tokens:
             return "inputs are numbers, not tokens"
         if name in ("context_use", "truncation_gap", "cost") and not self.subject.layout.any_length:
-            return f"the model runs on {self.subject.layout.steps} steps only"
+            return f"the model runs on {number_of(self.subject.layout.steps, 'step')} only"
         if name == "dependency_depth":
             return self._no_depth()
         return ""
@@ -175,6 +174,13 @@ def _measured(name: str, probe: Callable[[], ProbeResult]) -> ProbeResult:
     return result
 
 
+def _windows(subject: Subject) -> list[int]:
+    """Parts of the run, from a sixteenth on, that the model runs on."""
+    windows = sorted({max(1, subject.layout.steps // part) for part in (16, 8, 4, 2, 1)})
+    with subject.untouched(), torch.no_grad():
+        return [k for k in windows if subject.runs_on(k)]
+
+
 def _cost_lengths(subject: Subject) -> list[int]:
     """Three lengths, up to one at which a step takes long enough for a clock, if the model bears it.
 
@@ -187,7 +193,11 @@ def _cost_lengths(subject: Subject) -> list[int]:
             if seconds is None or seconds > LONG_ENOUGH or _seconds(subject, length) is None:
                 break
             longest = length
-    return sorted({max(1, longest // 4), max(2, longest // 2), max(3, longest)})
+    lengths = sorted({max(1, longest // 4), max(2, longest // 2), max(3, longest)})
+    enough = [length for length in lengths if _seconds(subject, length) is not None]
+    if len(enough) < 2:
+        return lengths  # the error of the model itself says more
+    return enough
 
 
 def _seconds(subject: Subject, length: int) -> float | None:

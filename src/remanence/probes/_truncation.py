@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from remanence._validate import message, positive_int
+from remanence._wording import number_of
 from remanence.figures import Curve, Figure, length_axis, log_axis
 
 from ._observe import trained_parameters
@@ -64,16 +65,20 @@ class TruncationGap(ProbeResult):
     @property
     def verdict(self) -> str:
         """How the gaps fall from the least to the greatest k."""
-        if not np.isfinite(self.output).all():
+        finite = [at for at, gap in enumerate(self.output) if math.isfinite(gap)]
+        if not finite:
             return "Cannot say what is lost: the outputs are not finite"
-        steps = last_steps(self.ks[0])
-        if not any(self.output) and not any(self.gradient):
+        shortest = finite[0]
+        steps = last_steps(self.ks[shortest])
+        apart = [at for at in finite if self.output[at] > 0]
+        if not shortest and not apart and not any(self.gradient):
             return f"{steps.capitalize()} alone give the same outputs"
-        apart = [at for at, gap in enumerate(self.output) if gap > 0]
-        first = f"With {steps} alone {self._gap(0, 'outputs differ by', 'gradients by')}"
-        if not apart or apart[-1] == 0:
-            return first
-        return f"{first}; with {last_steps(self.ks[apart[-1]])} {self._gap(apart[-1], 'by', 'by')}"
+        words = f"With {steps} alone {self._gap(shortest, 'outputs differ by', 'gradients by')}"
+        if apart and apart[-1] != shortest:
+            words += f"; with {last_steps(self.ks[apart[-1]])} {self._gap(apart[-1], 'by', 'by')}"
+        if shortest:
+            words += f"; not finite with {last_steps(self.ks[shortest - 1])}: is a row all padding there?"
+        return words
 
     def _gap(self, at: int, outputs: str, gradients: str) -> str:
         """What is lost with one window, in words."""
@@ -151,7 +156,7 @@ def require_any_length(subject: Subject) -> None:
     """Refuses a model that does not run on a shorter sequence."""
     if not subject.layout.any_length:
         expected = "run on sequences of any length to be cut to windows"
-        raise ValueError(message("model", expected, f"one that runs on {subject.layout.steps} steps only"))
+        raise ValueError(message("model", expected, f"one that runs on {number_of(subject.layout.steps, 'step')} only"))
 
 
 @dataclasses.dataclass(frozen=True)
