@@ -18,7 +18,7 @@ class MinimalGatedCell(Cell):
 
     name = "mgu"
     gates = ("z", "n")  # two blocks of rows in the weights
-    leaks = True  # the last h goes into the new one beside the gates
+    leaks = True  # the new h also takes the last h directly, not only through the gates
 
     def step(self, weights: Weights, projected: Tensor, s: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         """``h' = (1 - z) h + z n``; gate and candidate see the macro-state ``s``, which is ``h`` without a memory."""

@@ -67,7 +67,7 @@ def _output(*command: str) -> str:
 
 
 def main(scale: str = "smoke", folder: str = "runs/reproduce", pause: float = 10.0) -> list[str]:
-    """Fills two cells of a table, and says what came out."""
+    """Runs two cells of a table and returns their results in words."""
     table = find_experiment("kerg2020/table-2")
     cells = plan_cells(table, scale, Path(folder), ["model=LSTM,RelRNN"], seeds=[0])
     failures = run_cells(cells, SlurmEngine(), pause=pause)

@@ -41,8 +41,8 @@ def _compared(ahead: bool, runs: dict[str, list[StoredCell]], reading: str) -> E
     "kerg2020/table3-ptb",
     stored=TABLE,
     place="Table 3, PTB",
-    printed="RelRNN needs fewer bits a letter than RNN and orth-RNN (1.43; 1.56, 1.53), RelLSTM as many as LSTM (1.36)",
-    measures="bits a letter on the test split",
+    printed="RelRNN needs fewer bits per character than RNN and orth-RNN (1.43; 1.56, 1.53), RelLSTM as many as LSTM (1.36)",
+    measures="bits per character on the test split",
     tolerance=f"fewer by any amount; as many within {BITS} bits; a run falls short a twentieth above what is printed",
     cells=tuple(f"Table 3 PTB, {model}" for model in LETTER_MODELS),
 )
@@ -57,8 +57,8 @@ def screened_layers_on_letters(cells: Cells) -> Evidence:
     "kerg2020/table3-ptb-others",
     stored=TABLE,
     place="Table 3, PTB, expRNN and SAB",
-    printed="expRNN needs 1.49 bits a letter and SAB 1.37",
-    measures="bits a letter on the test split",
+    printed="expRNN needs 1.49 bits per character and SAB 1.37",
+    measures="bits per character on the test split",
     tolerance=TOLERANCE,
     cells=tuple(f"Table 3 PTB, {model}" for model in OTHER_LETTERS),
 )

@@ -56,8 +56,8 @@ ROWS: dict[str, Mapping[str, tuple[float, float]]] = {
     },
 }
 TITLES = {
-    "ptb-char": "Letters of the Penn Treebank: bits a letter",
-    "text8": "text8: bits a letter",
+    "ptb-char": "Characters of the Penn Treebank: bits per character",
+    "text8": "text8: bits per character",
     "pixel-mnist": "MNIST pixel by pixel: accuracy",
 }
 NEEDS = {"ptb-char": "ptb", "text8": "text8", "pixel-mnist": "mnist"}

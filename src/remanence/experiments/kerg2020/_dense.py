@@ -113,7 +113,7 @@ NOTE = (
 
 TABLE_3 = Experiment(
     id="kerg2020/table-3",
-    title="Letters of the Penn Treebank, and permuted MNIST",
+    title="Characters of the Penn Treebank, and permuted MNIST",
     axes={"model": NAMES, "task": ("ptb-char", "pixel-mnist")},
     recipe=_dense,
     smoke=Scale(SMOKE, {"model": ("RelRNN",)}),
