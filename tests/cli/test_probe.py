@@ -22,6 +22,15 @@ def reader():
     return torch.nn.Sequential(torch.nn.Embedding(5, 4), torch.nn.Linear(4, 2))
 
 
+class Tagger(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.reader = reader()
+
+    def forward(self, tokens):
+        return self.reader(tokens)  # line 19
+
+
 broken = 3
 """
 
@@ -172,3 +181,18 @@ BAD = (("torch.nn", "4,1,1"), ("torch.nn:Nothing", "4,1,1"), ("torch.nn:Identity
 @pytest.mark.parametrize(("target", "shape"), BAD)
 def test_bad_requests_are_usage_errors(target, shape):
     assert runner.invoke(app, ["probe", target, "--shape", shape]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--shape", "9,2,3"], "RuntimeError: Expected tensor for argument #1 'indices'"),
+        (["--shape", "9,2", "--tokens", "50"], "IndexError: index out of range"),
+    ],
+)
+def test_a_model_that_does_not_run_is_one_line_that_says_where(here, options, told):
+    result = runner.invoke(app, ["probe", str(here / "some_models.py:Tagger"), *options])
+    assert result.exit_code == 2
+    assert told in result.output
+    assert "(some_models.py, line 19)" in result.output
+    assert "Check --shape" in result.output

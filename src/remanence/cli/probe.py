@@ -6,6 +6,8 @@ import importlib
 import importlib.util
 import json
 import sys
+import sysconfig
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +18,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from remanence import probes
-from remanence._validate import message, positive_int
+from remanence._validate import message, out_of_memory, positive_int
 from remanence.probes import ProbeResult
 from remanence.runs import Run, RunError, Values, trusting
 from remanence.tasks import Batch, Task
@@ -74,13 +76,31 @@ def run_probe(request: Request, output: Path | None = None, *, as_json: bool = F
     """
     with trusting(request.trust):
         subject = load_subject(request)
-    results = measure(subject, request.batch_first)
+    try:
+        results = measure(subject, request.batch_first)
+    except (RuntimeError, LookupError, AttributeError, AssertionError) as error:
+        if Path(request.target).is_dir() or out_of_memory(error):
+            raise
+        raise ValueError(_why_it_does_not_run(error)) from error  # a probe that fails later stops nothing
     if as_json:
         print(json.dumps({name: result.to_dict() for name, result in results.items()}, indent=2))
     else:
         _print_verdicts(results)
     if output is not None:
         write_page(request.target, results, output)
+
+
+def _why_it_does_not_run(error: Exception) -> str:
+    """What a user's model threw on its first input, and in which line of the user's code."""
+    told = (str(error).splitlines() or [""])[0]
+    others = (str(Path(probes.__file__).parents[1]), *map(sysconfig.get_path, ("purelib", "stdlib")))
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(others)]
+    place = ""
+    if own:
+        place = f" ({Path(own[-1].filename).name}, line {own[-1].lineno})"
+    hint = "Check --shape, and --tokens for a model that reads tokens"
+    return message("target", "make a model that runs on the input", f"{type(error).__name__}: {told}{place}", hint)
 
 
 def _print_verdicts(results: Results) -> None:
