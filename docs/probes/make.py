@@ -174,8 +174,8 @@ A contraction factor is *proved* where the weights allow it: by the layer's own 
 norm of a tanh recurrence. The largest Lyapunov exponent is *estimated* along the given run: by power iteration with
 the Jacobians, if the model's only memory is one recurrent layer; otherwise from the decay of the gradient (memories,
 stacks, strides, attention over the states). Then `interval` gives 95 % of it, and the verdict is "too noisy to say" if
-the interval includes 0. A model "holds" if a small difference changes by less than a factor e over the whole run. If the
-gradient is exactly zero beyond a distance, as in a convolution, `horizon` is that distance.
+the interval includes 0. A model "holds" if a small difference changes by less than a factor e over the whole run. If
+the gradient is exactly zero beyond a distance, as in a convolution, `horizon` is that distance.
 `window_by_lemma` is the truncation length that keeps outputs within epsilon by Lemma 1 of Miller and Hardt 2018.
 `window_measured` is the shortest that does so on the given run; it is `None` if only the whole run does, and never
 longer than `window_by_lemma`.

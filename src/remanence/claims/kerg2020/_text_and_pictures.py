@@ -41,7 +41,7 @@ def _compared(ahead: bool, runs: dict[str, list[StoredCell]], reading: str) -> E
     "kerg2020/table3-ptb",
     stored=TABLE,
     place="Table 3, PTB",
-    printed="RelRNN needs fewer bits per character than RNN and orth-RNN (1.43; 1.56, 1.53), RelLSTM as many as LSTM (1.36)",
+    printed="bits per character: RelRNN fewer than RNN and orth-RNN (1.43; 1.56, 1.53), RelLSTM as many as LSTM (1.36)",
     measures="bits per character on the test split",
     tolerance=f"fewer by any amount; as many within {BITS} bits; a run falls short a twentieth above what is printed",
     cells=tuple(f"Table 3 PTB, {model}" for model in LETTER_MODELS),
