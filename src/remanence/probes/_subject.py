@@ -163,7 +163,7 @@ class Subject:
 
     @property
     def has_other_inputs(self) -> bool:
-        """Whether the model is given other tensors beside the sequence that is measured."""
+        """Whether the model also gets tensors other than the measured sequence."""
         return self._name is not None and len(self._given) > 1
 
     @property
