@@ -22,7 +22,7 @@ from remanence.data import DataError
 from remanence.report import sentences
 from remanence.runs import RunError, Values, available_cores, tag, write_result
 from remanence.tasks import Baseline, Task
-from remanence.train import ComparedRun, Comparison
+from remanence.train import ComparedRun, Comparison, carry_out
 
 COLUMNS = ("model", "length", "seed", "status", "update", "loss", "accuracy", "best_accuracy", "updates_per_second")
 HEADINGS = {"best_accuracy": "best", "updates_per_second": "updates/s"}
@@ -66,7 +66,7 @@ def carry_out_or_leave(
     """Carries out the runs of a comparison; Ctrl-C and SIGTERM save them all, say how to go on, and leave."""
     # The message comes when the display has ended, which would draw its table over it.
     with resumable(f"every run in {place} is saved"), display as tick:
-        return train.carry_out(cells, jobs or available_cores(), tick)
+        return carry_out(cells, jobs or available_cores(), tick)
 
 
 def leave_if_failed(rows: Rows, place: Path) -> None:
