@@ -124,9 +124,9 @@ def markdown(results: list[Result]) -> str:
     lines = ["# What was measured of the papers", "", _INTRODUCTION, "", f"{summary(results)}."]
     for key, paper in PAPERS.items():
         lines += _not_as_printed(paper, [result for result in not_as_printed if result.claim.paper == key])
-    lines += _table("What is not settled", found["not settled at this budget"], reason="why it is open")
+    lines += _stored("What is not settled", found["not settled at this budget"], "Open because")
+    lines += _stored("What holds on stored runs", found["holds on stored runs"], "Scale")
     lines += _table("What holds as printed", found["holds"])
-    lines += _table("What holds on stored runs", found["holds on stored runs"], reason="at what scale")
     lines += _left_out()
     lines += _origins(_sources(results))
     lines += _map()
@@ -161,19 +161,28 @@ def _entry(result: Result) -> list[str]:
     return [*lines, f"- **Verdict:** {result.verdict}."]
 
 
-def _table(title: str, results: list[Result], reason: str = "") -> list[str]:
-    """A section with one row per claim; with its reason as the last column if that has a name."""
+def _table(title: str, results: list[Result]) -> list[str]:
+    """A section with one row per claim."""
     if not results:
         return []
-    heads = ["claim", "place", "statement", "measured"]
-    if reason:
-        heads.append(reason)
-    lines = ["", f"## {title}", "", "| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    lines = ["", f"## {title}", "", "| claim | place | statement | measured |", "|---|---|---|---|"]
     for result in results:
-        row = [result.claim.id, result.claim.place, result.claim.printed, _measured(result)]
-        if reason:
-            row.append(result.reason)
-        lines.append("| " + " | ".join(_table_text(part) for part in row) + " |")
+        row = (result.claim.id, result.claim.place, result.claim.printed, _measured(result))
+        lines.append("| " + " | ".join(map(_table_text, row)) + " |")
+    return lines
+
+
+def _stored(title: str, results: list[Result], reason: str) -> list[str]:
+    """A section with a line per claim about trained models; its numbers and its reason are long, so they are folded."""
+    if not results:
+        return []
+    lines = ["", f"## {title}"]
+    for result in results:
+        claim = result.claim
+        lines += ["", f"**{claim.id}**, {_plain(claim.place)}: {_plain(claim.printed)}."]
+        lines += ["", "<details><summary>Numbers and scale</summary>", "", f"- Measured: {_plain(_measured(result))}."]
+        lines += [f"- {reason}: {_plain(part)}." for part in result.reason.split("; ") if part]
+        lines += ["", "</details>"]
     return lines
 
 
