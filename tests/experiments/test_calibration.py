@@ -1,8 +1,9 @@
-"""The calibration of a policy: short, and in proportion."""
+"""The calibration: short, in proportion, and what threads would gain."""
 
 import pytest
+import torch
 
-from remanence.experiments import _calibration
+from remanence.experiments import _calibration, find_experiment, gain_of_threads, plan_cells
 from remanence.rl import PolicyConfig, PPOConfig
 
 LINE = {"kind": "train"}
@@ -36,3 +37,22 @@ def test_no_chunk_is_cut_and_every_minibatch_is_full(tried, recurrence, batch, s
     ppo = PPOConfig(steps=128, recurrence=recurrence, batch=batch)
     _calibration._playing(PolicyConfig(ppo=ppo, copies=16))
     assert tried[0].ppo.steps == steps
+
+
+def test_threads_gain_what_the_clock_says(tmp_path, monkeypatch):
+    cells = plan_cells(find_experiment("kerg2020/table-5"), "smoke", tmp_path)
+    threads = []
+
+    def learning(config, clock):
+        threads.append(torch.get_num_threads())
+        return 1.5 / threads[-1]
+
+    before = torch.get_num_threads()
+    monkeypatch.setattr(_calibration, "_learning", learning)
+    assert gain_of_threads(cells, 2) == 2.0
+    assert threads == [1, 2] * 3
+    assert torch.get_num_threads() == before
+
+
+def test_where_nothing_is_trained_threads_gain_nothing(tmp_path):
+    assert gain_of_threads(plan_cells(find_experiment("miller2018/figure-1"), "smoke", tmp_path), 2) is None

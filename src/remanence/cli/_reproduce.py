@@ -21,7 +21,7 @@ from remanence.cli._cells import leave_if_failed, watching
 from remanence.cli._live import Rows
 from remanence.cli._tables import plain_table
 from remanence.experiments import Experiment, TableCell
-from remanence.runs import tag
+from remanence.runs import available_cores, tag
 
 REFUSED_TOGETHER = {
     "--list": ("ID", "--dry-run", "--report", "--only", "--seeds", "--store", "--output"),
@@ -140,6 +140,7 @@ def show_plan(asked: Asked, as_json: bool) -> None:
         return
     Console().print(_plan_table(asked.experiment, rows))
     _say_total(rows)
+    _say_threads(cells)
     _say_departures(asked)
 
 
@@ -154,6 +155,15 @@ def _say_total(rows: Rows) -> None:
         typer.echo("Runs end earlier once they are solved; what is measured at their end is not counted")
     else:
         typer.echo("Measurements were tried at a smaller size; their hours are scaled up")
+
+
+def _say_threads(cells: Sequence[TableCell]) -> None:
+    cores = available_cores()
+    gain = None
+    if cores > 1:
+        gain = experiments.gain_of_threads(cells, cores)
+    if gain is not None:
+        typer.echo(f"One thread per cell: with {cores} threads the longest one would learn {gain:.1f} times as fast")
 
 
 def _plan_table(experiment: Experiment, rows: Rows) -> Table:

@@ -6,7 +6,7 @@ numbers.
 """
 
 from remanence._renamed import renamed
-from remanence.experiments._calibration import estimated_seconds
+from remanence.experiments._calibration import estimated_seconds, gain_of_threads
 from remanence.experiments._cell import TableCell, adopt, carry_out, refresh, unique
 from remanence.experiments._cell_state import CellState
 from remanence.experiments._curves import kept_curve, kept_law
@@ -76,6 +76,7 @@ __all__ = [
     "Failure",
     "Stopped",
     "estimated_seconds",
+    "gain_of_threads",
     "TableNumber",
     "entries",
     "grid",

@@ -16,6 +16,7 @@ import torch
 
 from remanence.data import DataError
 from remanence.experiments._cell import TableCell
+from remanence.experiments._size import size_of
 from remanence.experiments._work import SEED, Measure
 from remanence.experiments.measures import measured
 from remanence.nn import SequenceModel
@@ -96,6 +97,36 @@ def estimated_seconds(cells: Sequence[TableCell], tell: Tell | None = None) -> l
     finally:
         torch.set_num_threads(threads)
     return [None if math.isnan(found) else found for found in seconds]
+
+
+def gain_of_threads(cells: Sequence[TableCell], threads: int) -> float | None:
+    """How many times as fast the longest run learns with several threads as with one, by the best of three trials.
+
+    Cells have one thread each, so that their bits do not depend on the machine. This says whether that is also faster:
+    it is, if the gain is less than the number of threads, as long as there are cells for all cores.
+
+    Args:
+        cells: of the table.
+        threads: to compare with one.
+
+    Returns:
+        The gain; None if there is no run among the cells, or none that can be tried here.
+    """
+    longest = max((cell.work for cell in cells), key=size_of)
+    if not isinstance(longest.config, RunConfig):
+        return None
+    config = _shortened(longest.config)
+    seconds = {1: math.inf, threads: math.inf}
+    before = torch.get_num_threads()
+    try:
+        for count in 3 * list(seconds):
+            torch.set_num_threads(count)
+            seconds[count] = min(seconds[count], _learning(config, time.perf_counter))
+    except (ImportError, DataError, OSError):
+        return None
+    finally:
+        torch.set_num_threads(before)
+    return seconds[1] / seconds[threads]
 
 
 def _say(tell: Tell | None, begin: str, words: str) -> None:
@@ -195,19 +226,19 @@ def _total_steps(task: Task) -> int:
     return int(getattr(task, "total_steps", 0) or getattr(task, "length", 0) or task.batch(0, 1).inputs.shape[0])
 
 
-def _learning(config: RunConfig) -> float:
+def _learning(config: RunConfig, clock: Callable[[], float] = time.process_time) -> float:
     """Seconds that learning from one step of a batch takes."""
     task = build_task(config)
     with torch.random.fork_rng(devices=[]):
         model = build_model(config, task)
     learn = partial(_learn, model, task, config.task.batch_size)
     learn(0)
-    began = time.process_time()
+    began = clock()
     count = 0
-    while time.process_time() - began < PATIENCE or count == 0:
+    while clock() - began < PATIENCE or count == 0:
         count += 1
         learn(count)
-    return (time.process_time() - began) / count / _total_steps(task)
+    return (clock() - began) / count / _total_steps(task)
 
 
 def _learn(model: SequenceModel, task: Task, rows: int, position: int) -> None:
