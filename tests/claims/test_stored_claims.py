@@ -8,10 +8,10 @@ import pytest
 
 from remanence import claims, experiments
 from remanence.claims._framework import measure
-from remanence.experiments import StoredCell, find_experiment
+from remanence.experiments import StoredCell, find_experiment, list_experiments
 
 CLAIMS = {claim.id: claim for claim in claims.list_claims() if claim.stored}
-TABLES = {id for id in CLAIMS if id.rpartition("/")[2].startswith(("table-", "figure-"))}
+TABLES = set(CLAIMS) & {experiment.id for experiment in list_experiments()}
 
 
 def as_the_paper_ran_it(cell):
