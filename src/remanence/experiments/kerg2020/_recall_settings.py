@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from remanence.experiments._declaring import options
+from remanence.experiments._declaring import but, options
 from remanence.experiments._experiment import Setting
 
 CODE = "authors' code, copytask.py and denoisetask.py"
@@ -55,7 +55,13 @@ RNN = (
     Setting("optimiser.smoothing", 0.9, RNN_CODE),
     *options(RNN_CODE, recurrent_init="xavier"),
 )
-H_DETACH = (*_optimiser("adam", 1e-3, "authors' code of h-detach"), *options("authors' code of h-detach", p=0.5))
+H_DETACH_CODE = "authors' code of h-detach: the paper names no settings for it, and its own code has no such model"
+H_DETACH = (
+    *_optimiser("adam", 1e-3, H_DETACH_CODE),
+    *options(H_DETACH_CODE, p=0.5),
+    Setting("task.batch_size", 100, H_DETACH_CODE),
+    Setting("budget.updates", 600_000, H_DETACH_CODE),
+)
 
 
 def _attentive(task: str, source: str) -> tuple[Setting, ...]:
@@ -106,4 +112,5 @@ def recall_settings(task: str, model: str, length: int) -> tuple[Setting, ...]:
         300
     """
     task_settings = (Setting("task.name", task, "the table"), Setting("task.options.length", length, "the table"))
-    return (*task_settings, Setting("model.name", model, "the table"), *COMMON, *model_settings(task, model))
+    shared = (*task_settings, Setting("model.name", model, "the table"), *COMMON)
+    return but(shared, *model_settings(task, model))
