@@ -63,7 +63,7 @@ def test_what_is_not_settled_says_why(monkeypatch, tmp_path):
     assert "why: LSTM: 600 of 1,000 updates" in result.output
     assert "1 not settled at this budget" in result.output
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert "LSTM: 600 of 1,000 updates |" in page.split("## What is not settled\n")[1]
+    assert "- Open because: LSTM: 600 of 1,000 updates." in page.split("## What is not settled\n")[1]
 
 
 def test_results_are_shown_as_they_come(monkeypatch):

@@ -66,7 +66,7 @@ class TruncationGap(ProbeResult):
     def verdict(self) -> str:
         """How the gaps fall from the least to the greatest k."""
         finite = [at for at, gap in enumerate(self.output) if math.isfinite(gap)]
-        if not finite:
+        if self.ks and not finite:
             return "Cannot say what is lost: the outputs are not finite"
         shortest = finite[0]
         steps = last_steps(self.ks[shortest])
