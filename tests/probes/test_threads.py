@@ -10,6 +10,7 @@ from torch import nn
 
 import remanence.nn
 from remanence import ops, probes
+from remanence.probes._observe import uncompiled
 
 X = torch.randn(12, 3, 4)
 
@@ -91,3 +92,17 @@ def test_what_stands_around_a_scan_that_throws_is_gone():
     with pytest.raises(RuntimeError, match="no"), ops.around_scans(refuse):
         layer(X)
     layer(X)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch, when it imports its compiler
+def test_the_compiler_is_left_as_it_was_whoever_leaves_last():
+    import torch._dynamo.eval_frame as dynamo
+
+    before = dynamo._stance
+    first, second = (uncompiled() for _ in range(2))
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert dynamo._stance.stance == "force_eager"
+    second.__exit__(None, None, None)
+    assert dynamo._stance == before

@@ -132,8 +132,35 @@ def uncompiled() -> Iterator[None]:
     if "torch._dynamo" not in sys.modules:  # nothing is compiled, and importing it takes seconds
         yield
         return
-    with torch.compiler.set_stance("force_eager"):
+    _AS_WRITTEN.enter()
+    try:
         yield
+    finally:
+        _AS_WRITTEN.leave()
+
+
+class _SharedStance:
+    """The compiler's stance, which all threads share: the first probe sets it, the last one to leave puts it back."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.inside = 0
+        self.before = ExitStack()
+
+    def enter(self) -> None:
+        with self.lock:
+            if self.inside == 0:
+                self.before.enter_context(torch.compiler.set_stance("force_eager"))
+            self.inside += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.before.close()
+
+
+_AS_WRITTEN = _SharedStance()
 
 
 class Offsets:
