@@ -111,6 +111,11 @@ def gain_of_threads(cells: Sequence[TableCell], threads: int) -> float | None:
 
     Returns:
         The gain; None if there is no run among the cells, or none that can be tried here.
+
+    Example:
+        >>> from remanence.experiments import find_experiment, plan_cells
+        >>> gain_of_threads(plan_cells(find_experiment("miller2018/figure-1"), "smoke", "runs"), threads=2) is None
+        True
     """
     longest = max((cell.work for cell in cells), key=size_of)
     if not isinstance(longest.config, RunConfig):

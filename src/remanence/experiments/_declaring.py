@@ -1,11 +1,11 @@
-"""Short forms for declarations: settings of one source, and what is tiny at the smallest scale."""
+"""Short forms for declarations: settings of one source, what is tiny at the smallest scale, printed tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from remanence.experiments._experiment import Departure, Setting
+from remanence.experiments._experiment import Departure, Key, Printed, Setting
 
 TINY = "a few updates of a tiny model show that it runs, and nothing else"
 OURS = "ours: how a run is watched"
@@ -84,3 +84,32 @@ def watched(every: int, batches: int, batch_size: int, save_every: int = 2000) -
         loop__log_every=every,
         loop__save_every=save_every,
     )
+
+
+def printed_table(
+    place: str, rows: Sequence[Any], columns: Mapping[Any, Sequence[Any]], reading: str, transposed: bool = False
+) -> dict[Key, Printed]:
+    """Printed numbers by (row, column, reading).
+
+    Args:
+        place: table of the document.
+        rows: values of the first axis.
+        columns: by the value of the second axis, numbers in the order of the rows; None is lost in the text at hand,
+            ``"OOM"`` what did not fit into memory.
+        reading: its name.
+        transposed: whether the second axis comes first in the key.
+
+    Example:
+        >>> printed_table("Table 2", (100, 300), {"LSTM": (82, 41)}, "accuracy")[300, "LSTM", "accuracy"].value
+        41
+    """
+    found = {}
+    for column, numbers in columns.items():
+        for row, number in zip(rows, numbers, strict=True):
+            if number is None:
+                continue
+            place_in_table = (row, column)
+            if transposed:
+                place_in_table = (column, row)
+            found[*place_in_table, reading] = Printed.of(number, place)
+    return found

@@ -21,7 +21,6 @@ Axes = Mapping[str, tuple[Any, ...]]
 Key = tuple[Any, ...]
 """Values of the axes in their order, which name a cell or, with the name of a reading, one of its numbers."""
 
-SCALES = ("smoke", "laptop", "paper")
 OUT_OF_MEMORY = "OOM"
 
 
@@ -228,16 +227,12 @@ class Experiment:
     needs: tuple[str, ...] = ()
     note: str = ""
     shows_cells_of: Mapping[str, Place] = field(default_factory=dict)
-    document_recipe: Callable[[Place], Recipe | None] | None = None
-
-    @property
-    def scales(self) -> dict[str, Scale]:
-        """All three by name."""
-        return {"smoke": self.smoke, "laptop": self.laptop, "paper": self.paper}
+    document_recipe: Fills | None = None
 
     def scale(self, name: str) -> Scale:
-        """One of the scales."""
-        return self.scales[one_of("scale", name, SCALES)]
+        """``smoke``, ``laptop`` or ``paper``."""
+        scales = {"smoke": self.smoke, "laptop": self.laptop, "paper": self.paper}
+        return scales[one_of("scale", name, scales)]
 
     def axes_at(self, scale: str) -> Axes:
         """Values that are run at a scale."""
@@ -323,32 +318,3 @@ def _departed(recipe: Recipe, departure: Departure) -> Recipe:
         return replace(recipe, measures=tuple(measures))
     kept = tuple(setting for setting in recipe.settings if setting.key != departure.key)
     return replace(recipe, settings=(*kept, Setting(departure.key, departure.value, "this scale")))
-
-
-def printed_table(
-    place: str, rows: Sequence[Any], columns: Mapping[Any, Sequence[Any]], reading: str, transposed: bool = False
-) -> dict[Key, Printed]:
-    """Printed numbers by (row, column, reading).
-
-    Args:
-        place: table of the document.
-        rows: values of the first axis.
-        columns: by the value of the second axis, numbers in the order of the rows; None is lost in the text at hand,
-            ``"OOM"`` what did not fit into memory.
-        reading: its name.
-        transposed: whether the second axis comes first in the key.
-
-    Example:
-        >>> printed_table("Table 2", (100, 300), {"LSTM": (82, 41)}, "accuracy")[300, "LSTM", "accuracy"].value
-        41
-    """
-    found = {}
-    for column, numbers in columns.items():
-        for row, number in zip(rows, numbers, strict=True):
-            if number is None:
-                continue
-            place_in_table = (row, column)
-            if transposed:
-                place_in_table = (column, row)
-            found[*place_in_table, reading] = Printed.of(number, place)
-    return found

@@ -20,7 +20,7 @@ from remanence.figures import Curve, Figure, Look, length_axis, log_axis
 from ._attention import without_fast_path
 from ._declared import declared_operations
 from ._fit import Growth, fit_growth, fit_noisy_growth
-from ._meter import Bytes, count_bytes
+from ._meter import UNCOUNTED, Bytes, count_bytes
 from ._observe import modules, products_visible, trained_parameters
 from ._outputs import state_of
 from ._result import ProbeResult
@@ -38,25 +38,6 @@ NEAR = 0.25
 PATIENCE = 1.0
 """Seconds of processor time up to which runs are repeated while their scatter allows more than one order."""
 WORDS = {"seconds": "time", "peak_bytes": "memory", "state_bytes": "state", "operations": "operations"}
-
-
-def _attention_operations(query: Sequence[int], key: Sequence[int], *others: object, **options: object) -> int:
-    """Of the two products of an attention, by the shapes ``(..., T, d)`` of queries and keys."""
-    return 4 * math.prod(query) * key[-2]
-
-
-def _recurrent_operations(
-    inputs: Sequence[int], weight_ih: Sequence[int], weight_hh: Sequence[int], *others: object, **options: object
-) -> int:
-    """Of one layer and direction, by the shapes ``(T, B, n)`` of its inputs and of its weights."""
-    return 2 * inputs[0] * inputs[1] * (math.prod(weight_ih) + math.prod(weight_hh))
-
-
-HIDDEN = {
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_operations,
-    torch.ops.aten.mkldnn_rnn_layer: _recurrent_operations,
-}
-"""Operations with matrix products inside that torch's counter does not know."""
 FACTOR = 2.0
 """How far counted and declared operations may be apart: products with vectors are not counted, empty slots are."""
 EXPONENT = 0.5
@@ -301,7 +282,7 @@ def timed(run: Callable[[], None], device: torch.device) -> float:
 
 def _forward_cost(subject: Subject, x: Tensor, count: bool) -> tuple[int, int]:
     """Bytes of the state that a run hands over, and floating-point operations of its matrix products, if asked for."""
-    counter = FlopCounterMode(display=False, custom_mapping=HIDDEN)
+    counter = FlopCounterMode(display=False, custom_mapping=UNCOUNTED)
     with torch.no_grad(), ExitStack() as stack:
         if count:
             stack.enter_context(products_visible(subject.model))

@@ -1,10 +1,11 @@
-"""Counting the bytes of tensors that are alive at once."""
+"""Counting the bytes of tensors that are alive at once, and operations that torch does not count."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -84,3 +85,22 @@ def peak_bytes(run: Callable[[], object]) -> int:
         160
     """
     return count_bytes(run).peak
+
+
+def _attention_operations(query: Sequence[int], key: Sequence[int], *others: object, **options: object) -> int:
+    """Of the two products of an attention, by the shapes ``(..., T, d)`` of queries and keys."""
+    return 4 * math.prod(query) * key[-2]
+
+
+def _recurrent_operations(
+    inputs: Sequence[int], weight_ih: Sequence[int], weight_hh: Sequence[int], *others: object, **options: object
+) -> int:
+    """Of one layer and direction, by the shapes ``(T, B, n)`` of its inputs and of its weights."""
+    return 2 * inputs[0] * inputs[1] * (math.prod(weight_ih) + math.prod(weight_hh))
+
+
+UNCOUNTED = {
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_operations,
+    torch.ops.aten.mkldnn_rnn_layer: _recurrent_operations,
+}
+"""Operations with matrix products inside that torch's counter does not know."""

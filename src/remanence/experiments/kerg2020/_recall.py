@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from remanence.experiments._declaring import departures, tiny
+from remanence.experiments._declaring import departures, printed_table, tiny
 from remanence.experiments._experiment import (
     Axes,
     Curve,
@@ -16,7 +16,6 @@ from remanence.experiments._experiment import (
     Reading,
     Recipe,
     Scale,
-    printed_table,
 )
 from remanence.experiments._work import Measure
 from remanence.experiments.kerg2020._recall_settings import recall_settings
