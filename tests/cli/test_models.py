@@ -15,6 +15,7 @@ def test_every_model_has_a_row_with_every_column_filled():
     rows = json.loads(result.output)
     assert [row["name"] for row in rows] == [model.name for model in nn.list_models()]
     for row in rows:
+        assert (row.pop("kind"), row.pop("version")) == ("model", 1)
         assert tuple(row) == COLUMNS
         assert all(isinstance(value, str) and value for value in row.values()), row
 

@@ -168,14 +168,14 @@ def test_a_node_is_lost_and_its_cells_go_on_from_a_storage(cluster, tmp_path):
     def look(rows):
         begun = [cell for cell, row in zip(cells, rows, strict=True) if 300 <= row["update"] < row["budget"]]
         if begun and not lost:
-            lines = begun[0].lines("train")
+            lines = begun[0].history.training
             lost.extend([begun[0], lose(cluster, begun[0]), lines])
 
     assert run_cells(cells, make_engine("ray", None, cluster.address, url), look, pause=0.1) == []
     assert all(cell.state.is_done for cell in cells)
     cell, node, lines = lost
     assert node_of(cell, cluster.nodes) is not node
-    assert cell.lines("train")[:2] == lines[:2], "with their seconds: it did not begin anew"
+    assert cell.history.training[:2] == lines[:2], "with their seconds: it did not begin anew"
     (alone,) = [other for other in longer(tmp_path / "alone", "") if other.work == cell.work]
     carry_out(alone.work, alone.folder)
     torch.testing.assert_close(weights(cell), weights(alone), rtol=0, atol=0)

@@ -196,7 +196,7 @@ def test_a_killed_cell_goes_on_elsewhere_with_the_same_bits(tmp_path):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert carry_out(second.work, second.folder, storage=url) is None
-    updates = [line["update"] for line in second.lines("train")]
+    updates = [line.update for line in second.history.training]
     assert updates == sorted(set(updates)), "it went on from the checkpoint, and nothing stands there twice"
     whole = cell_in(tmp_path / "whole", "", LENGTHY)
     carry_out(whole.work, whole.folder)

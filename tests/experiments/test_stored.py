@@ -259,7 +259,7 @@ def test_the_page_of_a_table_of_which_nothing_is_stored_has_the_printed_numbers(
 def test_a_figure_shows_the_stored_cells_of_its_tables_at_its_own_places():
     def runs(id, **wanted):
         cells = [cell for cell in stored_cells(id) if wanted.items() <= cell.place.items()]
-        return [(cell.place["model"], cell.place["seed"], cell.departures, cell.lines("validation")) for cell in cells]
+        return [(cell.place["model"], cell.place["seed"], cell.departures, cell.curve) for cell in cells]
 
     shown = find_experiment("kerg2020/figure-4").axes["model"]
     tables = {"copy": "kerg2020/table-5", "denoise": "kerg2020/table-2"}

@@ -220,12 +220,34 @@ def test_settings_that_lost_their_end_are_refused(folder):
 )
 def test_a_checkpoint_with_right_checksums_and_other_contents_is_named(folder, name, change):
     for path in list_checkpoints(folder / "checkpoint"):
-        contents = json.dumps(json.loads((path / name).read_text()) | change).encode()
-        (path / name).write_bytes(contents)
-        sums = json.loads((path / "sha256.json").read_text())
-        (path / "sha256.json").write_text(json.dumps(sums | {name: hashlib.sha256(contents).hexdigest()}))
+        _forge(path, name, json.loads((path / name).read_text()) | change)
     with pytest.raises(CheckpointError, match=r"can be read|is no state of this training"):
         resume(folder, config=config_from({"budget": {"updates": 6}}, Run(folder).config))
+
+
+def _forge(checkpoint, name, values):
+    contents = json.dumps(values).encode()
+    (checkpoint / name).write_bytes(contents)
+    sums = json.loads((checkpoint / "sha256.json").read_text())
+    (checkpoint / "sha256.json").write_text(json.dumps(sums | {name: hashlib.sha256(contents).hexdigest()}))
+
+
+def test_a_checkpoint_of_a_newer_version_is_refused_and_kept(folder):
+    newest = list_checkpoints(folder / "checkpoint")[-1]
+    values = json.loads((newest / "training.json").read_text())
+    assert (values["kind"], values["version"]) == ("checkpoint", 1)
+    _forge(newest, "training.json", values | {"version": 2})
+    with pytest.raises(CheckpointError, match=f"{newest.name}: the checkpoint is of version 2"):
+        load_checkpoint(folder / "checkpoint", repair=True)
+    assert list_checkpoints(folder / "checkpoint")[-1] == newest
+
+
+def test_a_checkpoint_without_a_version_is_read(folder):
+    newest = list_checkpoints(folder / "checkpoint")[-1]
+    values = json.loads((newest / "training.json").read_text())
+    del values["kind"], values["version"]
+    _forge(newest, "training.json", values)
+    assert load_checkpoint(folder / "checkpoint").update == int(newest.name)
 
 
 def test_an_optimiser_of_other_parameters_is_refused(folder):

@@ -17,7 +17,7 @@ from rich.text import Text
 
 import remanence
 from remanence import data, ops
-from remanence.runs import Values
+from remanence.runs import Values, tag
 
 # The sets that decide how fast a CPU kernel can be; a processor lists some hundred others.
 INSTRUCTION_SETS = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512_vnni",
@@ -80,11 +80,12 @@ def show_report(as_json: bool) -> None:
     Example:
         >>> show_report(as_json=True)
         {
-          "versions": ...
+          "kind": "doctor",
+          ...
     """
     report = collect_report()
     if as_json:
-        print(json.dumps(report, indent=2))
+        print(json.dumps({**tag("doctor"), **report}, indent=2))
         return
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(no_wrap=True)

@@ -94,11 +94,12 @@ def show_models(as_json: bool) -> None:
         >>> show_models(as_json=True)
         [
           {
-            "name": ...
+            "kind": "model",
+            ...
     """
     rows = [{column: getattr(model, column) for column in COLUMNS} for model in nn.list_models()]
     if as_json:
-        print(json.dumps(rows, indent=2))
+        print(json.dumps([{**tag("model"), **row} for row in rows], indent=2))
         return
     headings = ["paper" if name == "document" else name for name in COLUMNS]
     table = Table(*headings, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)

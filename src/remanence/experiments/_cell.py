@@ -18,8 +18,8 @@ from remanence.experiments._storage import Archive
 from remanence.experiments._work import Measure, Work
 from remanence.experiments.measures import measured
 from remanence.rl import PolicyConfig, train_policy
-from remanence.runs import Observer, RunError, Values, locked, replace_file, write_result
-from remanence.train import MetricsFile, Run, resume, train
+from remanence.runs import History, Observer, RunError, Values, locked, replace_file, write_result
+from remanence.train import Run, resume, train
 
 LOG = "output.txt"
 PATIENCE = 10.0
@@ -67,9 +67,19 @@ class TableCell:
         """Whether its run has ended and everything was measured."""
         return self.state.is_done
 
-    def lines(self, kind: str) -> list[Values]:
-        """What its run has written down while it learnt, ``"validation"`` or ``"train"``."""
-        return [line for line in MetricsFile(run_of(self.folder) / "metrics.jsonl").read() if line["kind"] == kind]
+    @property
+    def history(self) -> History:
+        """What its run has measured while it learnt."""
+        return Run(run_of(self.folder)).history
+
+    def learning_curve(self, source: str, name: str) -> Sequence[float | None]:
+        """One column of its history: of the lines of ``"validation"`` or of ``"train"``."""
+        lines = self.history.training
+        if source == "validation":
+            lines = self.history.validation
+        if name == "update":
+            return [line.update for line in lines]
+        return [line.get(name) for line in lines]
 
     def result(self, name: str) -> Values | None:
         """What a measurement found, None before it was made."""

@@ -114,11 +114,10 @@ def _run_facts(cell: TableCell) -> Values:
 
 def learning_curve(cell: TableCell) -> dict[str, list[float | None]]:
     """Validations of a run, or returns of a policy, thinned out evenly with the last one always there."""
-    history = Run(run_of(cell.folder)).history
-    lines = history.training
+    lines = cell.history.training
     columns = ("frames", "mean_return")
     if isinstance(cell.work.config, RunConfig):
-        lines = history.validation
+        lines = cell.history.validation
         columns = ("accuracy", "loss")
     if not lines:
         return {}

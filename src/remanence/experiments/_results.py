@@ -33,8 +33,8 @@ class Filled(Protocol):
         """What a measurement found, None before it was made."""
         ...
 
-    def lines(self, kind: str) -> list[Values]:
-        """What its run has written down while it learnt."""
+    def learning_curve(self, source: str, name: str) -> Sequence[float | None]:
+        """One column of what its run measured while it learnt: of its validations or of its training."""
         ...
 
 
@@ -278,7 +278,8 @@ def _figure(experiment: Experiment, curve: Curve, cells: Sequence[Filled]) -> fi
 def points(cell: Filled, curve: Curve) -> tuple[Sequence[float], Sequence[float]]:
     """The points of a cell's line, none before there are any."""
     if curve.source in OF_THE_RUN:
-        kept = [line for line in cell.lines(curve.source) if line.get(curve.y) is not None]
-        return [line[curve.x] for line in kept], [line[curve.y] for line in kept]
+        columns = (cell.learning_curve(curve.source, name) for name in (curve.x, curve.y))
+        kept = [(x, y) for x, y in zip(*columns, strict=True) if x is not None and y is not None]
+        return [x for x, _ in kept], [y for _, y in kept]
     x, y = (look_up(cell, curve.source, path.split(".")) or [] for path in (curve.x, curve.y))
     return x, y

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -68,13 +68,14 @@ class StoredCell:
         """Validations of the run, or returns of the policy."""
         return self.values["curve"]
 
-    def lines(self, kind: str) -> list[Values]:
-        """The points of its learning curve, as a run writes them down; of other kinds nothing is kept."""
+    def learning_curve(self, source: str, name: str) -> Sequence[float | None]:
+        """One column of its learning curve; a record keeps a policy's training and the validations of other runs."""
         is_policy = "frames" in self.curve
-        if is_policy != (kind == "train"):
+        if is_policy != (source == "train"):
             return []
-        names = [name.replace("updates", "update") for name in self.curve]
-        return [dict(zip(names, values, strict=True)) for values in zip(*self.curve.values(), strict=True)]
+        if name == "update":
+            name = "updates"
+        return self.curve.get(name, [])
 
     @property
     def state(self) -> CellState:

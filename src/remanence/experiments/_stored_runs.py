@@ -88,7 +88,7 @@ class Absent:
         """Nothing was measured."""
         return
 
-    def lines(self, kind: str) -> list[Values]:
+    def learning_curve(self, source: str, name: str) -> Sequence[float | None]:
         """Nothing was learnt."""
         return []
 

@@ -21,11 +21,15 @@ from torch import Tensor
 from remanence.runs._errors import CheckpointError, DamagedFileError, RunError
 from remanence.runs._files import WRITING, read_file, read_json, require_no_link, write_folder
 from remanence.runs._plain import Values
+from remanence.runs._result import KIND, NewerVersionError, check_version, tag
 from remanence.runs._states import pack, unpack
 from remanence.runs._tensors import own_copies, read_tensors, table_of, write_tensors
 
 KEPT = 2
 BEST = "best.safetensors"
+NAME = "checkpoint"
+NEWEST = 1
+"""The version that is written, and the newest that is read."""
 FILES = ("weights.safetensors", "training.safetensors", "training.json")
 
 
@@ -69,7 +73,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     files = {
         "weights.safetensors": safetensors.torch.save(own_copies(checkpoint.weights)),
         "training.safetensors": safetensors.torch.save(own_copies(tensors)),
-        "training.json": json.dumps({"update": checkpoint.update, "training": outline}).encode(),
+        "training.json": json.dumps({**tag(NAME, NEWEST), "update": checkpoint.update, "training": outline}).encode(),
     }
     sums = {name: hashlib.sha256(contents).hexdigest() for name, contents in files.items()}
     path = folder / f"{checkpoint.update:09d}"
@@ -124,6 +128,8 @@ def load_checkpoint(
     for path in reversed(found):
         try:
             return read_checkpoint(path)
+        except NewerVersionError as error:  # it is whole: to take the one before would lose what was learnt since
+            raise CheckpointError(f"{path}: {error}") from error
         except (OSError, ValueError, KeyError, TypeError, RecursionError, safetensors.SafetensorError) as error:
             where = path
             if repair:
@@ -159,6 +165,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         if found != sums[name]:
             raise ValueError(f"{name} has SHA-256 {found[:12]}..., not {str(sums[name])[:12]}...")
     outline = table_of(json.loads(files["training.json"]))
+    if KIND in outline:  # checkpoints of before there were kinds have none
+        check_version(outline, NAME, NEWEST)
     if type(outline["update"]) is not int:
         raise ValueError(f"training.json names no update: {outline['update']!r}")
     training = table_of(unpack(outline["training"], safetensors.torch.load(files["training.safetensors"])))
