@@ -10,7 +10,6 @@ from remanence.experiments._departures import paper_at
 from remanence.experiments._experiment import Experiment, Key, Place, without_seed
 from remanence.experiments._results import Grid, TableNumber, entries, short, so_far
 from remanence.experiments._stored import StoredCell, nearest
-from remanence.runs import Values
 
 
 def runs_by_settings(experiment: Experiment, cells: Iterable[StoredCell]) -> Grid:
