@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from torch import Tensor
 from remanence import _validate
 from remanence.data._errors import DataError
 from remanence.data._readers import read_text
+
+MOST_COLUMNS = 65_536
+"""More are no table over time: one line of a file of 40 MB would be millions of names and take minutes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +52,7 @@ def read_series(path: str | Path, columns: Sequence[str] = ()) -> Series:
     Raises:
         ValueError: If there is no such file or column.
         DataError: If a value is missing or not a finite number; the message names its line and column. If two of the
-            columns have one name.
+            columns have one name, or there are more than 65,536.
 
     Example:
         >>> import tempfile
@@ -59,12 +63,9 @@ def read_series(path: str | Path, columns: Sequence[str] = ()) -> Series:
         [[3.5], [4.0]]
     """
     lines = read_text(path).removeprefix("\ufeff").splitlines()
-    if not lines:
+    if not any(lines):
         raise DataError(f"{path} is empty")
-    try:
-        rows = list(csv.reader(lines, delimiter=_delimiter(lines[0])))
-    except csv.Error as error:  # a field of more than 131,072 characters
-        raise DataError(f"{path} is no table of numbers: {error}") from error
+    rows = _rows(lines, path)
     names = [str(number) for number in range(len(rows[0]))]
     first = 0
     if not _is_numeric(rows[0]):
@@ -75,12 +76,25 @@ def read_series(path: str | Path, columns: Sequence[str] = ()) -> Series:
     counts = Counter(names)
     for name in columns or names:
         if counts[name] > 1:  # whoever asks for it would get one of them twice
-            raise DataError(f"{path} has {counts[name]} columns named {name!r}; give each a name of its own")
+            raise DataError(f"{path} has {counts[name]} columns named {name!r:.60}; give each a name of its own")
     places = {name: place for place, name in enumerate(names)}
     chosen = [places[name] for name in columns or names]
     found = [_numbers(rows[at], at + 1, names, chosen, path) for at in range(first, len(rows)) if rows[at]]
     values = torch.from_numpy(np.array(found, dtype=np.float64).reshape(len(found), len(chosen)))
     return Series(values, tuple(names[place] for place in chosen))
+
+
+def _rows(lines: Sequence[str], path: str | Path) -> list[list[str]]:
+    """The cells of each line; of a line that is too long not one is looked at."""
+    separator = _delimiter(lines[0])
+    for number, line in enumerate(lines, 1):
+        count = line.count(separator) + 1
+        if count > MOST_COLUMNS:
+            raise DataError(f"{path}, line {number}: expected at most {MOST_COLUMNS:,} values; got {count:,}")
+    try:
+        return list(csv.reader(lines, delimiter=separator))
+    except csv.Error as error:  # a field of more than 131,072 characters
+        raise DataError(f"{path} is no table of numbers: {error}") from error
 
 
 def _delimiter(line: str) -> str:
@@ -98,7 +112,7 @@ def _number(cell: str) -> float | None:
         value = float(cell)
     except ValueError:
         return None
-    if not np.isfinite(value):
+    if not math.isfinite(value):
         return None
     return value
 
