@@ -1,6 +1,8 @@
 import copy
 import json
 import os
+import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -23,8 +25,17 @@ from remanence.experiments import (
     stored_names,
     stored_records,
 )
+from remanence.experiments import _stored as module
 from remanence.experiments._stored import FOLDER
-from remanence.runs import DamagedFileError, NewerVersionError, ResultError, StorageError, sealed
+from remanence.runs import (
+    DamagedFileError,
+    NewerVersionError,
+    ResultError,
+    RunLockedError,
+    StorageError,
+    locked_file,
+    sealed,
+)
 
 PLACE = {"length": 100, "model": "RelRNN", "seed": 0}
 WORK = json.loads(json.dumps(find_experiment("kerg2020/table-5").work("paper", PLACE).to_dict()))
@@ -148,6 +159,31 @@ def test_storing_keeps_the_cells_that_the_file_has_already(tmp_path):
     assert cells == {"LSTM": ("done", 200_000), "OrthRNN": ("new", 0), "RelRNN": ("done", 33_000)}
     shown = {entry["model"]: list(entry["measured"]) for entry in found.results["table"]}
     assert shown == {"LSTM": ["0"], "OrthRNN": [], "RelRNN": ["0"]}
+
+
+def test_what_is_stored_at_once_is_all_kept(tmp_path, monkeypatch):
+    def slow(record, path):
+        time.sleep(0.05)  # everybody has read the file by now, unless they wait for one another
+        return save_record(record, path)
+
+    monkeypatch.setattr(module, "save_record", slow)
+    models = ["RelRNN", "LSTM", "OrthRNN"]
+    records = [recorded((model, "done", 33_000)) for model in models]
+    storing = [threading.Thread(target=store_record, args=(record, tmp_path)) for record in records]
+    for thread in storing:
+        thread.start()
+    for thread in storing:
+        thread.join()
+    (path,) = tmp_path.iterdir()  # the lock is gone
+    assert {cell["place"]["model"] for cell in load_record(path).results["cells"]} == set(models)
+
+
+def test_a_record_that_another_process_holds_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", 0.05)
+    path = tmp_path / "mine.json"
+    with locked_file(path), pytest.raises(RunLockedError, match=r"mine\.json is in use by another process"):
+        store_record(recorded(("RelRNN", "done", 33_000)), path)
+    assert store_record(recorded(("RelRNN", "done", 33_000)), path) == path
 
 
 def test_of_two_cells_alike_the_new_one_is_stored():

@@ -28,6 +28,7 @@ from remanence.runs import (
     load_best,
     load_checkpoint,
     locked,
+    locked_file,
     read_json,
     replace_file,
     save_best,
@@ -196,6 +197,9 @@ def test_nothing_is_written_through_a_link(tmp_path):
     (tmp_path / "lock").symlink_to(tmp_path / "made")
     with pytest.raises(DamagedFileError, match="lock is a link"), locked(tmp_path):
         pass
+    (tmp_path / ".a.lock").symlink_to(tmp_path / "made")
+    with pytest.raises(DamagedFileError, match=r"\.a\.lock is a link"), locked_file(tmp_path / "a"):
+        pass
     assert victim.read_text() == "dear"
     assert not (tmp_path / "made").exists()
 
@@ -321,6 +325,16 @@ def test_a_look_at_the_lock_refuses_nobody(tmp_path):
         end.start()
         with locked(tmp_path):
             end.join()
+
+
+def test_a_lock_that_was_removed_meanwhile_is_none(tmp_path):
+    """Who waited for a file's lock has opened what the holder removes; another process may hold a new one by then."""
+    lock = tmp_path / ".a.lock"
+    with lock.open("w") as removed:
+        lock.unlink()
+        assert not files._is_still(lock, removed)
+        lock.touch()
+        assert not files._is_still(lock, removed)
 
 
 def test_drafts_of_a_living_process_are_left_alone(tmp_path):

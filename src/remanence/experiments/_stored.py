@@ -17,9 +17,11 @@ from remanence.experiments._experiment import Axes, Experiment, Key, Place, with
 from remanence.experiments._plan import find_experiment, list_experiments
 from remanence.experiments._record import Record, load_record, record_path, save_record
 from remanence.experiments._results import entries
-from remanence.runs import ResultError, Settings, Values
+from remanence.runs import ResultError, Settings, Values, locked_file
 
 FOLDER = Path(__file__).parent / "stored"
+PATIENCE = 60.0
+"""Seconds to wait for another process that writes into the same record: merging takes one or two."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +237,8 @@ def load_stored(name: str, folder: Path = FOLDER) -> Values:
 def store_record(record: Record, path: str | Path) -> Path:
     """Writes a record where the user says, together with the cells that the file there has already.
 
-    So a table can be filled bit by bit: some cells today, others on another machine.
+    So a table can be filled bit by bit: some cells today, others on another machine. Processes that store into one file
+    at once do so one after the other, and the cells of all are kept.
 
     Args:
         record: of :func:`make_record`.
@@ -244,17 +247,24 @@ def store_record(record: Record, path: str | Path) -> Path:
     Raises:
         DamagedFileError: the file there cannot be read, or was changed since it was written.
         ResultError: the file there is no record, or of a later version.
+        RunLockedError: another process has been writing there for a minute.
         ValueError: it is a record of something else, or its cells are none of this table.
     """
     place = record_path(record, path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with locked_file(place, PATIENCE):
+        return save_record(_with_stored(record, place), place)
+
+
+def _with_stored(record: Record, place: Path) -> Record:
+    """A record together with the cells of the file there, if there is one."""
     if not os.path.lexists(place):
-        return save_record(record, place)
+        return record
     before = load_record(place)
     try:
-        record = merge_records(before, record)
+        return merge_records(before, record)
     except (KeyError, TypeError, AttributeError) as error:  # its cells are whatever the file says
         raise ResultError(f"the cells in {place} do not fit together ({error!r}); name another file") from error
-    return save_record(record, place)
 
 
 def merge_records(stored: Record, new: Record) -> Record:

@@ -26,6 +26,7 @@ from remanence.runs._errors import (
 from remanence.runs._files import (
     is_locked,
     locked,
+    locked_file,
     read_file,
     read_json,
     replace_file,
@@ -120,6 +121,7 @@ __all__ = [
     "detach",
     "bits_equal",
     "locked",
+    "locked_file",
     "is_locked",
     "replace_file",
     "read_file",

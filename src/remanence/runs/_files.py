@@ -230,6 +230,62 @@ def locked(folder: Path, patience: float = GLANCE) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def locked_file(path: Path, patience: float = GLANCE) -> Iterator[None]:
+    """Holds one file for this process while it is read and replaced; the lock is beside it and goes with the process.
+
+    Args:
+        path: The file, which need not exist; its folder does.
+        patience: Seconds to wait for another process that holds it.
+
+    Raises:
+        RunLockedError: If another process holds it.
+        StorageError: If nothing can be written there.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with locked_file(Path(folder) / "a"):
+        ...         print([path.name for path in Path(folder).iterdir()])
+        ...     list(Path(folder).iterdir())
+        ['.a.lock']
+        []
+    """
+    lock = path.with_name(f".{path.name}.lock")
+    deadline = time.monotonic() + patience
+    while (file := _opened_lock(lock)) is None:
+        if time.monotonic() >= deadline:
+            raise RunLockedError(f"{path} is in use by another process; wait for it, or stop it first")
+        time.sleep(LOOK_AGAIN)
+    with file:
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                lock.unlink()
+
+
+def _opened_lock(lock: Path) -> IO[bytes] | None:
+    """The file that is locked now, None if another process holds it."""
+    require_regular(lock)
+    try:
+        file = lock.open("a+b")
+    except OSError as error:
+        raise storage_error(lock, error) from error
+    if _got_lock(file) and _is_still(lock, file):
+        return file
+    file.close()
+    return None
+
+
+def _is_still(path: Path, file: IO[bytes]) -> bool:
+    """Whether a name still leads to an open file: whoever held the lock before has removed it."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
+
+
 def _got_lock(file: IO[bytes]) -> bool:
     if fcntl is None:
         return True
