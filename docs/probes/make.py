@@ -34,9 +34,9 @@ as noise. `result.steps_left(0.1)` gives the distance for any other share.
 
 An exponential and a power law are fitted to the log norms, and Akaike's criterion chooses between them. The interval
 comes from a block bootstrap, because neighbouring norms are not independent. The gradient counts as *stable* while
-its change over the run is below a factor of 1,000. No law is named if the interval of its slope includes 0. A gradient
-that is exactly zero beyond a distance is *cut off*, as with truncated backpropagation. The probe needs the memory of an
-ordinary backward pass.
+its change over the run is below a factor of 1,000; if the change is above a factor of 10, the verdict gives it. No law
+is named if the interval of its slope includes 0. A gradient that is exactly zero beyond a distance is *cut off*, as
+with truncated backpropagation. The probe needs the memory of an ordinary backward pass.
 """,
     ),
     "perturbation_reach": (
