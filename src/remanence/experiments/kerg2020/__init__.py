@@ -9,6 +9,7 @@ EXPERIMENTS = (
     _recall.TABLE_2,
     _dense.TABLE_3,
     _policies.TABLE_4,
+    _policies.TABLE_4_CODE,
     _recall.TABLE_5,
     _recall.OTHERS,
     _gradients.FIGURE_1,
