@@ -9,7 +9,7 @@ from remanence.experiments._experiment import Departure, Experiment, Place
 from remanence.experiments._work import Work
 from remanence.rl import PolicyConfig
 from remanence.runs import Settings, Values, flat_table, plain
-from remanence.train import ACCURACY_REACHED, RunConfig
+from remanence.train import ACCURACY_REACHED, LOSS_REACHED, RunConfig
 
 WATCHED = ("seed", "imports", "label", "budget", "evaluation", "frames", "threads", "save_every")
 """Settings, or tables of them, on which nothing depends that a run learns; the budget is compared by itself."""
@@ -51,7 +51,7 @@ class Paper:
         config = cell["work"]["config"]
         if self.config is None or config is None:
             return None
-        if self.has_budget(config) and cell["reason"] != ACCURACY_REACHED:
+        if self.has_budget(config) and cell["reason"] not in (ACCURACY_REACHED, LOSS_REACHED):
             return self.budget
         if self.unit == "updates":
             return cell["updates"]
@@ -65,7 +65,12 @@ class Paper:
         if config is None or self.config is None:
             return True
         printed = plain(asdict(self.config))
-        return all(config.get(name) == printed.get(name) for name in ("budget", "frames"))
+        if config.get("frames") != printed.get("frames"):
+            return False
+        own = config.get("budget") or {}
+        paper = printed.get("budget") or {}
+        # A record may be older than a setting of today's budget, and then has no word for it.
+        return all(own[name] == paper[name] for name in own.keys() & paper.keys())
 
 
 def _budget(config: Settings, unit: str) -> float | None:

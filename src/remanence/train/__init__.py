@@ -36,13 +36,14 @@ from remanence.train._distributed import Processes, joined_processes
 from remanence.train._evaluation import Evaluation, evaluate
 from remanence.train._grid import ComparedRun, Comparison, carry_out, plan_grid, run_name, summarise
 from remanence.train._optimisers import AveragingSGD, load_optimiser, make_optimiser, parameter_groups
-from remanence.train._progress import ACCURACY_REACHED
+from remanence.train._progress import ACCURACY_REACHED, LOSS_REACHED
 from remanence.train._recipes import comparison_recipe, recipe
 from remanence.train._run import Run, Weights, best_run, list_runs
 from remanence.train._trainer import Outcome, resume, train
 
 __all__ = [
     "ACCURACY_REACHED",
+    "LOSS_REACHED",
     "train",
     "resume",
     "evaluate",

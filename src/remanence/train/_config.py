@@ -63,7 +63,8 @@ class BudgetConfig:
         updates: number of training batches; None uses `epochs`.
         epochs: passes over the data, for tasks with finite data.
         accuracy: stop at this validation accuracy; None does not.
-        hold: consecutive evaluations that must reach `accuracy`.
+        loss: stop at this validation loss; None does not. With `accuracy` as well, both must be reached.
+        hold: consecutive evaluations that must reach them.
         patience: stop after this many evaluations without improvement; None does not.
 
     Example:
@@ -74,6 +75,7 @@ class BudgetConfig:
     updates: int | None = 1000
     epochs: int | None = None
     accuracy: float | None = None
+    loss: float | None = None
     hold: int = 1
     patience: int | None = None
 
@@ -88,6 +90,8 @@ class BudgetConfig:
             positive_int("budget.epochs", self.epochs)
         if self.accuracy is not None:
             probability("budget.accuracy", self.accuracy)
+        if self.loss is not None:
+            real("budget.loss", self.loss)
         if self.patience is not None:
             positive_int("budget.patience", self.patience)
 

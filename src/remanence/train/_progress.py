@@ -6,10 +6,12 @@ import dataclasses
 from dataclasses import dataclass, field
 
 from remanence.runs import Values
-from remanence.train._config import CurriculumConfig, RunConfig
+from remanence.train._config import BudgetConfig, CurriculumConfig, RunConfig
 
 ACCURACY_REACHED = "accuracy reached"
 """Why a run is over that has held the accuracy of its budget."""
+LOSS_REACHED = "loss reached"
+"""Why a run is over that has held the loss of its budget, where no accuracy is asked for."""
 
 
 @dataclass
@@ -23,7 +25,7 @@ class Progress:
         best: best validation metric, None before the first evaluation.
         best_update: when it was reached.
         without_gain: evaluations since then.
-        held: evaluations in a row that have reached the accuracy at which the run may stop.
+        held: evaluations in a row that have reached the accuracy or loss at which the run may stop.
         waiting: evaluations without gain since the plateau last acted.
         plateau_drops: how often it has acted.
         length: present length of a curriculum, None without one.
@@ -83,9 +85,8 @@ class Progress:
         else:
             self.without_gain += 1
             self.waiting += 1
-        solved = config.budget.accuracy
         self.held += 1
-        if solved is None or validation.get("accuracy", 0.0) < solved:
+        if not _is_enough(validation, config.budget):
             self.held = 0
         if self.waiting > config.schedule.patience:
             self.waiting = 0
@@ -104,11 +105,19 @@ class Progress:
         return True
 
 
+def _is_enough(validation: dict[str, float], budget: BudgetConfig) -> bool:
+    """Whether an evaluation reaches all that the run may stop at; False if there is nothing to reach."""
+    if budget.accuracy is None and budget.loss is None:
+        return False
+    if budget.accuracy is not None and validation.get("accuracy", 0.0) < budget.accuracy:
+        return False
+    return budget.loss is None or validation["loss"] <= budget.loss
+
+
 def stop_reason(progress: Progress, config: RunConfig) -> str | None:
     """Why a run should stop before its budget is used up, None if it should not.
 
     Example:
-        >>> from remanence.train._config import BudgetConfig
         >>> config = RunConfig(budget=BudgetConfig(accuracy=0.9))
         >>> stop_reason(Progress(held=1), config)
         'accuracy reached'
@@ -116,6 +125,8 @@ def stop_reason(progress: Progress, config: RunConfig) -> str | None:
     budget = config.budget
     if budget.accuracy is not None and progress.held >= budget.hold:
         return ACCURACY_REACHED
+    if budget.loss is not None and progress.held >= budget.hold:
+        return LOSS_REACHED
     if budget.patience is not None and progress.without_gain >= budget.patience:
         return "no gain"
     return None
