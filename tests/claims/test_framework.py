@@ -34,8 +34,8 @@ def test_stored_runs_bear_out_what_is_printed_or_they_do_not(corrected):
 
 
 def test_stored_runs_with_less_than_the_paper_had_settle_nothing():
-    run = TrainedRun("LSTM", 600, falls_short=True)
-    evidence = Evidence(False, source=StoredRun("trial", "run trial"), runs=(run,), needs=Budget(1000, "updates"))
+    runs = (TrainedRun("LSTM", 600, falls_short=True),) * 3
+    evidence = Evidence(False, source=StoredRun("trial", "run trial"), runs=runs, needs=Budget(1000, "updates"))
     assert evidence.verdict == "not settled at this budget"
     assert evidence.reason == "LSTM: 600 of 1,000 updates"
 
@@ -44,21 +44,25 @@ FIELDS: dict[str, Any] = {"place": "here", "printed": "more is better", "measure
 
 
 def store(folder, xi, updates=200_000):
-    """A record of one cell, trained as the paper does but for its budget."""
+    """A record of three seeds, trained as the paper does but for the budget."""
+    cells = [_cell(xi, updates, seed) for seed in range(3)]
+    record = experiments.Record(
+        "shen2019/figure-7", "paper", "a trial", "run it", "2 seeds", (), "any", {}, {"cells": cells, "table": []}
+    )
+    experiments.save_record(record, folder)
+
+
+def _cell(xi, updates, seed):
     experiment = experiments.find_experiment("shen2019/figure-7")
-    place = {"width": 4, "depth": 1, "seed": 0}
+    place = {"width": 4, "depth": 1, "seed": seed}
     work = json.loads(json.dumps(experiment.work("paper", place).to_dict()))
     work["config"]["budget"]["updates"] = updates
     values = {"fits": {"all": {"exponential": {"xi": xi}}}}
-    cell = {
+    return {
         "place": place, "work": work, "status": "done", "updates": updates, "budget": updates, "seconds": 1.0,
         "reason": "budget used up", "validation": {}, "curve": {}, "made_by": {},
         "measures": {"sampled_information": {"facts": {}, "values": values}},
     }  # fmt: skip
-    record = experiments.Record(
-        "shen2019/figure-7", "paper", "a trial", "run it", "2 seeds", (), "any", {}, {"cells": [cell], "table": []}
-    )
-    experiments.save_record(record, folder)
 
 
 @pytest.fixture
@@ -68,9 +72,9 @@ def claim_on_runs(monkeypatch, tmp_path):
     monkeypatch.setattr(experiments, "stored_cells", partial(experiments.stored_cells, folder=tmp_path))
 
     def reading(cells):
-        (cell,) = cells.at(width=4)
-        xi = experiments.read(cell, experiments.find_experiment(cell.experiment).readings[0])
-        return Evidence(xi > 0, numbers={"xi": xi}, runs=trained([cell], lambda cell: xi <= 0))
+        runs = cells.at(width=4)
+        xi = experiments.read(runs[0], experiments.find_experiment(runs[0].experiment).readings[0])
+        return Evidence(xi > 0, numbers={"xi": xi}, runs=trained(runs, lambda cell: xi <= 0))
 
     stored_claim("shen2019/trial", stored="shen2019/figure-7", **FIELDS)(reading)
     return tmp_path

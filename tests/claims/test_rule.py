@@ -55,29 +55,45 @@ def test_only_the_second_half_of_a_curve_counts():
 
 
 def test_runs_with_all_that_the_paper_had_may_contradict_it():
-    assert judge(False, [run(), run()], NEEDS).verdict == "fails as printed"
+    assert judge(False, [run()] * 3, NEEDS).verdict == "fails as printed"
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [run()],
+        [run(), run()],
+        [run(place="T = 100"), run(place="T = 200"), run(place="T = 300")],
+        [*[run(falls_short=False)] * 3, run(falls_short=False, model="GRU")],
+    ],
+)
+def test_one_bad_seed_contradicts_nothing(runs):
+    found = judge(False, runs, NEEDS)
+    assert found.verdict == "not settled at this budget"
+    assert found.reason == f"{runs[-1].model}: fewer than 3 runs"
 
 
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
         ({"budget": 600}, "LSTM: 600 of 1,000 updates"),
-        ({"curve": RISING}, "LSTM: still improving at the cut (1 of 1 runs)"),
+        ({"curve": RISING}, "LSTM: still improving at the cut (3 of 3 runs)"),
         ({"departures": ("width 64",)}, "LSTM: other settings than the paper's (width 64)"),
     ],
 )
 def test_less_than_the_paper_had_contradicts_nothing(changed, reason):
-    found = judge(False, [run(**changed)], NEEDS)
+    found = judge(False, [run(**changed)] * 3, NEEDS)
     assert (found.verdict, found.reason) == ("not settled at this budget", reason)
 
 
 def test_all_reasons_are_named_once_for_models_that_share_them():
     short = {"budget": 600, "departures": ("width 64", "T = 200")}
-    found = judge(False, [run(**short), run(**short, model="RNN"), run(**short, model="GRU", curve=RISING)], NEEDS)
+    runs = [run(**short), run(**short, model="RNN"), run(**short, model="GRU", curve=RISING)]
+    found = judge(False, runs * 3, NEEDS)
     same = "600 of 1,000 updates, other settings than the paper's (width 64, T = 200)"
     assert found.reason.split("; ") == [
         f"LSTM, RNN: {same}",
-        "GRU: 600 of 1,000 updates, still improving at the cut (1 of 1 runs), "
+        "GRU: 600 of 1,000 updates, still improving at the cut (3 of 3 runs), "
         "other settings than the paper's (width 64, T = 200)",
     ]
 
@@ -96,9 +112,9 @@ def test_a_comparison_that_rests_on_a_small_run_is_not_settled():
 
 @pytest.mark.parametrize("printed", [True, False])
 def test_seeds_that_do_not_agree_settle_nothing(printed):
-    found = judge(printed, [run(), run(falls_short=False), run(falls_short=False)], NEEDS)
+    found = judge(printed, [run(), run(), run(), run(falls_short=False)], NEEDS)
     assert found.verdict == "not settled at this budget"
-    assert found.reason == "LSTM: 1 of 3 runs fall short and the others do not"
+    assert found.reason == "LSTM: 3 of 4 runs fall short and the others do not"
 
 
 def test_sides_that_were_not_tuned_alike_do_not_settle_who_is_better():
@@ -106,7 +122,8 @@ def test_sides_that_were_not_tuned_alike_do_not_settle_who_is_better():
     assert found.verdict == "not settled at this budget"
     assert found.reason == "the two sides were not tuned alike: the rate of RelRNN was searched"
     # The side that was not tuned leads all the same.
-    assert judge(False, [run(falls_short=False)], NEEDS, favour="the rate of RelRNN").verdict == "fails as printed"
+    leads = [run(falls_short=False)] * 3
+    assert judge(False, leads, NEEDS, favour="the rate of RelRNN").verdict == "fails as printed"
 
 
 @pytest.mark.parametrize(("printed", "verdict"), [(True, "holds on stored runs"), (False, "fails as printed")])
@@ -116,7 +133,7 @@ def test_what_was_measured_without_training_is_settled(printed, verdict):
 
 
 def test_curves_that_were_not_kept_raise_no_doubt():
-    assert judge(False, [run(curve=())], NEEDS).verdict == "fails as printed"
+    assert judge(False, [run(curve=())] * 3, NEEDS).verdict == "fails as printed"
 
 
 def test_the_budgets_of_all_runs_that_fall_short_are_shown():

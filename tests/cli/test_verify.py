@@ -49,12 +49,12 @@ def test_where_stored_numbers_come_from_is_shown(monkeypatch, tmp_path):
 
 
 def test_what_is_not_settled_says_why(monkeypatch, tmp_path):
-    run = TrainedRun("LSTM", 600, falls_short=True)
+    runs = (TrainedRun("LSTM", 600, falls_short=True),) * 3
     open_claim = dataclasses.replace(
         _framework._REGISTRY["notes/4.1"],
         expected="not settled at this budget",
         check=lambda quick: Evidence(
-            False, source=StoredRun("trial", "run trial"), runs=(run,), needs=Budget(1000, "updates")
+            False, source=StoredRun("trial", "run trial"), runs=runs, needs=Budget(1000, "updates")
         ),
     )
     monkeypatch.setitem(_framework._REGISTRY, "notes/4.1", open_claim)

@@ -71,6 +71,10 @@ def _model_of(cell: StoredCell) -> str:
     """Its model; where there is none, its place without the seed."""
     if "model" in cell.place:
         return str(cell.place["model"])
+    return _without_seed(cell)
+
+
+def _without_seed(cell: StoredCell) -> str:
     return cell.label.rpartition(" seed=")[0]
 
 
@@ -94,6 +98,7 @@ def trained(
             curve=tuple(_rising(cell.curve)),
             departures=cell.departures,
             needs=_needs(cell),
+            place=_without_seed(cell),
         )
         for cell in cells
     )

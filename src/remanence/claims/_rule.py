@@ -1,10 +1,12 @@
 """When stored runs settle a statement, and when they do not: a rule, so that nobody decides it by hand.
 
-A run at a small scale may bear a statement out. Only a run that had what the paper's had may contradict it.
+A run at a small scale may bear a statement out. Only runs that had what the paper's had may contradict it, and only
+several of them: one may have had a bad seed.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -14,6 +16,8 @@ import numpy as np
 StoredVerdict: TypeAlias = Literal["holds on stored runs", "fails as printed", "not settled at this budget"]
 STORED_VERDICTS: tuple[StoredVerdict, ...] = ("holds on stored runs", "fails as printed", "not settled at this budget")
 
+FEWEST_RUNS = 3
+"""Of one model at one place that may contradict what is printed."""
 FEWEST_POINTS = 4
 """Of a half of a curve; a line through fewer says nothing about its own error."""
 
@@ -45,6 +49,7 @@ class TrainedRun:
         curve: what it is judged by, one value per evaluation; higher is better. Empty if it was not kept.
         departures: its settings that are not the paper's, in words.
         needs: the budget of the paper's run.
+        place: what it was trained for; runs of one model at one place differ in their seeds alone.
 
     Example:
         >>> TrainedRun("LSTM", 6_000, falls_short=True, departures=("rate 0.001 for 0.0002",)).falls_short
@@ -57,6 +62,7 @@ class TrainedRun:
     curve: tuple[float, ...] = ()
     departures: tuple[str, ...] = ()
     needs: Budget | None = None
+    place: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,8 +77,8 @@ def judge(printed: bool, runs: Sequence[TrainedRun] = (), needs: Budget | None =
     """Decides what stored runs say about a statement.
 
     They leave it open if a run that fell short of what is printed for it had less than the paper's budget, was still
-    improving at the cut, or had other settings; if runs of one model do not agree; and if the statement holds for a
-    comparison in which one side was tuned and the other was not.
+    improving at the cut, or had other settings; if runs of one model do not agree; if too few runs contradict it; and
+    if the statement holds for a comparison in which one side was tuned and the other was not.
 
     Args:
         printed: whether the statement holds on the runs as it is printed.
@@ -82,14 +88,19 @@ def judge(printed: bool, runs: Sequence[TrainedRun] = (), needs: Budget | None =
 
     Example:
         >>> short = TrainedRun("LSTM", 6_000, falls_short=True)
-        >>> judge(False, [short], Budget(200_000, "updates"))
+        >>> judge(False, [short] * 3, Budget(200_000, "updates"))
         Judgement(verdict='not settled at this budget', reason='LSTM: 6,000 of 200,000 updates')
-        >>> judge(False, [TrainedRun("LSTM", 200_000, falls_short=True)], Budget(200_000, "updates")).verdict
+        >>> whole = TrainedRun("LSTM", 200_000, falls_short=True)
+        >>> judge(False, [whole], Budget(200_000, "updates")).reason
+        'LSTM: fewer than 3 runs'
+        >>> judge(False, [whole] * 3, Budget(200_000, "updates")).verdict
         'fails as printed'
     """
     doubts = _by_model(runs, needs)
     if printed and favour:
         doubts.append(f"the two sides were not tuned alike: {favour}")
+    if not printed:
+        doubts += _too_few(runs, needs)
     if doubts:
         return Judgement("not settled at this budget", "; ".join(doubts))
     if printed:
@@ -138,6 +149,19 @@ def _doubts(runs: Sequence[TrainedRun], needs: Budget | None) -> str:
     if len(short) < len(runs):
         doubts.append(f"{len(short)} of {len(runs)} runs fall short and the others do not")
     return ", ".join(doubts)
+
+
+def _too_few(runs: Sequence[TrainedRun], needs: Budget | None) -> list[str]:
+    """The models whose runs contradict a statement and are too few for that; where none falls short, all do.
+
+    What has no budget was measured and not trained: it has no luck to be had.
+    """
+    against = [run for run in runs if run.falls_short] or runs
+    counts = Counter((run.model, run.place) for run in against if needs or run.needs)
+    models = _distinct(model for (model, _), count in counts.items() if count < FEWEST_RUNS)
+    if not models:
+        return []
+    return [f"{', '.join(models)}: fewer than {FEWEST_RUNS} runs"]
 
 
 def _little_budget(runs: Sequence[TrainedRun], needs: Budget | None) -> list[str]:

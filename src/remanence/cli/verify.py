@@ -135,7 +135,7 @@ def markdown(results: list[Result]) -> str:
 
 _INTRODUCTION = (
     "A function measures each statement and gives a verdict. Claims about trained models read stored runs. A small run "
-    "can support such a claim; only a run with the paper's budget and settings can contradict it. Otherwise the claim "
+    "can support such a claim; only three runs with the paper's budget and settings can contradict it. Otherwise it "
     "is not settled. `remanence verify --page docs/papers.md` writes this page, and `remanence verify --only ID` "
     "measures one statement again."
 )

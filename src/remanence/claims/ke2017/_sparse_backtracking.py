@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from statistics import fmean
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from remanence import nn
 from remanence.claims._cells import Cells, result_of, trained
 from remanence.claims._framework import claim, gap_of, relative_gap, stored_claim
 from remanence.claims._types import Evidence, Number
+from remanence.experiments import StoredCell
 from remanence.ops.reference import scan
 
 ROUNDING = 1e-10
@@ -269,10 +271,13 @@ def least_cross_entropy(accuracy: float) -> float:
     assumptions="'even' is the share of such steps among all that are ever stored",
 )
 def sparse_attention_focuses(cells: Cells) -> Evidence:
-    runs = sorted(cells.at(), key=lambda cell: cell.place["updates"])
-    last = runs[-1]
-    found = {f"{cell.place['updates']} updates": result_of(cell, "attention")["on_symbols"] for cell in runs}
-    shares = list(found.values())
-    focused = shares[-1] > 0.5 and shares[-1] > shares[0]
-    numbers: dict[str, Number] = {**found, "even": result_of(last, "attention")["even"], **last.state.validation}
-    return Evidence(focused, numbers=numbers, runs=trained([last], lambda cell: not focused, lambda cell: "SAB"))
+    runs: dict[int, list[StoredCell]] = {}
+    for cell in cells.at():
+        runs.setdefault(cell.place["updates"], []).append(cell)
+    shares = {stage: [result_of(cell, "attention")["on_symbols"] for cell in runs[stage]] for stage in sorted(runs)}
+    first, *_, end = shares.values()
+    focused = min(end) > max(0.5, *first)
+    numbers: dict[str, Number] = {f"{stage} updates": fmean(found) for stage, found in shares.items()}
+    last = runs[max(runs)]
+    numbers |= {"even": result_of(last[0], "attention")["even"], **last[0].state.validation}
+    return Evidence(focused, numbers=numbers, runs=trained(last, lambda cell: not focused, lambda cell: "SAB"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+
 import torch
 
 from remanence import nn, probes, tasks
-from remanence.claims._cells import Cells, result_of, trained
+from remanence.claims._cells import Cells, in_all, result_of, trained
 from remanence.claims._framework import claim, stored_claim
 from remanence.claims._types import Evidence, Number
 from remanence.experiments import StoredCell
@@ -26,11 +28,16 @@ PRINTED_ACCURACY = {"kerg2020/figure-7": 0.66, "kerg2020/figure-9": 0.904}
     tolerance="at least three times an even read's share",
 )
 def attention_finds_scattered_symbols(cells: Cells) -> Evidence:
-    run = cells.at(task="denoise")[0]
-    found = result_of(run, "attention")
-    looks = found["on_symbols"] >= 3 * found["even"]
-    numbers = {"on symbols": found["on_symbols"], "even": found["even"], **run.state.validation}
-    return Evidence(looks, numbers=numbers, runs=trained([run], lambda cell: not looks, lambda cell: "MemRNN"))
+    runs = cells.at(task="denoise")
+    found = {name: fmean(result_of(cell, "attention")[name] for cell in runs) for name in ("on_symbols", "even")}
+    numbers = {"on symbols": found["on_symbols"], "even": found["even"], **runs[0].state.validation}
+    judged = trained(runs, lambda cell: not _finds_symbols(cell), lambda cell: "MemRNN")
+    return Evidence(all(map(_finds_symbols, runs)), numbers=numbers, runs=judged)
+
+
+def _finds_symbols(cell: StoredCell) -> bool:
+    found = result_of(cell, "attention")
+    return found["on_symbols"] >= 3 * found["even"]
 
 
 def _share(cell: StoredCell, what: str = "effective") -> float:
@@ -54,13 +61,13 @@ def _has_shares(cell: StoredCell) -> bool:
     "one that has not the accuracy of Table 3's least model falls short",
 )
 def attention_is_dense_where_all_counts(cells: Cells) -> Evidence:
-    sparse = {task: cells.at(_has_shares, task=task)[0] for task in SPARSE}
-    dense = {task: cells.at(_has_shares, experiment=id)[0] for task, id in DENSE.items()}
-    numbers: dict[str, Number] = {task: _share(cell) for task, cell in (sparse | dense).items()}
-    for task, cell in (sparse | dense).items():
-        numbers[f"{task}, untrained"] = _share(cell, "untrained")
-    denser = min(map(_share, dense.values())) > max(map(_share, sparse.values()))
-    judged = trained(dense.values(), _has_not_learnt, lambda cell: f"MemRNN of {cell.experiment}")
+    sparse = {task: cells.at(_has_shares, task=task) for task in SPARSE}
+    dense = {task: cells.at(_has_shares, experiment=id) for task, id in DENSE.items()}
+    numbers: dict[str, Number] = {task: fmean(map(_share, runs)) for task, runs in (sparse | dense).items()}
+    for task, runs in (sparse | dense).items():
+        numbers[f"{task}, untrained"] = fmean(_share(cell, "untrained") for cell in runs)
+    denser = min(map(_share, in_all(dense))) > max(map(_share, in_all(sparse)))
+    judged = trained(in_all(dense), _has_not_learnt, lambda cell: f"MemRNN of {cell.experiment}")
     return Evidence(denser, numbers=numbers, runs=judged)
 
 

@@ -205,7 +205,7 @@ def transformers_keep_a_power_law(cells: Cells) -> Evidence:
     numbers: dict[str, Number] = {f"gamma, Transformer {width}": _gamma(found) for width, found in runs.items()}
     powers = sum(_law(cell)["best"] == "power" for cell in runs[4])
     numbers |= {"gamma, data": data, "power laws, Transformer 4": f"{powers} of {len(runs[4])} runs"}
-    return Evidence(holds, numbers=numbers, runs=_judged([best, *runs[16]], holds))
+    return Evidence(holds, numbers=numbers, runs=_judged([*runs[4], *runs[16]], holds))
 
 
 @stored_claim(
