@@ -96,11 +96,9 @@ def judge(printed: bool, runs: Sequence[TrainedRun] = (), needs: Budget | None =
         >>> judge(False, [whole] * 3, Budget(200_000, "updates")).verdict
         'fails as printed'
     """
-    doubts = _by_model(runs, needs)
+    doubts = _by_model(runs, needs, printed)
     if printed and favour:
         doubts.append(f"the two sides were not tuned alike: {favour}")
-    if not printed:
-        doubts += _too_few(runs, needs)
     if doubts:
         return Judgement("not settled at this budget", "; ".join(doubts))
     if printed:
@@ -130,38 +128,39 @@ def still_improving(curve: Sequence[float]) -> bool:
     return slope > 2 * error + rounding
 
 
-def _by_model(runs: Sequence[TrainedRun], needs: Budget | None) -> list[str]:
+def _by_model(runs: Sequence[TrainedRun], needs: Budget | None, printed: bool) -> list[str]:
     """The doubts about each model, those of several models once if they are the same."""
+    # Where none falls short, it is the comparison of all that contradicts the statement.
+    against = [run for run in runs if run.falls_short] or runs
     models: dict[str, list[str]] = {}
     for model in _distinct(run.model for run in runs):
-        found = _doubts([run for run in runs if run.model == model], needs)
+        doubts = _doubts([run for run in runs if run.model == model], needs)
+        if not printed:
+            doubts += _too_few([run for run in against if run.model == model], needs)
+        found = ", ".join(doubts)
         if found:
             models.setdefault(found, []).append(model)
     return [f"{', '.join(names)}: {found}" for found, names in models.items()]
 
 
-def _doubts(runs: Sequence[TrainedRun], needs: Budget | None) -> str:
+def _doubts(runs: Sequence[TrainedRun], needs: Budget | None) -> list[str]:
     """Why the runs of one model that fall short show nothing; empty if they do show it, or if none does."""
     short = [run for run in runs if run.falls_short]
     if not short:
-        return ""
+        return []
     doubts = [*_little_budget(short, needs), *_improving(short), *_departing(short)]
     if len(short) < len(runs):
         doubts.append(f"{len(short)} of {len(runs)} runs fall short and the others do not")
-    return ", ".join(doubts)
+    return doubts
 
 
 def _too_few(runs: Sequence[TrainedRun], needs: Budget | None) -> list[str]:
-    """The models whose runs contradict a statement and are too few for that; where none falls short, all do.
-
-    What has no budget was measured and not trained: it has no luck to be had.
-    """
-    against = [run for run in runs if run.falls_short] or runs
-    counts = Counter((run.model, run.place) for run in against if needs or run.needs)
-    models = _distinct(model for (model, _), count in counts.items() if count < FEWEST_RUNS)
-    if not models:
+    """Whether runs of one model that contradict a statement are too few for that, at one of their places."""
+    # What has no budget was measured and not trained: a seed changes nothing.
+    counts = Counter(run.place for run in runs if needs or run.needs)
+    if min(counts.values(), default=FEWEST_RUNS) >= FEWEST_RUNS:
         return []
-    return [f"{', '.join(models)}: fewer than {FEWEST_RUNS} runs"]
+    return [f"fewer than {FEWEST_RUNS} runs"]
 
 
 def _little_budget(runs: Sequence[TrainedRun], needs: Budget | None) -> list[str]:
