@@ -18,6 +18,7 @@ from remanence.experiments.measures._answers import answers, streamed
 from remanence.experiments.measures._gradients import training_bytes, training_memory
 from remanence.experiments.measures._information import estimator, repetitive
 from remanence.nn import LSTM, SABLSTM, RelLSTM, SequenceModel
+from remanence.runs import read_result
 from remanence.tasks import BinaryPowerLaw, Copy, Denoise
 from remanence.testing import assert_agrees
 from remanence.train import config_from, train
@@ -247,5 +248,7 @@ def test_two_trainings_that_differ_in_nothing_stay_together(tmp_path):
     found = stable.weight_distance(tmp_path / "run", settings, {}, [2, 4])
     assert found["distance"] == [0.0, 0.0]
     assert 0 < found["moved"][0] < found["moved"][1]
+    assert read_result(tmp_path / "distances.json").kind == "weight-distances"
+    assert stable.weight_distance(tmp_path / "run", settings, {}, [2, 4]) == found
     other = stable.weight_distance(tmp_path / "b" / "run", settings, {"optimiser.learning_rate": 0.01}, [2])
     assert other["share"] > 0

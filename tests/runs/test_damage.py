@@ -254,6 +254,18 @@ def test_a_checkpoint_without_a_version_is_read(folder):
     assert load_checkpoint(folder / "checkpoint").update == int(newest.name)
 
 
+def test_checksums_without_a_version_are_read_and_newer_ones_are_refused(folder):
+    newest = list_checkpoints(folder / "checkpoint")[-1]
+    sums = json.loads((newest / "sha256.json").read_text())
+    assert (sums["kind"], sums["version"]) == ("checksum-list", 1)
+    before = {name: sums[name] for name in sums if name not in ("kind", "version")}
+    (newest / "sha256.json").write_text(json.dumps(before))
+    assert load_checkpoint(folder / "checkpoint").update == int(newest.name)
+    (newest / "sha256.json").write_text(json.dumps(sums | {"version": 2}))
+    with pytest.raises(CheckpointError, match=f"{newest.name}: the checksum-list is of version 2"):
+        load_checkpoint(folder / "checkpoint", repair=True)
+
+
 def test_an_optimiser_of_other_parameters_is_refused(folder):
     for path in list_checkpoints(folder / "checkpoint"):
         tensors = safetensors.torch.load_file(path / "training.safetensors")

@@ -21,7 +21,7 @@ from torch import Tensor
 from remanence.runs._errors import CheckpointError, DamagedFileError, RunError
 from remanence.runs._files import WRITING, read_file, read_json, require_no_link, write_folder
 from remanence.runs._plain import Values
-from remanence.runs._result import KIND, NewerVersionError, check_version, tag
+from remanence.runs._result import KIND, VERSION, NewerVersionError, check_version, tag
 from remanence.runs._states import pack, unpack
 from remanence.runs._tensors import own_copies, read_tensors, table_of, write_tensors
 
@@ -31,6 +31,8 @@ NAME = "checkpoint"
 NEWEST = 1
 """The version that is written, and the newest that is read."""
 FILES = ("weights.safetensors", "training.safetensors", "training.json")
+SUMS = "sha256.json"
+SUMS_KIND = "checksum-list"
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     }
     sums = {name: hashlib.sha256(contents).hexdigest() for name, contents in files.items()}
     path = folder / f"{checkpoint.update:09d}"
-    write_folder(path, {**files, "sha256.json": json.dumps(sums, indent=1).encode()})
+    write_folder(path, {**files, SUMS: json.dumps({**tag(SUMS_KIND), **sums}, indent=1).encode()})
     for old in list_checkpoints(folder)[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)
     return path
@@ -156,9 +158,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         remanence.runs._errors.DamagedFileError: no such folder/sha256.json is missing
     """
     require_no_link(path)
-    sums = read_json(path / "sha256.json")
-    if sorted(sums) != sorted(FILES):  # a name may lead anywhere: only these are ever opened
-        raise ValueError(f"sha256.json must name {', '.join(FILES)}, and names {', '.join(sums) or 'nothing'}")
+    sums = _read_sums(path / SUMS)
     files = {name: read_file(path / name) for name in FILES}
     for name, contents in files.items():
         found = hashlib.sha256(contents).hexdigest()
@@ -171,6 +171,17 @@ def read_checkpoint(path: Path) -> Checkpoint:
         raise ValueError(f"training.json names no update: {outline['update']!r}")
     training = table_of(unpack(outline["training"], safetensors.torch.load(files["training.safetensors"])))
     return Checkpoint(outline["update"], safetensors.torch.load(files["weights.safetensors"]), training)
+
+
+def _read_sums(path: Path) -> Values:
+    """The checksums by the name of their file."""
+    sums = read_json(path)
+    if KIND in sums:  # those of before there were kinds have none
+        check_version(sums, SUMS_KIND, 1)
+        del sums[KIND], sums[VERSION]
+    if sorted(sums) != sorted(FILES):  # a name may lead anywhere: only these are ever opened
+        raise ValueError(f"{SUMS} must name {', '.join(FILES)}, and names {', '.join(sums) or 'nothing'}")
+    return sums
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from remanence.runs import (
     Values,
     changed_facts,
     make_manifest,
+    tag,
     to_toml,
     write_folder,
 )
@@ -99,7 +100,8 @@ class Journal:
         """Keeps the batch after which a number was not finite, and what is known about it."""
         # Clones, because inputs and targets may be two views of one sequence, which cannot be saved together.
         tensors = {name: part.clone().contiguous() for name, part in batch._asdict().items() if part is not None}
-        files = {"batch.safetensors": safetensors.torch.save(tensors), "report.json": json.dumps(report).encode()}
+        text = json.dumps({**tag("failure"), **report})
+        files = {"batch.safetensors": safetensors.torch.save(tensors), "report.json": text.encode()}
         write_folder(self.run.folder / "failure", files)
 
     def close(self) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,7 +16,7 @@ from remanence import probes
 from remanence.experiments._work import SEED
 from remanence.experiments.measures._attention import before_and_after
 from remanence.nn import SequenceModel
-from remanence.runs import Settings, Values, nested_table, replace_file
+from remanence.runs import Result, Settings, Values, nested_table, unsealed, write_result
 from remanence.train import Run, RunConfig, config_from, resume, train
 
 
@@ -112,6 +114,15 @@ def _projected(weight: Tensor, limit: float) -> Tensor:
     return u @ torch.diag(values.clamp(max=limit)) @ v
 
 
+@dataclass(frozen=True)
+class WeightDistances(Result):
+    """What :func:`weight_distance` has measured so far, one table a stage."""
+
+    kind: ClassVar[str] = "weight-distances"
+
+    stages: tuple[dict[str, float], ...]
+
+
 def weight_distance(run: Path, settings: Settings, truncated: Settings, stages: Sequence[int], seed: int = 0) -> Values:
     """Distance between the weights of a recurrent and of a truncated training that begin alike and see the same data.
 
@@ -130,9 +141,7 @@ def weight_distance(run: Path, settings: Settings, truncated: Settings, stages: 
     """
     folder = run.parent / "pair"
     kept = run.parent / "distances.json"
-    found: list[dict[str, float]] = []
-    if kept.is_file():  # of a measurement that was stopped: stages that it has are not trained again
-        found = json.loads(kept.read_text())
+    found = _stages_before(kept)
     for updates in stages[len(found) :]:
         ends = []
         for name, own in (("recurrent", {}), ("truncated", truncated)):
@@ -140,9 +149,19 @@ def weight_distance(run: Path, settings: Settings, truncated: Settings, stages: 
             ends.append(_weights(config_from(config), folder / name))
         _, fresh, _ = before_and_after(folder / "recurrent", "last")
         found.append({"distance": (ends[0] - ends[1]).norm().item(), "moved": (ends[0] - _flat(fresh)).norm().item()})
-        replace_file(kept, json.dumps(found).encode())
+        write_result(kept, WeightDistances(tuple(found)))
     columns = {name: [one[name] for one in found] for name in ("distance", "moved")}
     return {"updates": list(stages), **columns, "share": columns["distance"][-1] / columns["moved"][-1]}
+
+
+def _stages_before(kept: Path) -> list[dict[str, float]]:
+    """Those of a measurement that was stopped: the two trainings are past them and cannot go back."""
+    if not kept.is_file():
+        return []
+    found = json.loads(kept.read_text())
+    if isinstance(found, list):  # files of before there were kinds
+        return found
+    return list(WeightDistances.from_dict(unsealed(found)).stages)
 
 
 def _weights(config: RunConfig, folder: Path) -> Tensor:
