@@ -141,3 +141,20 @@ def test_no_package_imports_another_ones_private_module():
 )
 def test_the_check_finds_private_imports_and_only_those(text, found):
     assert private_modules_imported("rl", text, ["remanence", "rl"]) == found
+
+
+# Modules that other packages, users or `python -m` name; any other has an underscore, and its public names are in the
+# package's `__init__`.
+ENTRANCES = {
+    "experiments": {"worker"},
+    "nn": {"cuts", "hub", "init", "onnx"},
+    "ops": {"fused", "generation", "packed", "reference", "state_shapes", "states", "stream"},
+    "probes": {"closed_forms"},
+    "rl": {"torchrl"},
+}
+
+
+@pytest.mark.parametrize("owner", SUBPACKAGES)
+def test_a_module_has_an_underscore_unless_it_is_an_entrance(owner):
+    bare = {path.stem for path in (SOURCE / owner).rglob("*.py") if not path.stem.startswith("_")}
+    assert bare == ENTRANCES.get(owner, set())

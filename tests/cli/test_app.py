@@ -44,7 +44,7 @@ def test_no_command_shows_the_help():
 
 
 def test_the_demo_is_loaded_only_when_it_runs(monkeypatch):
-    import remanence.cli.demo as demo
+    import remanence.cli._demo as demo
 
     called = []
     monkeypatch.setattr(demo, "run_demo", lambda **options: called.append(options))

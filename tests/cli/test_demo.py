@@ -6,16 +6,16 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from remanence.cli import demo
+from remanence.cli import _demo as demo
 from remanence.cli._app import app
-from remanence.cli._demo_display import Result, conclusion, race_line, race_table, sparkline
+from remanence.cli._demo_display import DemoResult, conclusion, race_line, race_table, sparkline
 from remanence.train import Run, list_runs
 
 LABELS = ["RelLSTM", "LSTM", "RelRNN", "LSTM, no curriculum"]
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory) -> tuple[Path, list[Result], str]:
+def quick(tmp_path_factory) -> tuple[Path, list[DemoResult], str]:
     folder, text = tmp_path_factory.mktemp("demo"), io.StringIO()
     results = demo.run_demo(quick=True, seed=3, folder=folder, console=Console(file=text, width=120))
     return folder, results, text.getvalue()
@@ -78,8 +78,8 @@ def test_a_failed_run_is_no_result(tmp_path, monkeypatch):
     assert len(list_runs(tmp_path / "runs" / "demo-quick")) == 4
 
 
-def made(label: str, accuracy: float, far: float = 0.1) -> Result:
-    return Result(label, Path("x"), label.startswith("Rel"), accuracy, far, 3000, 90.0, 10, 10)
+def made(label: str, accuracy: float, far: float = 0.1) -> DemoResult:
+    return DemoResult(label, Path("x"), label.startswith("Rel"), accuracy, far, 3000, 90.0, 10, 10)
 
 
 @pytest.mark.parametrize(

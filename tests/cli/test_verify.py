@@ -68,7 +68,7 @@ def test_what_is_not_settled_says_why(monkeypatch, tmp_path):
 
 def test_results_are_shown_as_they_come(monkeypatch):
     shown = []
-    monkeypatch.setattr("remanence.cli.verify._show", lambda result, console: shown.append(result.claim.id))
+    monkeypatch.setattr("remanence.cli._verify._show", lambda result, console: shown.append(result.claim.id))
     runner.invoke(app, ["verify", "--paper", "ke2017", "--quick"])
     assert shown == [claim.id for claim in claims.list_claims("ke2017")]
 

@@ -83,7 +83,7 @@ def test_words_are_no_stronger_than_the_numbers(write, make_run, accuracies, wor
 
 def test_printed_numbers_stand_beside_what_was_measured(write, make_comparison):
     page = text_of(write(make_comparison()))
-    rows = re.findall(r"<tr>(.*?document 000, Table 2.*?)</tr>", page)
+    rows = re.findall(r"<tr>(.*?Kerg et al. 2020, Table 2.*?)</tr>", page)
     lstm = next(row for row in rows if "LSTM" in row)
     assert "82 %" in lstm
     assert "−61.5" in lstm

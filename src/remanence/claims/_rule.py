@@ -66,14 +66,14 @@ class TrainedRun:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Ruling:
     """A verdict and why, in words; nothing needs to be said where all runs bear a statement out at full scale."""
 
     verdict: StoredVerdict
     reason: str = ""
 
 
-def judge(printed: bool, runs: Sequence[TrainedRun] = (), needs: Budget | None = None, favour: str = "") -> Judgement:
+def judge(printed: bool, runs: Sequence[TrainedRun] = (), needs: Budget | None = None, favour: str = "") -> Ruling:
     """Decides what stored runs say about a statement.
 
     They leave it open if a run that fell short of what is printed for it had less than the paper's budget, was still
@@ -89,7 +89,7 @@ def judge(printed: bool, runs: Sequence[TrainedRun] = (), needs: Budget | None =
     Example:
         >>> short = TrainedRun("LSTM", 6_000, falls_short=True)
         >>> judge(False, [short] * 3, Budget(200_000, "updates"))
-        Judgement(verdict='not settled at this budget', reason='LSTM: 6,000 of 200,000 updates')
+        Ruling(verdict='not settled at this budget', reason='LSTM: 6,000 of 200,000 updates')
         >>> whole = TrainedRun("LSTM", 200_000, falls_short=True)
         >>> judge(False, [whole], Budget(200_000, "updates")).reason
         'LSTM: fewer than 3 runs'
@@ -100,10 +100,10 @@ def judge(printed: bool, runs: Sequence[TrainedRun] = (), needs: Budget | None =
     if printed and favour:
         doubts.append(f"the two sides were not tuned alike: {favour}")
     if doubts:
-        return Judgement("not settled at this budget", "; ".join(doubts))
+        return Ruling("not settled at this budget", "; ".join(doubts))
     if printed:
-        return Judgement("holds on stored runs", _scale(runs, needs))
-    return Judgement("fails as printed", _scale(runs, needs))
+        return Ruling("holds on stored runs", _scale(runs, needs))
+    return Ruling("fails as printed", _scale(runs, needs))
 
 
 def still_improving(curve: Sequence[float]) -> bool:

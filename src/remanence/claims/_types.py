@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import ClassVar, Literal, Self, TypeAlias
 
 from remanence import runs
-from remanence.claims._rule import STORED_VERDICTS, Budget, Judgement, StoredVerdict, TrainedRun, judge
+from remanence.claims._rule import STORED_VERDICTS, Budget, Ruling, StoredVerdict, TrainedRun, judge
 from remanence.runs import Settings, Values
 
 Verdict: TypeAlias = Literal["holds", "holds with correction", "fails as printed"] | StoredVerdict
@@ -80,7 +80,7 @@ class Evidence:
         return "fails as printed"
 
     @property
-    def judgement(self) -> Judgement:
+    def judgement(self) -> Ruling:
         """What the stored runs say, and why."""
         return judge(self.printed, self.runs, self.needs, self.favour)
 

@@ -60,7 +60,7 @@ def demo(
     folder: Annotated[Path | None, typer.Option(help="Folder for the runs (default: runs/demo).")] = None,
 ) -> None:
     """Train cells with and without a memory on the same recall task and compare them."""
-    from remanence.cli.demo import run_demo
+    from remanence.cli._demo import run_demo
 
     run_demo(quick=quick, seed=seed, folder=folder)
 
@@ -78,7 +78,7 @@ def verify(
 ) -> None:
     """Measure the claims of the papers. The exit code is 1 if a verdict is not the expected one."""
     from remanence.cli._errors import exit_codes
-    from remanence.cli.verify import run_verify
+    from remanence.cli._verify import run_verify
 
     with exit_codes():
         as_expected = run_verify(paper, only, quick, json, page)
@@ -111,11 +111,11 @@ def mi(
 ) -> None:
     """Measure how mutual information falls with distance, in files or in samples of a model, and fit its law."""
     from remanence.cli._errors import exit_codes
-    from remanence.cli._information import Asked, Sampling, run_information
+    from remanence.cli._information import CurveOptions, Sampling, run_information
     from remanence.runs import trusting
 
     with exit_codes(), trusting(trust):
-        asked = Asked(kind, longest, count, estimator, threshold)
+        asked = CurveOptions(kind, longest, count, estimator, threshold)
         sampling = Sampling(rows, length, seed)
         run_information(files or [], hf or [], asked, sampling, download=download, as_json=json, output=output)
 
@@ -149,7 +149,7 @@ def probe(
 ) -> None:
     """Measure how far back a model sees and what it costs."""
     from remanence.cli._errors import exit_codes
-    from remanence.cli.probe import Request, run_probe
+    from remanence.cli._probe import Request, run_probe
 
     with exit_codes():
         run_probe(Request(target, shape, tokens, text, batch_first, trust), output, as_json=json)

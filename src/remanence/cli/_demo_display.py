@@ -111,7 +111,7 @@ def race_line(row: Values) -> str:
     return line
 
 
-def result_table(results: Sequence[Result], near: int, far: int) -> Table:
+def result_table(results: Sequence[DemoResult], near: int, far: int) -> Table:
     """The table that the demo ends with."""
     title = "recalled on new sequences, and at what cost"
     table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
@@ -143,11 +143,11 @@ def where(console: Console, runs: Sequence[Path], page: Path | None) -> None:
 
 
 @dataclass(frozen=True)
-class Result:
+class DemoResult:
     """One contender at the end: what it recalls at the length of its training and far beyond, and what it cost.
 
     Example:
-        >>> Result("RelRNN", Path("runs/a"), True, 0.995, 0.99, 3000, 60.0, 16000, 1000).solved
+        >>> DemoResult("RelRNN", Path("runs/a"), True, 0.995, 0.99, 3000, 60.0, 16000, 1000).solved
         True
     """
 
@@ -177,11 +177,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}".removesuffix(".0") + " %"
 
 
-def conclusion(results: Sequence[Result], length: int, far: int, chance: float) -> str:
+def conclusion(results: Sequence[DemoResult], length: int, far: int, chance: float) -> str:
     """The demo in plain words, a line each contender.
 
     Example:
-        >>> rows = [Result("RelRNN", Path("a"), True, 1.0, 0.98, 3000, 90.0, 1, 1)]
+        >>> rows = [DemoResult("RelRNN", Path("a"), True, 1.0, 0.98, 3000, 90.0, 1, 1)]
         >>> print(conclusion(rows, 100, 5000, 0.125).splitlines()[0])
         RelRNN solved it: 100 % of the symbols at T = 100, after 3,000 updates in 1.5 minutes. At T = 5,000, ...
     """
@@ -189,7 +189,7 @@ def conclusion(results: Sequence[Result], length: int, far: int, chance: float) 
     return "\n".join([*lines, _verdict(results), CAVEAT])
 
 
-def _sentence(result: Result, length: int, far: int, chance: float) -> str:
+def _sentence(result: DemoResult, length: int, far: int, chance: float) -> str:
     share = percent(result.accuracy)
     effort = f"{result.updates:,} updates in {result.seconds / 60:.1f} minutes"
     if not result.solved:
@@ -198,7 +198,7 @@ def _sentence(result: Result, length: int, far: int, chance: float) -> str:
     return f"{result.label} solved it: {share} of the symbols at T = {length:,}, after {effort}. {beyond}"
 
 
-def _verdict(results: Sequence[Result]) -> str:
+def _verdict(results: Sequence[DemoResult]) -> str:
     """Says whether the memory made a difference here: only if all that solved it have one and the others are far."""
     with_memory = [result for result in results if result.has_memory and result.solved]
     without = [result for result in results if not result.has_memory]

@@ -25,7 +25,7 @@ from remanence.runs import Values
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class CurveOptions:
     """How to measure and fit."""
 
     kind: str = "auto"
@@ -42,7 +42,7 @@ class Asked:
 def run_information(
     targets: Sequence[str],
     language_models: Sequence[str],
-    asked: Asked,
+    asked: CurveOptions,
     sampling: Sampling,
     *,
     download: bool = False,
@@ -69,7 +69,7 @@ def run_information(
         _show(source, curve, asked.threshold)
 
 
-def measure(source: Source, asked: Asked) -> MutualInformation:
+def measure(source: Source, asked: CurveOptions) -> MutualInformation:
     """The curve of one source; what it warns of is shown with the result, not apart."""
     longest = source.longest
     if asked.longest is not None:

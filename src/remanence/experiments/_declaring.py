@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from remanence.experiments._experiment import Departure, Key, Printed, Setting
+from remanence.experiments._experiment import Departure, Key, PrintedNumber, Setting
 
 TINY = "a few updates of a tiny model show that it runs, and nothing else"
 OURS = "ours: how a run is watched"
@@ -88,7 +88,7 @@ def watched(every: int, batches: int, batch_size: int, save_every: int = 2000) -
 
 def printed_table(
     place: str, rows: Sequence[Any], columns: Mapping[Any, Sequence[Any]], reading: str, transposed: bool = False
-) -> dict[Key, Printed]:
+) -> dict[Key, PrintedNumber]:
     """Printed numbers by (row, column, reading).
 
     Args:
@@ -111,5 +111,5 @@ def printed_table(
             place_in_table = (row, column)
             if transposed:
                 place_in_table = (column, row)
-            found[*place_in_table, reading] = Printed.of(number, place)
+            found[*place_in_table, reading] = PrintedNumber.of(number, place)
     return found

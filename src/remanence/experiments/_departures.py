@@ -18,7 +18,7 @@ DEFAULT = "default"
 
 
 @dataclass(frozen=True)
-class Paper:
+class PaperWork:
     """What the paper does in a cell: its work, or None where the paper has no such cell."""
 
     work: Work | None
@@ -80,20 +80,20 @@ def _budget(config: Settings, unit: str) -> float | None:
     return config["budget"][keys[unit]]
 
 
-def paper_at(experiment: Experiment, place: Place) -> Paper:
+def paper_at(experiment: Experiment, place: Place) -> PaperWork:
     """What the paper does at a place, also at one that its table does not have, as far as the declaration goes."""
     document = replace(experiment, recipe=experiment.document_recipe or experiment.recipe)
     try:
-        return Paper(document.work("paper", place))
+        return PaperWork(document.work("paper", place))
     except (KeyError, ValueError):  # no such cell, or a value for which the recipe has no settings
-        return Paper(None)
+        return PaperWork(None)
 
 
-def departures_of(work: Settings, paper: Paper) -> tuple[str, ...]:
+def departures_of(work: Settings, paper: PaperWork) -> tuple[str, ...]:
     """Settings that are not the paper's, in words.
 
     Example:
-        >>> departures_of({"kind": "measurement", "config": None, "measures": []}, Paper(None))
+        >>> departures_of({"kind": "measurement", "config": None, "measures": []}, PaperWork(None))
         ('not in the paper',)
     """
     if paper.work is None:

@@ -165,7 +165,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Printed:
+class PrintedNumber:
     """One number of a document.
 
     Args:
@@ -173,7 +173,7 @@ class Printed:
         place: table or figure.
 
     Example:
-        >>> Printed(41.0, "Table 2").value
+        >>> PrintedNumber(41.0, "Table 2").value
         41.0
     """
 
@@ -181,7 +181,7 @@ class Printed:
     place: str
 
     @classmethod
-    def of(cls, number: float | str, place: str) -> Printed:
+    def of(cls, number: float | str, place: str) -> PrintedNumber:
         """A number of a table, or its word for a model that did not fit into memory."""
         if isinstance(number, str):
             return cls(None, place)
@@ -223,7 +223,7 @@ class Experiment:
     paper: Scale = Scale()
     readings: tuple[Reading, ...] = ()
     curves: tuple[Curve, ...] = ()
-    printed: Mapping[Key, Printed] = field(default_factory=dict)
+    printed: Mapping[Key, PrintedNumber] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     note: str = ""
     shows_cells_of: Mapping[str, Place] = field(default_factory=dict)
@@ -283,7 +283,7 @@ class Experiment:
         """The numbers that a table shows of a cell."""
         return [reading for reading in self.readings if _matches(reading.where, place)]
 
-    def printed_at(self, place: Place, reading: str) -> Printed | None:
+    def printed_at(self, place: Place, reading: str) -> PrintedNumber | None:
         """What the document prints for a number of a cell, None if nothing."""
         return self.printed.get((*(place[name] for name in self.axes), reading))
 

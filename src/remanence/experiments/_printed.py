@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from remanence.experiments import _experiment as declared
+from remanence._documents import PAPERS, paper_key
+from remanence.experiments._experiment import PrintedNumber
 from remanence.experiments.kerg2020._recall import TABLE_1, TABLE_2, TABLE_5, TRAINED_AT
 
 
@@ -13,13 +14,13 @@ class Printed:
     """One cell of a printed table.
 
     Args:
-        document: its number.
+        document: the paper's key, such as ``"kerg2020"``.
         table: the table's number.
         accuracy: between 0 and 1; None where the table says that the model did not fit into memory.
 
     Example:
-        >>> Printed("000", 2, 0.41).place
-        'document 000, Table 2'
+        >>> Printed("kerg2020", 2, 0.41).place
+        'Kerg et al. 2020, Table 2'
     """
 
     document: str
@@ -29,11 +30,11 @@ class Printed:
     @property
     def place(self) -> str:
         """Where the number stands."""
-        return f"document {self.document}, Table {self.table}"
+        return f"{PAPERS[paper_key(self.document)].name}, Table {self.table}"
 
 
 def printed_accuracy(task: str, model: str, trained_at: int, measured_at: int | None = None) -> Printed | None:
-    """What document 000 prints for a cell.
+    """What Kerg et al. 2020 print for a cell.
 
     Args:
         task: ``"copy"`` or ``"denoise"``; others have no printed cell here.
@@ -46,7 +47,7 @@ def printed_accuracy(task: str, model: str, trained_at: int, measured_at: int | 
 
     Example:
         >>> printed_accuracy("denoise", "LSTM", 300)
-        Printed(document='000', table=2, accuracy=0.41)
+        Printed(document='kerg2020', table=2, accuracy=0.41)
         >>> printed_accuracy("copy", "RelRNN", 100, 5000).accuracy
         0.99
     """
@@ -60,9 +61,9 @@ def printed_accuracy(task: str, model: str, trained_at: int, measured_at: int | 
     return None
 
 
-def _cell(table: int, printed: declared.Printed | None) -> Printed | None:
+def _cell(table: int, printed: PrintedNumber | None) -> Printed | None:
     if printed is None:
         return None
     if printed.value is None:
-        return Printed("000", table, None)
-    return Printed("000", table, printed.value / 100)
+        return Printed("kerg2020", table, None)
+    return Printed("kerg2020", table, printed.value / 100)

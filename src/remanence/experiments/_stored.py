@@ -12,7 +12,7 @@ from typing import Any
 
 from remanence._validate import message, one_of
 from remanence.experiments._cell_state import CellState
-from remanence.experiments._departures import Paper, departures_of, paper_at
+from remanence.experiments._departures import PaperWork, departures_of, paper_at
 from remanence.experiments._experiment import Axes, Experiment, Key, Place, without_seed
 from remanence.experiments._plan import find_experiment, list_experiments
 from remanence.experiments._record import Record, load_record, record_path, save_record
@@ -97,7 +97,7 @@ class StoredCell:
         return self.values["measures"].get(name, {}).get("values")
 
     @cached_property
-    def paper(self) -> Paper:
+    def paper(self) -> PaperWork:
         """What the paper does at this place."""
         return _paper(self.experiment, tuple(without_seed(self.place).items()))
 
@@ -118,7 +118,7 @@ class StoredCell:
 
 
 @cache
-def _paper(experiment: str, place: tuple[tuple[str, Any], ...]) -> Paper:
+def _paper(experiment: str, place: tuple[tuple[str, Any], ...]) -> PaperWork:
     """Kept, as it takes milliseconds and all seeds share it."""
     return paper_at(find_experiment(experiment), dict(place))
 

@@ -13,8 +13,8 @@ from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLa
 
 from remanence._validate import message, positive_int
 from remanence.kv._attention import PREFIX, announce, attention_name, switch_on
+from remanence.kv._cache_file import load_layers, read_cache, save_layers
 from remanence.kv._layer import Policy, ScreenedLayer
-from remanence.kv._saving import load_layers, read_cache, save_layers
 from remanence.kv._screens import Screen, as_screen
 
 

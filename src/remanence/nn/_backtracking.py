@@ -85,7 +85,7 @@ class SABRNN(StridedMemory, RNN):
 
 
 class SABLSTM(StridedMemory, LSTM):
-    """LSTM with sparse attentive backtracking, the model of the document.
+    """LSTM with sparse attentive backtracking, the model of Ke et al. 2017.
 
     The affine and tanh scores do not depend on the present state, so a state that has dropped out of the best ``top_k``
     never returns: time is linear in T and the state holds ``top_k`` entries, exactly.

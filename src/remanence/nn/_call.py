@@ -45,7 +45,7 @@ def _run(
     state: StateLike,
     reset: Tensor | None,
     traces: list[Trace] | None,
-) -> tuple[Tensor, State, _sequence.Layout]:
+) -> tuple[Tensor, State, _sequence.CallLayout]:
     """The walk over ``(T, B, ...)``; with ``traces``, one is appended for every layer and direction."""
     x, lengths, layout = _sequence.enter(input, layer.input_size, layer.batch_first, layer._like())
     length, batch = x.shape[:2]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from remanence._validate import dimension, message, shape
 from remanence.ops.states import drop_row
 
-from ._sequence import Layout, SequenceInput, enter, leave
+from ._sequence import CallLayout, SequenceInput, enter, leave
 
 AnyState = TypeVar("AnyState", bound=tuple[Tensor, ...])
 CoreState: TypeAlias = Any
@@ -54,7 +54,7 @@ class StreamingCore(nn.Module, Generic[AnyState]):
         """Dimension of the state's fields that may have any size because the memory grows."""
         return None
 
-    def _enter_state(self, state: AnyState | None, rows: int, layout: Layout) -> AnyState:
+    def _enter_state(self, state: AnyState | None, rows: int, layout: CallLayout) -> AnyState:
         """A given state, checked and with a batch dimension; the empty one where none is given."""
         empty = self._empty(rows)
         if state is None:
@@ -76,7 +76,7 @@ class StreamingCore(nn.Module, Generic[AnyState]):
         return layout.inner_state(state)
 
 
-def enter_rows(input: SequenceInput, core: StreamingCore, weight: Tensor) -> tuple[Tensor, Tensor | None, Layout]:
+def enter_rows(input: SequenceInput, core: StreamingCore, weight: Tensor) -> tuple[Tensor, Tensor | None, CallLayout]:
     """Checks a core's input against one of its parameters, and brings it to ``(B, T, input_size)``.
 
     For a packed input also gives ``(B, T)`` bool, True where there is no step; and in any case the layout.
@@ -88,12 +88,12 @@ def enter_rows(input: SequenceInput, core: StreamingCore, weight: Tensor) -> tup
     return x.transpose(0, 1), padded, layout
 
 
-def leave_rows(output: Tensor, layout: Layout) -> SequenceInput:
+def leave_rows(output: Tensor, layout: CallLayout) -> SequenceInput:
     """The output ``(B, T, size)`` as the caller wants it."""
     return leave(output.transpose(0, 1), layout)
 
 
-def enter_mask(name: str, mask: Tensor, values: Tensor, layout: Layout) -> Tensor:
+def enter_mask(name: str, mask: Tensor, values: Tensor, layout: CallLayout) -> Tensor:
     """Checks a bool mask in the caller's layout of a sequence, and brings it to ``(B, T)`` as `values` is."""
     shape(name, mask, layout.outer(values.transpose(0, 1)).shape[:-1])
     if mask.dtype != torch.bool:

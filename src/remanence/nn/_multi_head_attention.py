@@ -26,7 +26,7 @@ from ._core_layouts import StreamingCore, enter_mask, enter_rows, leave_rows, un
 from ._feature_sums import FeatureSums, attend_all, attend_past, floor, hide_padding
 from ._linear_attention import orthogonal_gaussian_projection, random_feature_logits
 from ._options import Device, Factory
-from ._sequence import Layout, SequenceInput
+from ._sequence import CallLayout, SequenceInput
 
 AttentionKind: TypeAlias = Literal["softmax", "separable", "positive-random-features"]
 KINDS: tuple[AttentionKind, ...] = ("softmax", "separable", "positive-random-features")
@@ -214,7 +214,7 @@ class MultiHeadAttention(StreamingCore[AttentionState]):
         if not self.causal and state is not None:
             raise ValueError(message("state", "be None unless causal", type(state).__name__))
 
-    def _enter_memory(self, memory: Tensor, x: Tensor, layout: Layout) -> Tensor:
+    def _enter_memory(self, memory: Tensor, x: Tensor, layout: CallLayout) -> Tensor:
         expected: list[int | str] = list(layout.outer(x.transpose(0, 1)).shape)
         expected[layout.time] = "S"
         shape("memory", memory, expected)

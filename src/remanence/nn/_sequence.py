@@ -18,7 +18,7 @@ AnyState = TypeVar("AnyState")
 
 
 @dataclass(frozen=True)
-class Layout:
+class CallLayout:
     """How the caller laid out a sequence; the inner layout is always ``(T, B, ...)``."""
 
     batched: bool
@@ -61,7 +61,7 @@ class Layout:
 
 def enter(
     input: SequenceInput, input_size: int, batch_first: bool, like: Tensor
-) -> tuple[Tensor, Tensor | None, Layout]:
+) -> tuple[Tensor, Tensor | None, CallLayout]:
     """Check a layer's input against its sizes and a parameter, and bring it to the inner layout.
 
     Returns:
@@ -70,7 +70,7 @@ def enter(
     if isinstance(input, PackedSequence):
         padded, lengths = pad(input)
         check(padded, input_size, like)
-        return padded, lengths, Layout(True, batch_first, input)
+        return padded, lengths, CallLayout(True, batch_first, input)
     if not isinstance(input, Tensor):
         raise TypeError(message("input", "be a tensor or a PackedSequence", type(input).__name__))
     if input.dim() not in (2, 3):
@@ -78,7 +78,7 @@ def enter(
         raise ValueError(
             message("input", f"have shape {shapes}, or (T, input_size) unbatched", str(tuple(input.shape)))
         )
-    layout = Layout(input.dim() == 3, batch_first)
+    layout = CallLayout(input.dim() == 3, batch_first)
     x = layout.inner(input)
     check(x, input_size, like)
     return x, None, layout
@@ -101,14 +101,16 @@ def check(x: Tensor, input_size: int, like: Tensor) -> None:
         raise ValueError(message("input", f"be on the layer's device {like.device}", str(x.device), hint))
 
 
-def leave(output: Tensor, layout: Layout) -> SequenceInput:
+def leave(output: Tensor, layout: CallLayout) -> SequenceInput:
     """The output ``(T, B, ...)`` as the caller wants it: packed if the input was."""
     if layout.packed is None:
         return layout.outer(output)
     return pack_like(output, layout.packed)
 
 
-def enter_reset(reset: Tensor | None, layout: Layout, length: int, batch: int, device: torch.device) -> Tensor | None:
+def enter_reset(
+    reset: Tensor | None, layout: CallLayout, length: int, batch: int, device: torch.device
+) -> Tensor | None:
     """Check ``reset`` and bring it to ``(T, B)``."""
     if reset is None:
         return None

@@ -202,7 +202,7 @@ class TruncatedRNN(StreamingCore[Any]):
             return h, h.new_zeros(layer.num_layers, rows, self.hidden_size)
         return h
 
-    def _enter_state(self, state: Any, rows: int, layout: _sequence.Layout) -> Any:
+    def _enter_state(self, state: Any, rows: int, layout: _sequence.CallLayout) -> Any:
         """As the base class does; a state of the wrapped layer is checked by that layer."""
         if state is None or self.start == "zero":
             return super()._enter_state(state, rows, layout)

@@ -46,7 +46,7 @@ def export_sequence(model: Exportable, path: str | PathLike[str] | None = None) 
         TypeError: if this is another kind of model.
         ValueError: if the layer cannot be stepped forward, or its state grows with the sequence.
     """
-    looped = _Looped(_Step(model))
+    looped = _Looped(_OneStep(model))
     time = int(looped.step.core.batch_first)
     names = {time: Dim("steps", min=1), 1 - time: Dim("rows", min=1)}
     return _export(looped, (looped.step.example(3, 2),), (names,), path)
@@ -66,7 +66,7 @@ def export_step(model: Exportable, path: str | PathLike[str] | None = None) -> t
         The program, which can be saved, and called to run it in onnxruntime; errors are those of
         :func:`export_sequence`.
     """
-    step = _Step(model)
+    step = _OneStep(model)
     rows = Dim("rows", min=1)
     fields = tuple(state_fields(step.core.initial_state(2)).values())
     shapes = ({0: rows}, tuple({1: rows} for _ in fields))
@@ -84,7 +84,7 @@ def state_fields(state: State) -> dict[str, Tensor]:
     return {name: field for name, field in state._asdict().items() if field.numel()}
 
 
-class _Step(nn.Module):
+class _OneStep(nn.Module):
     """One step as a function of tensors alone: a copy of a layer, or of a model, that runs on the reference."""
 
     def __init__(self, model: Exportable) -> None:
@@ -122,7 +122,7 @@ class _Step(nn.Module):
 class _Looped(nn.Module):
     """The step in a loop over time, as one operator of the graph."""
 
-    def __init__(self, step: _Step) -> None:
+    def __init__(self, step: _OneStep) -> None:
         super().__init__()
         self.step = step
 
@@ -175,7 +175,7 @@ def _check(core: RecurrentLayer) -> None:
 
 @torch.no_grad()
 def _export(
-    module: _Step | _Looped, example: tuple[Tensor, ...], shapes: tuple[Any, ...], path: str | PathLike[str] | None
+    module: _OneStep | _Looped, example: tuple[Tensor, ...], shapes: tuple[Any, ...], path: str | PathLike[str] | None
 ) -> torch.onnx.ONNXProgram:
     """Traces a module and translates it."""
     given = module.names if len(example) > 1 else ()

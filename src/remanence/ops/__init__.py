@@ -6,6 +6,7 @@ from ._buffer import Full, Screened
 from ._cells import Cell, GORUCell, GRUCell, LSTMCell, Nonlinearity, RNNCell, modrelu
 from ._log import Log, Trace
 from ._memory import MemoryRule, MemoryRun, SlotCounts
+from ._pairs import count_pairs
 from ._reads import Combine, Held, Read, Reading, SoftmaxRead, ThresholdRead
 from ._row_steps import reverse_reset, reverse_rows, row_positions
 from ._scan import scan, stays_packed
@@ -18,7 +19,6 @@ from ._state import State
 from ._stride import Strided
 from ._weights import PARAMETER_NAMES, OwnParameter, Weights
 from .generation import generate
-from .pairs import count_pairs
 from .stream import step
 
 __all__ = [

@@ -31,13 +31,13 @@ class Strided(MemoryRule):
         every: stride at which states are stored (k_att).
         keep: ``"k-1"`` takes the k-th largest score as threshold, as printed, which leaves k-1 positive weights;
             ``"k"`` takes the next one, which leaves k.
-        score: ``"affine"`` (the document), ``"tanh"`` (the authors' code) or ``"mlp"`` (depends on the query).
+        score: ``"affine"`` (Ke et al. 2017), ``"tanh"`` (the authors' code) or ``"mlp"`` (depends on the query).
         normalise: divide the weights by their sum; with ``sparse="backward"``, softmax over the scores.
         underfull: weights while at most ``top_k`` states are stored: ``"threshold"`` takes the least stored score as
             threshold, ``"raw"`` takes the scores themselves (the authors' code).
         sparse: ``"forward"`` reads the best states only; ``"backward"`` reads all and sends gradient to the best.
         hops: ``"many"`` lets the gradient of a read go on through the reads of the state it reaches; ``"one"`` stops it
-            there ("one skip-step", section 7.2 of the document).
+            there ("one skip-step", section 7.2 of Ke et al. 2017).
         start: ``"empty"``, or ``"zero"`` for the authors' all-zero first entry.
 
     Example:
@@ -177,7 +177,7 @@ class Stride(MemoryRun):
         return self.steps
 
     def weights_by_age(self, slots: int) -> Tensor:
-        """What Eq. 5 of the document reads out."""
+        """What Eq. 5 of Ke et al. 2017 reads out."""
         index = torch.div(self.steps + 1, self.memory.every, rounding_mode="floor") - 1 + self.memory.first
         index = torch.where(self.steps < 0, 0, index)
         weights = self.weights.masked_fill(self.steps == EMPTY, 0.0)

@@ -196,7 +196,7 @@ def mutual_information(
         sequence: bytes; a text; integers, ``(L,)`` for one sequence or ``(S, L)`` for several; a list of any of these;
             a ``pathlib.Path``; or what :func:`read_symbols` gives.
         lags: distances, at least 1; ``None`` for 40 between 1 and a tenth of the longest sequence.
-        estimator: of entropy: ``"grassberger"`` is the document's, ``"grassberger-g"`` his better one, ``"plug-in"``
+        estimator: of entropy: ``"grassberger"`` is that of Shen 2019, ``"grassberger-g"`` his better one, ``"plug-in"``
             the naive one, ``"miller-madow"`` corrects it to first order.
         unit: whether a text is characters or words.
         groups: groups of whole sequences, or of stretches of a long one, from which the standard errors follow. Each

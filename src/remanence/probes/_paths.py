@@ -67,8 +67,8 @@ def gradient_paths(
     """Splits ds_{t+k}/dh_t by the number of factors F, in closed form, and compares it with autograd's result.
 
     The leak of a GRU with a memory carries h here, so what goes from step to step is the pair (s, h), and that is the
-    macro-state of the proposition. With a leak that carries s, as the document's ``h_{t+1} = phi(s_t, x_t)`` has it, s
-    alone is.
+    macro-state of the proposition. With a leak that carries s, as in ``h_{t+1} = phi(s_t, x_t)`` of Kerg et al. 2020,
+    s alone is.
 
     Args:
         layer: one forward layer with an RNN or GRU cell: one of ours without a memory or with ``Full`` or ``Screened``

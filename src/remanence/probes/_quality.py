@@ -71,7 +71,7 @@ class TextQuality(ProbeResult):
 def text_quality(
     text: str | Sequence[str], reference: str | Sequence[str], *, window: int = 50, seed: int = 0
 ) -> TextQuality:
-    r"""Measures what Appendix F of the document describes in words: short, middle and long range as a reader sees it.
+    r"""Measures what Appendix F of Shen 2019 describes in words: short, middle and long range as a reader sees it.
 
     Args:
         text: one text, or several.

@@ -178,7 +178,7 @@ class SeedRuns:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class TaskComparison:
     """All runs of one task.
 
     Args:
@@ -188,7 +188,7 @@ class Comparison:
         commands: that made it, as far as known.
 
     Example:
-        >>> Comparison("copy", {"items": 3}, ()).title
+        >>> TaskComparison("copy", {"items": 3}, ()).title
         'Copy (items = 3)'
     """
 
@@ -233,7 +233,7 @@ class Comparison:
         return {name: values for name, values in found.items() if len(values) > 1}
 
 
-def compare(runs: Sequence[RunRecord], sources: Sequence[Source] = ()) -> list[Comparison]:
+def compare(runs: Sequence[RunRecord], sources: Sequence[Source] = ()) -> list[TaskComparison]:
     """Sorts runs into comparisons, one for each task with its options, by the task's name, the model's and the length.
 
     Some of the runs may belong to ``sources``.
@@ -244,7 +244,7 @@ def compare(runs: Sequence[RunRecord], sources: Sequence[Source] = ()) -> list[C
     return [_comparison(found, sources) for _, found in sorted(by_task.items(), key=lambda item: item[0])]
 
 
-def _comparison(runs: list[RunRecord], sources: Sequence[Source]) -> Comparison:
+def _comparison(runs: list[RunRecord], sources: Sequence[Source]) -> TaskComparison:
     cells: dict[tuple[str, int], list[RunRecord]] = {}
     labels = model_labels(runs)
     for run in runs:
@@ -253,7 +253,7 @@ def _comparison(runs: list[RunRecord], sources: Sequence[Source]) -> Comparison:
         SeedRuns(label, length or None, tuple(sorted(found, key=_by_seed)), _transfers(found, sources))
         for (label, length), found in sorted(cells.items())
     )
-    return Comparison(runs[0].task, runs[0].task_options, made, _commands(runs, sources))
+    return TaskComparison(runs[0].task, runs[0].task_options, made, _commands(runs, sources))
 
 
 def _by_seed(run: RunRecord) -> tuple[bool, int, str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from remanence._wording import all_of
 from remanence.figures import Axis, Curve, Figure, Look, length_axis, log_axis, overlay, share_axis
-from remanence.report._comparison import Comparison, SeedRuns
+from remanence.report._comparison import SeedRuns, TaskComparison
 from remanence.report._numbers import only_if
 from remanence.report._run_record import RunRecord
 from remanence.runs import Measurement
@@ -19,7 +19,7 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 """Of the lengths of a model, where several share a picture."""
 
 
-def comparison_figures(found: Comparison, styles: Mapping[str, Look]) -> dict[str, list[Figure]]:
+def comparison_figures(found: TaskComparison, styles: Mapping[str, Look]) -> dict[str, list[Figure]]:
     """All pictures of a comparison that there are numbers for, by the heading they stand under."""
     parts = {
         "Learning": list(_learning(found, styles)),
@@ -31,7 +31,7 @@ def comparison_figures(found: Comparison, styles: Mapping[str, Look]) -> dict[st
     return {heading: figures for heading, figures in parts.items() if figures}
 
 
-def _learning(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
+def _learning(found: TaskComparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
     """Accuracy and loss against updates, a thin curve for each seed."""
     for length in found.lengths:
         cells = [cell for cell in found.cells if cell.length == length]
@@ -66,7 +66,7 @@ def thinned(lines: Sequence[Measurement], most: int = POINTS) -> list[Measuremen
     return [lines[round(place * (len(lines) - 1) / (most - 1))] for place in range(most)]
 
 
-def _transfer(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
+def _transfer(found: TaskComparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
     """Accuracy at other lengths, without more training, and what a paper prints for them."""
     measured = {cell.name: _transfer_figure(cell) for cell in found.cells if cell.transfer}
     if not measured:
@@ -100,7 +100,7 @@ def _trained_at(cell: SeedRuns) -> dict[int, float | None]:
     return {}
 
 
-def _reach(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
+def _reach(found: TaskComparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
     """Gradient against distance, for every measured model on one axis."""
     measured = {
         cell.name: cell.weights.gradient_reach.figures()[0]
@@ -112,7 +112,7 @@ def _reach(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
         yield _grouped(overlay(title, measured, _cell_looks(found, styles)), found)
 
 
-def _costs(found: Comparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
+def _costs(found: TaskComparison, styles: Mapping[str, Look]) -> Iterator[Figure]:
     """Time, memory, state and operations against T for one sequence, with the fitted growth."""
     by_title: dict[str, dict[str, Figure]] = {}
     chosen: dict[str, Look] = {}
@@ -151,7 +151,7 @@ def folded(told: Mapping[str, str]) -> str:
     return "; ".join(f"{name}: {words}" for name, words in told.items())
 
 
-def _attention(found: Comparison) -> Iterator[Figure]:
+def _attention(found: TaskComparison) -> Iterator[Figure]:
     """What each measured model attends to in one test sequence."""
     for cell in found.cells:
         measured = cell.weights.attention_map
@@ -162,7 +162,7 @@ def _attention(found: Comparison) -> Iterator[Figure]:
             yield replace(figure, title=cell.name, caption=words)
 
 
-def _cell_looks(found: Comparison, styles: Mapping[str, Look]) -> dict[str, Look]:
+def _cell_looks(found: TaskComparison, styles: Mapping[str, Look]) -> dict[str, Look]:
     """The look of each model and length: colour and mark of the model, a dash for each of its lengths."""
     chosen = {}
     for label in found.labels:
@@ -174,7 +174,7 @@ def _cell_looks(found: Comparison, styles: Mapping[str, Look]) -> dict[str, Look
     return chosen
 
 
-def _grouped(whole: Figure, found: Comparison) -> Figure:
+def _grouped(whole: Figure, found: TaskComparison) -> Figure:
     """The same, with curves that belong to the switches of their models, and a legend if lengths share a model."""
     models = {cell.name: cell.label for cell in found.cells}
     grouped = _regrouped(whole, lambda group: models.get(group, group))

@@ -22,7 +22,7 @@ from remanence.report._blocks import (
     Table,
     Text,
 )
-from remanence.report._comparison import Comparison, SeedRuns, seeds_of
+from remanence.report._comparison import SeedRuns, TaskComparison, seeds_of
 from remanence.report._comparison_figures import comparison_figures
 from remanence.report._numbers import ABSENT, count, duration, if_known, only_if, percent, plain, points
 from remanence.report._page import link_from
@@ -33,7 +33,7 @@ MOST_COMMANDS = 20
 """Commands that are shown; a hundred runs may have as many."""
 
 
-def comparison_section(found: Comparison, styles: Mapping[str, Look], folder: Path, number: int) -> Section:
+def comparison_section(found: TaskComparison, styles: Mapping[str, Look], folder: Path, number: int) -> Section:
     """A comparison: table, pictures, printed numbers, runs and settings; links are relative to the page's folder."""
     view = _View(found, styles, folder)
     colours = {"": ""} | {label: look.colour for label, look in styles.items()}
@@ -44,7 +44,7 @@ def comparison_section(found: Comparison, styles: Mapping[str, Look], folder: Pa
 class _View:
     """The blocks of one comparison."""
 
-    def __init__(self, found: Comparison, styles: Mapping[str, Look], folder: Path) -> None:
+    def __init__(self, found: TaskComparison, styles: Mapping[str, Look], folder: Path) -> None:
         self.found = found
         self.styles = styles
         self.folder = folder
@@ -202,7 +202,7 @@ _RUN_COLUMNS = (
 )
 
 
-def _about(found: Comparison) -> str:
+def _about(found: TaskComparison) -> str:
     lengths = [f"{length:,}" for length in found.lengths if length is not None]
     updates = sorted({cell.budget for cell in found.cells if cell.budget is not None})
     at = only_if(lengths, f" at T = {', '.join(lengths)}")
@@ -210,7 +210,7 @@ def _about(found: Comparison) -> str:
     return f"{number_of(len(found.runs), 'run')} of {number_of(len(found.labels), 'model')}{at}{budget}."
 
 
-def _versions(found: Comparison) -> Iterator[Text]:
+def _versions(found: TaskComparison) -> Iterator[Text]:
     if found.mixed:
         told = "; ".join(f"{name}: {', '.join(values)}" for name, values in found.mixed.items())
         yield Text(f"These runs were not all made with the same versions. {told}", "note")
@@ -222,7 +222,7 @@ def _middle(values: Sequence[float]) -> float | None:
     return values[(len(values) - 1) // 2]
 
 
-def _unmeasured(found: Comparison) -> Iterator[Text]:
+def _unmeasured(found: TaskComparison) -> Iterator[Text]:
     """Says which models the pictures of weights leave out, and why; once where it is the same for several."""
     told: dict[str, list[str]] = {}
     for cell in found.cells:
@@ -244,7 +244,7 @@ def _reasons(cell: SeedRuns) -> Iterator[str]:
     yield from (f"{name}: {text.rstrip('.')}" for name, text in cell.weights.errors.items())
 
 
-def how_it_was_made(found: Comparison) -> Iterator[Block]:
+def how_it_was_made(found: TaskComparison) -> Iterator[Block]:
     """Commands, versions, machine and settings."""
     yield Heading("How it was made")
     if found.commands:

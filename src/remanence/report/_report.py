@@ -8,7 +8,7 @@ from pathlib import Path
 from remanence.figures import looks
 from remanence.report._blocks import Section
 from remanence.report._claims_section import claims_section
-from remanence.report._comparison import Comparison, compare
+from remanence.report._comparison import TaskComparison, compare
 from remanence.report._comparison_section import comparison_section
 from remanence.report._experiment_section import experiment_section
 from remanence.report._measuring import measure_missing
@@ -86,7 +86,7 @@ def make_page(found: Findings, folder: Path) -> Page:
     return Page(_sections(found, comparisons, folder), found.problems)
 
 
-def _sections(found: Findings, comparisons: Sequence[Comparison], folder: Path) -> list[Section]:
+def _sections(found: Findings, comparisons: Sequence[TaskComparison], folder: Path) -> list[Section]:
     """All sections that there are results for."""
     styles = looks(_names(found, comparisons))
     made = [comparison_section(one, styles, folder, number) for number, one in enumerate(comparisons, start=1)]
@@ -101,7 +101,7 @@ def _sections(found: Findings, comparisons: Sequence[Comparison], folder: Path) 
     return made
 
 
-def _names(found: Findings, comparisons: Sequence[Comparison]) -> list[str]:
+def _names(found: Findings, comparisons: Sequence[TaskComparison]) -> list[str]:
     """Everything that has a colour: models, then the files and records that curves belong to."""
     models = {label for comparison in comparisons for label in comparison.labels}
     models |= {run.model for run in found.policies}

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from remanence._wording import enumerated, number_of
-from remanence.report._comparison import Comparison, SeedRuns, Spread, Transfer
+from remanence.report._comparison import SeedRuns, Spread, TaskComparison, Transfer
 from remanence.report._numbers import ABSENT, SPACE, at_length, count, only_if, percent, plain, size, the_only
 from remanence.report._run_record import SOLVED
 
@@ -36,11 +36,11 @@ def _ranged(found: Spread, words: Callable[[float | None], str]) -> str:
     return f"{words(found.mean)} ({words(found.least)} to {words(found.most)})"
 
 
-def findings(found: Comparison) -> list[tuple[str, str]]:
+def findings(found: TaskComparison) -> list[tuple[str, str]]:
     """A sentence for each model and length of a comparison, those that solved the task first, each with its model.
 
     Example:
-        >>> [text.replace(SPACE, " ") for text, _ in findings(Comparison("copy", {}, (SeedRuns("LSTM", 5, ()),)))]
+        >>> [text.replace(SPACE, " ") for text, _ in findings(TaskComparison("copy", {}, (SeedRuns("LSTM", 5, ()),)))]
         ['LSTM has not been evaluated at T = 5.']
     """
     ordered = sorted(found.cells, key=lambda cell: (not _all_solved(cell), -(cell.accuracy.mean or 0.0)))
@@ -64,7 +64,7 @@ def _fate(cell: SeedRuns) -> object:
     return cell.length, len(cell.runs), _all_solved(cell) or _within(cell)
 
 
-def _together(found: Comparison, cells: Sequence[SeedRuns]) -> str:
+def _together(found: TaskComparison, cells: Sequence[SeedRuns]) -> str:
     """One sentence about models that fared alike."""
     told = [f"{cell.short} ({with_range(cell)})" for cell in cells]
     runs = f"{_basis(cells[0], 'in one run')} each"
@@ -74,7 +74,7 @@ def _together(found: Comparison, cells: Sequence[SeedRuns]) -> str:
     return f"{enumerated(told)} do not solve {task}{_within(cells[0])}, {runs}{_chance(found)}."
 
 
-def headline(found: Comparison) -> str:
+def headline(found: TaskComparison) -> str:
     """Which models solve the task, at the greatest length that was trained at."""
     length = max((cell.length or 0 for cell in found.cells), default=0) or None
     cells = [cell for cell in found.cells if cell.length == length and cell.accuracy.values]
@@ -127,7 +127,7 @@ def _none_of(labels: Sequence[str]) -> str:
     return f"None of {len(labels)} models solves"
 
 
-def finding(found: Comparison, cell: SeedRuns) -> str:
+def finding(found: TaskComparison, cell: SeedRuns) -> str:
     """What became of one model."""
     task = found.title + at_length(cell.length)
     if not cell.accuracy.values and not cell.loss.values:
@@ -171,7 +171,7 @@ def _within(cell: SeedRuns) -> str:
     return only_if(made, f" within {count(made)} updates")
 
 
-def _chance(found: Comparison) -> str:
+def _chance(found: TaskComparison) -> str:
     return only_if(found.chance is not None, f"; a guess gets {percent(found.chance)}")
 
 

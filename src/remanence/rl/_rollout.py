@@ -104,7 +104,7 @@ class Player:
             last_values = self._expect(self.seen(), self.begins)
         return self._rollout(made, states, last_values)
 
-    def _step(self, luck: Tensor, bootstrap: bool) -> _Step:
+    def _step(self, luck: Tensor, bootstrap: bool) -> _PlayedStep:
         """Acts once in every copy."""
         policy = self.policy
         seen = self.seen()
@@ -118,9 +118,9 @@ class Player:
             limit_values = self._after_limit(happened)
         # A step that only begins an episode shows its first observation next, as an end does.
         self.begins = _begin_next(happened)
-        return _Step(seen, begins, output, given, actions, happened, limit_values)
+        return _PlayedStep(seen, begins, output, given, actions, happened, limit_values)
 
-    def _rollout(self, made: list[_Step], states: list[CoreState], last_values: Tensor) -> Rollout:
+    def _rollout(self, made: list[_PlayedStep], states: list[CoreState], last_values: Tensor) -> Rollout:
         """All steps together. No action waits for chances and values, so they are computed at once."""
         ended = _Ended([], [])
         for step in made:
@@ -173,7 +173,7 @@ class Player:
                 self.lengths[copy] = 0
 
 
-class _Step(NamedTuple):
+class _PlayedStep(NamedTuple):
     """One step in all copies: what was seen, said and done, and what it led to."""
 
     seen: Observation

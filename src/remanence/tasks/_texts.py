@@ -130,7 +130,7 @@ class WikiText2Char(Language):
 
     Description:
         Wikipedia articles of 283 different characters, rare words replaced by `<unk>`. 10,780,437 characters for
-        training, 1,120,192 for validation, 1,255,018 for the test. As in the document on mutual information, the
+        training, 1,120,192 for validation, 1,255,018 for the test. As in Shen 2019, the
         carried state is dropped before one chunk in a hundred::
 
             input    = _ V a l k y r

@@ -8,12 +8,12 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from remanence.ops import State
 
-from ._subject import BATCH, HIDDEN, LENGTH, Subject, assert_equal, clause, named, same
+from ._layer_under_test import BATCH, HIDDEN, LENGTH, LayerUnderTest, assert_equal, clause, named, same
 from ._tolerance import assert_matches
 
 
 @clause()
-def shapes(subject: Subject) -> None:
+def shapes(subject: LayerUnderTest) -> None:
     """Output, state and their leading dimensions."""
     layer = subject.layer()
     output, state = layer(subject.data())
@@ -26,7 +26,7 @@ def shapes(subject: Subject) -> None:
 
 
 @clause()
-def batch_first(subject: Subject) -> None:
+def batch_first(subject: LayerUnderTest) -> None:
     """``batch_first`` moves the batch of input, output and reset, never that of the state."""
     x = subject.data()
     plain = subject.layer()
@@ -40,7 +40,7 @@ def batch_first(subject: Subject) -> None:
 
 
 @clause()
-def unbatched(subject: Subject) -> None:
+def unbatched(subject: LayerUnderTest) -> None:
     """Input without a batch dimension gives output and state without one."""
     layer = subject.layer()
     x = subject.data(batch=1)
@@ -51,7 +51,7 @@ def unbatched(subject: Subject) -> None:
 
 
 @clause()
-def packed_sequence(subject: Subject) -> None:
+def packed_sequence(subject: LayerUnderTest) -> None:
     """Packed in, packed out; every row as if it ran alone; padding touches neither state nor memory."""
     layer = subject.layer(num_layers=2, bidirectional=True)
     x = subject.data()
@@ -70,7 +70,7 @@ def packed_sequence(subject: Subject) -> None:
 
 
 @clause()
-def padding_gets_no_gradient(subject: Subject) -> None:
+def padding_gets_no_gradient(subject: LayerUnderTest) -> None:
     """What stands behind the end of a row has no influence, and its gradient is zero."""
     layer = subject.layer()
     x = subject.data().requires_grad_()
@@ -84,7 +84,7 @@ def padding_gets_no_gradient(subject: Subject) -> None:
 
 
 @clause()
-def several_layers(subject: Subject) -> None:
+def several_layers(subject: LayerUnderTest) -> None:
     """Two layers are the first layer's output put into the second."""
     layer = subject.layer(num_layers=2)
     x = subject.data()
@@ -109,7 +109,7 @@ def _copy_layer(source: nn.Module, target: nn.Module, suffix: str) -> None:
 
 
 @clause()
-def dropout_between_layers(subject: Subject) -> None:
+def dropout_between_layers(subject: LayerUnderTest) -> None:
     """Dropout acts between layers, in training mode only."""
     layer = subject.layer(num_layers=2, dropout=0.5)
     x = subject.data()
@@ -124,7 +124,7 @@ def dropout_between_layers(subject: Subject) -> None:
 
 
 @clause()
-def bidirectional(subject: Subject) -> None:
+def bidirectional(subject: LayerUnderTest) -> None:
     """The second direction is the layer run from the end, with weights of its own."""
     layer = subject.layer(bidirectional=True)
     x = subject.data()

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from remanence.ops import State
 
+from ._layer_under_test import BATCH, LENGTH, LayerUnderTest, clause, named, random_chunks, same
 from ._running import collect, is_screened
-from ._subject import BATCH, LENGTH, Subject, clause, named, random_chunks, same
 from ._tolerance import assert_matches
 
 
 @clause()
-def chunks(subject: Subject) -> None:
+def chunks(subject: LayerUnderTest) -> None:
     """One run equals any chunking with the state handed over: outputs, states, logs and gradients."""
     layer = subject.layer()
     x = subject.data()
@@ -50,7 +50,7 @@ def _crosses_a_border(displaced: Tensor, sizes: list[int], recent: int) -> bool:
 
 
 @clause()
-def step_by_step(subject: Subject) -> None:
+def step_by_step(subject: LayerUnderTest) -> None:
     """A stream of single steps gives the numbers of the whole run."""
     layer = subject.layer(num_layers=2)
     x = subject.data()
@@ -64,7 +64,7 @@ def step_by_step(subject: Subject) -> None:
 
 
 @clause()
-def causality(subject: Subject) -> None:
+def causality(subject: LayerUnderTest) -> None:
     """An output does not depend on later inputs: the gradient is exactly zero there, and not before."""
     layer = subject.layer()
     x = subject.data().requires_grad_()
@@ -76,7 +76,7 @@ def causality(subject: Subject) -> None:
 
 
 @clause()
-def rows_are_independent(subject: Subject) -> None:
+def rows_are_independent(subject: LayerUnderTest) -> None:
     """A row's numbers depend on no other row."""
     layer = subject.layer()
     x = subject.data()
@@ -91,7 +91,7 @@ def rows_are_independent(subject: Subject) -> None:
 
 
 @clause()
-def reset_is_a_fresh_start(subject: Subject) -> None:
+def reset_is_a_fresh_start(subject: LayerUnderTest) -> None:
     """A row that is reset goes on as if it began there, gradients included; the others do not notice."""
     layer = subject.layer()
     x = subject.data()
@@ -114,7 +114,7 @@ def reset_is_a_fresh_start(subject: Subject) -> None:
 
 
 @clause()
-def nan_does_not_survive_reset(subject: Subject) -> None:
+def nan_does_not_survive_reset(subject: LayerUnderTest) -> None:
     """A reset selects and does not multiply: NaN in the given state is gone, from gradients too."""
     layer = subject.layer()
     x = subject.data()
@@ -134,7 +134,7 @@ def nan_does_not_survive_reset(subject: Subject) -> None:
 
 
 @clause()
-def state_size(subject: Subject) -> None:
+def state_size(subject: LayerUnderTest) -> None:
     """The state does not grow with the sequence, unless it is meant to."""
     layer = subject.layer()
     sizes = [layer(subject.data(length))[1].nbytes for length in (LENGTH // 2, LENGTH)]

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from remanence.nn import TruncatedBPTT
 from remanence.ops import State
 
-from ._running import collect, is_screened, replacements
-from ._subject import (
+from ._layer_under_test import (
     BATCH,
     HIDDEN,
     INPUT,
@@ -23,17 +22,18 @@ from ._subject import (
     PAIR,
     REPLACEMENTS,
     SHORT,
-    Subject,
+    LayerUnderTest,
     assert_equal,
     clause,
     named,
     same,
 )
+from ._running import collect, is_screened, replacements
 from ._tolerance import assert_matches
 
 
 @clause()
-def copies(subject: Subject) -> None:
+def copies(subject: LayerUnderTest) -> None:
     """State dict, deepcopy and pickle give the same layer; a state survives pickle."""
     layer = subject.layer()
     x = subject.data()
@@ -47,7 +47,7 @@ def copies(subject: Subject) -> None:
 
 
 @clause()
-def determinism(subject: Subject) -> None:
+def determinism(subject: LayerUnderTest) -> None:
     """Twice the same call, twice the same bits."""
     layer = subject.layer().eval()
     x = subject.data()
@@ -58,7 +58,7 @@ def determinism(subject: Subject) -> None:
 
 
 @clause()
-def float32(subject: Subject) -> None:
+def float32(subject: LayerUnderTest) -> None:
     """The layer works in float32, and agrees with float64 away from discrete choices."""
     exact = subject.layer()
     rough = subject.layer(dtype=torch.float32)
@@ -74,7 +74,7 @@ def float32(subject: Subject) -> None:
 
 
 @clause()
-def meta_device(subject: Subject) -> None:
+def meta_device(subject: LayerUnderTest) -> None:
     """On the meta device shapes come out, and nothing is computed."""
     layer = subject.factory(INPUT, HIDDEN, device="meta", dtype=torch.float64)
     output, state = layer(torch.empty(SHORT, BATCH, INPUT, device="meta", dtype=torch.float64))
@@ -83,7 +83,7 @@ def meta_device(subject: Subject) -> None:
 
 
 @clause()
-def functional_call(subject: Subject) -> None:
+def functional_call(subject: LayerUnderTest) -> None:
     """The layer is a function of its parameters."""
     layer = subject.layer()
     x = subject.data()
@@ -96,7 +96,7 @@ def functional_call(subject: Subject) -> None:
 
 
 @clause()
-def cuts_equal_detach(subject: Subject) -> None:
+def cuts_equal_detach(subject: LayerUnderTest) -> None:
     """A gradient cut equals ``.detach()`` at that place: of the recurrent state alone, or of the memory too."""
     x = subject.data()
     k = 5
@@ -133,7 +133,7 @@ class _Detached(nn.Module):
 
 
 @clause(slow=True)
-def gradcheck(subject: Subject) -> None:
+def gradcheck(subject: LayerUnderTest) -> None:
     """Analytic gradients equal finite differences in float64: input, state and every parameter."""
     layer = subject.layer()
     x = subject.data(batch=PAIR)
@@ -159,7 +159,7 @@ def gradcheck(subject: Subject) -> None:
 
 
 @clause(slow=True)
-def double_backward(subject: Subject) -> None:
+def double_backward(subject: LayerUnderTest) -> None:
     """The reference can be differentiated twice."""
     layer = subject.layer(backend="reference")
     x = subject.data(length=SHORT, batch=1).requires_grad_()
@@ -171,7 +171,7 @@ def double_backward(subject: Subject) -> None:
 
 
 @clause(slow=True)
-def compiles(subject: Subject) -> None:
+def compiles(subject: LayerUnderTest) -> None:
     """``torch.compile`` takes the whole layer as one graph, forward and backward."""
     layer = subject.layer()
     _, state = layer(subject.data())
@@ -196,7 +196,7 @@ def _renamed(found: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 @clause(slow=True)
-def exports(subject: Subject) -> None:
+def exports(subject: LayerUnderTest) -> None:
     """``torch.export`` takes the layer at a fixed length; the program can be saved and loaded."""
     layer = subject.layer().eval()
     x = subject.data(SHORT)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Collection, Iterator
 
 from . import _clauses_shape, _clauses_time, _clauses_torch  # noqa: F401 -- each enters its clauses
-from ._subject import CLAUSES, Check, LayerFactory, Subject
+from ._layer_under_test import CLAUSES, Check, LayerFactory, LayerUnderTest
 
 
 def check_recurrent_layer(
@@ -30,7 +30,7 @@ def check_recurrent_layer(
         ...     if check.name in ("shapes", "causality"):
         ...         check()
     """
-    subject = Subject(factory, grows)
+    subject = LayerUnderTest(factory, grows)
     unknown = set(without) - {name for name, _, _ in CLAUSES}
     if unknown:
         raise ValueError(f"`without` must name checks; got {sorted(unknown)}, known are {check_names()}")

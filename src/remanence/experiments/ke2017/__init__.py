@@ -1,4 +1,4 @@
-"""Ke et al. 2017 (document 001): Tables 1 to 8, figure 3, and the ablation of clipping in 7.2."""
+"""Ke et al. 2017: Tables 1 to 8, figure 3, and the ablation of clipping in 7.2."""
 
 from remanence.experiments.ke2017._adding import TABLE_4, TABLE_5
 from remanence.experiments.ke2017._copying import FIGURE_3, TABLE_1, TABLE_2, TABLE_3

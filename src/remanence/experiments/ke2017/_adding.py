@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from remanence.experiments._declaring import OURS, departures, options, tiny, told, watched
-from remanence.experiments._experiment import Experiment, Place, Printed, Reading, Recipe, Scale
+from remanence.experiments._experiment import Experiment, Place, PrintedNumber, Reading, Recipe, Scale
 from remanence.experiments._work import Measure
 from remanence.experiments.ke2017._methods import ADAM, BPTT, lstm, method_settings, sab
 
@@ -44,7 +44,7 @@ def _table(number: int, length: int) -> Experiment:
         laptop=Scale(departures("not printed", budget__updates=10_000, task__batch_size=32)),
         readings=(Reading("squared error", "errors", ("loss",), validation="loss"),),
         printed={
-            (method, length, "squared error"): Printed(value, f"Table {number}") for method, value in rows.items()
+            (method, length, "squared error"): PrintedNumber(value, f"Table {number}") for method, value in rows.items()
         },
         note="The paper calls the column cross-entropy; an answer is a number, so it can only be the squared error. It "
         "does not say how long it trains. Here a run ends when its validation error is at most 0.00005 at five "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from remanence.experiments._declaring import OURS, departures, options, tiny, told, watched
-from remanence.experiments._experiment import Curve, Experiment, Place, Printed, Reading, Recipe, Scale
+from remanence.experiments._experiment import Curve, Experiment, Place, PrintedNumber, Reading, Recipe, Scale
 from remanence.experiments._work import Measure
 from remanence.experiments.ke2017._methods import ADAM, BPTT, CODE, lstm, method_settings, sab
 
@@ -76,7 +76,7 @@ LAPTOP = departures("200,000 batches of 64, in the authors' code", budget__updat
 def _table(number: int, length: int) -> Experiment:
     rows = ROWS[length]
     printed = {
-        (method, length, reading.name): Printed(value, f"Table {number}")
+        (method, length, reading.name): PrintedNumber(value, f"Table {number}")
         for method, values in rows.items()
         for reading, value in zip(READINGS, values, strict=True)
     }

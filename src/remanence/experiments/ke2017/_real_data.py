@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from remanence.experiments._declaring import but, departures, options, tiny, told, watched
-from remanence.experiments._experiment import Departure, Experiment, Place, Printed, Reading, Recipe, Scale, Setting
+from remanence.experiments._experiment import (
+    Departure,
+    Experiment,
+    Place,
+    PrintedNumber,
+    Reading,
+    Recipe,
+    Scale,
+    Setting,
+)
 from remanence.experiments._work import Measure
 from remanence.experiments.ke2017._methods import ADAM, BPTT, lstm, method_settings, sab
 
@@ -82,7 +91,7 @@ def _readings(task: str) -> tuple[Reading, ...]:
 def _table(number: int, task: str) -> Experiment:
     readings = _readings(task)
     printed = {
-        (method, reading.name): Printed(value, f"Table {number}")
+        (method, reading.name): PrintedNumber(value, f"Table {number}")
         for method, values in ROWS[task].items()
         for reading, value in zip(readings, values, strict=True)
     }

@@ -1,13 +1,20 @@
-"""Kerg et al. 2020 (document 000): Tables 1 to 5 and figures 1 to 11."""
+"""Kerg et al. 2020: Tables 1 to 5 and figures 1 to 11."""
 
-from remanence.experiments.kerg2020 import _dense, _dependencies, _gradients, _policies, _recall, _transfer_causes
+from remanence.experiments.kerg2020 import (
+    _dependencies,
+    _gradients,
+    _policies,
+    _recall,
+    _text_and_pictures,
+    _transfer_causes,
+)
 
 EXPERIMENTS = (
     _recall.TABLE_1,
     _recall.TABLE_1_AFTER_ALL,
     _transfer_causes.TABLE_1_CAUSES,
     _recall.TABLE_2,
-    _dense.TABLE_3,
+    _text_and_pictures.TABLE_3,
     _policies.TABLE_4,
     _policies.TABLE_4_CODE,
     _recall.TABLE_5,
@@ -19,9 +26,9 @@ EXPERIMENTS = (
     _recall.FIGURE_4,
     _recall.FIGURE_5,
     _recall.FIGURE_6,
-    _dense.FIGURE_7,
-    _dense.FIGURE_8,
-    _dense.FIGURE_9,
+    _text_and_pictures.FIGURE_7,
+    _text_and_pictures.FIGURE_8,
+    _text_and_pictures.FIGURE_9,
     _gradients.FIGURE_10,
     _gradients.FIGURE_11,
     _dependencies.DEPENDENCIES,

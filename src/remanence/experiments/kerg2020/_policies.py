@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from remanence.experiments._declaring import departures, options, told
-from remanence.experiments._experiment import Curve, Experiment, Place, Printed, Reading, Recipe, Scale
+from remanence.experiments._experiment import Curve, Experiment, Place, PrintedNumber, Reading, Recipe, Scale
 from remanence.experiments._work import Measure
 
 CODE = "authors' code, defaults of rl-starter-files"
@@ -50,7 +50,7 @@ TABLE_4 = Experiment(
     readings=(Reading("train", "play", ("train", "mean")), Reading("test", "play", ("test", "mean"))),
     curves=(Curve("mean return", "train", "frames", "mean_return"),),
     printed={
-        (family, model, reading): Printed(value, "Table 4")
+        (family, model, reading): PrintedNumber(value, "Table 4")
         for family, (_, _, train, test) in ENVIRONMENTS.items()
         for reading, row in (("train", train), ("test", test))
         for model, value in zip(MODELS, row, strict=True)

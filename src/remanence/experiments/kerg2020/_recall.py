@@ -12,7 +12,7 @@ from remanence.experiments._experiment import (
     Curve,
     Experiment,
     Place,
-    Printed,
+    PrintedNumber,
     Reading,
     Recipe,
     Scale,
@@ -156,7 +156,7 @@ TABLE_1 = Experiment(
     ),
     curves=(LEARNING,),
     printed={
-        (model, f"T = {length}"): Printed.of(value, "Table 1")
+        (model, f"T = {length}"): PrintedNumber.of(value, "Table 1")
         for model, numbers in TRANSFER.items()
         for length, value in zip(TRANSFER_LENGTHS, numbers, strict=True)
     },

@@ -1,7 +1,7 @@
-"""Miller and Hardt 2018 (document 002): figures 1 and 2, perplexities, stable beside free models, weights, context."""
+"""Miller and Hardt 2018: figures 1 and 2, perplexities, stable beside free models, weights, context."""
 
 from remanence.experiments.miller2018._gaussian import FIGURE_1
-from remanence.experiments.miller2018._words import CONTEXT, FIGURE_2, PERPLEXITY, STABLE, WEIGHTS
+from remanence.experiments.miller2018._wikitext import CONTEXT, FIGURE_2, PERPLEXITY, STABLE, WEIGHTS
 
 EXPERIMENTS = (FIGURE_1, FIGURE_2, PERPLEXITY, STABLE, WEIGHTS, CONTEXT)
 

@@ -1,4 +1,4 @@
-"""Shen 2019 (document 003): figures 1 to 10."""
+"""Shen 2019: figures 1 to 10."""
 
 from remanence.experiments.shen2019 import _estimates, _models
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from remanence.experiments._declaring import TINY, departures
-from remanence.experiments._experiment import Curve, Experiment, Place, Printed, Reading, Recipe, Scale
+from remanence.experiments._experiment import Curve, Experiment, Place, PrintedNumber, Reading, Recipe, Scale
 from remanence.experiments._work import Measure
 
 
@@ -25,7 +25,7 @@ FIGURE_4 = Experiment(
         {"p": (0.9,)},
     ),
     readings=(Reading("measured", "repetitive", ("measured",)), Reading("Equation 52", "repetitive", ("exact",))),
-    printed={(0.5, "Equation 52"): Printed(0.0, "Equation 52")},
+    printed={(0.5, "Equation 52"): PrintedNumber(0.0, "Equation 52")},
 )
 
 EXPONENTS = tuple(number / 10 for number in range(1, 11))
@@ -43,7 +43,7 @@ FIGURE_5 = Experiment(
     laptop=Scale(departures("10,000 sequences", measure_estimator__sequences=2000)),
     readings=(Reading("fitted", "estimator", ("fitted",)),),
     curves=(Curve("information", "estimator", "curve.lags", "curve.values"),),
-    printed={(gamma, "fitted"): Printed(gamma, "figure 5 (b): the line of truth") for gamma in EXPONENTS},
+    printed={(gamma, "fitted"): PrintedNumber(gamma, "figure 5 (b): the line of truth") for gamma in EXPONENTS},
 )
 
 

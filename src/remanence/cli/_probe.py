@@ -56,7 +56,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Subject:
+class ProbedModel:
     """A model with what it is measured on."""
 
     model: Callable[..., object]
@@ -112,7 +112,7 @@ def _print_verdicts(results: Results) -> None:
         console.print(line, markup=False)
 
 
-def load_subject(request: Request) -> Subject:
+def load_subject(request: Request) -> ProbedModel:
     """The model that a target names, with an input for it."""
     if request.target.startswith(LANGUAGE_MODEL):
         return language_model(request)
@@ -121,32 +121,32 @@ def load_subject(request: Request) -> Subject:
     return _made_subject(request)
 
 
-def _made_subject(request: Request) -> Subject:
+def _made_subject(request: Request) -> ProbedModel:
     """A model of the user's code, on the inputs that come with it or on random ones."""
     made = load_model(request.target)
     if isinstance(made, WithInputs):
         if request.shape is not None or request.tokens is not None:
             got = "--shape or --tokens, and a factory that returns (model, inputs)"
             raise ValueError(message("shape", "be left out where the factory gives inputs", got))
-        return Subject(*made)
+        return ProbedModel(*made)
     if request.shape is None:
         hint = "For instance --shape 100,2,3; or let the factory return (model, inputs)"
         raise ValueError(message("shape", "be given for a factory", "nothing", hint))
-    subject = Subject(made, make_input(request.shape, request.tokens))
+    subject = ProbedModel(made, make_input(request.shape, request.tokens))
     if request.tokens is None:
         return subject
     return replace(subject, skip={"context_use": RANDOM_TOKENS})
 
 
-def _run_subject(folder: Path) -> Subject:
+def _run_subject(folder: Path) -> ProbedModel:
     if Run(folder).kind != "policy":
         return trained_run(folder)
     from remanence.cli._acting import policy_and_episodes
 
-    return Subject(*policy_and_episodes(folder))
+    return ProbedModel(*policy_and_episodes(folder))
 
 
-def measure(subject: Subject, batch_first: bool | None) -> Results:
+def measure(subject: ProbedModel, batch_first: bool | None) -> Results:
     """All probes that fit, with a line of progress on a terminal."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     console = Console(stderr=True)
@@ -164,7 +164,7 @@ def measure(subject: Subject, batch_first: bool | None) -> Results:
     return results
 
 
-def trained_run(folder: Path) -> Subject:
+def trained_run(folder: Path) -> ProbedModel:
     """A trained run on its task's test batch, with its task's loss.
 
     Example:
@@ -182,7 +182,7 @@ def trained_run(folder: Path) -> Subject:
     except (OSError, RuntimeError) as error:
         raise ValueError(message("target", "be the folder of a run", str(folder), str(error))) from error
     batch = task.batch(0, RUN_ROWS, split="test")
-    subject = Subject(model, batch, task.loss, task)
+    subject = ProbedModel(model, batch, task.loss, task)
     if _predicts_next(batch):
         return subject
     return replace(subject, skip={"context_use": "the task does not predict the next token"})
@@ -195,14 +195,14 @@ def _predicts_next(batch: Batch) -> bool:
     return torch.equal(batch.targets[:-1], batch.inputs[1:])
 
 
-def language_model(request: Request) -> Subject:
+def language_model(request: Request) -> ProbedModel:
     """A Hugging Face model from a folder, on a text of the user or on one that it draws itself."""
     place = request.target.removeprefix(LANGUAGE_MODEL)
     model, tokenizer = probes.load_language_model(place)
     rows, steps = _text_shape(request.shape, getattr(model.config, "max_position_embeddings", None))
     if request.text is None:
-        return Subject(model, probes.sample_tokens(model, tokenizer, rows, steps))
-    return Subject(model, read_tokens(request.text, tokenizer, rows, steps))
+        return ProbedModel(model, probes.sample_tokens(model, tokenizer, rows, steps))
+    return ProbedModel(model, read_tokens(request.text, tokenizer, rows, steps))
 
 
 def _text_shape(shape: str | None, context: int | None) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from remanence.experiments._experiment import (
     Departure,
     Experiment,
     Place,
-    Printed,
+    PrintedNumber,
     Reading,
     Recipe,
     Scale,
@@ -82,7 +82,7 @@ PRINTED = (
 )
 
 
-def _dense(place: Place) -> Recipe | None:
+def _table_3_recipe(place: Place) -> Recipe | None:
     task, model = place["task"], place["model"]
     if model not in MODELS[task]:
         return None
@@ -115,13 +115,13 @@ TABLE_3 = Experiment(
     id="kerg2020/table-3",
     title="Characters of the Penn Treebank, and permuted MNIST",
     axes={"model": NAMES, "task": ("ptb-char", "pixel-mnist")},
-    recipe=_dense,
+    recipe=_table_3_recipe,
     smoke=Scale(SMOKE, {"model": ("RelRNN",)}),
     laptop=Scale(LAPTOP),
     readings=READINGS,
     curves=(Curve("validation loss", "validation", "update", "loss"),),
     printed={
-        (model, task, reading): Printed(value, "Table 3")
+        (model, task, reading): PrintedNumber(value, "Table 3")
         for task, reading, numbers in PRINTED
         for model, value in zip(NAMES, numbers, strict=True)
         if value is not None
@@ -134,7 +134,7 @@ FIGURE_8 = Experiment(
     id="kerg2020/figure-8",
     title="Permuted MNIST: validation accuracy by updates",
     axes={"model": NAMES},
-    recipe=lambda place: _dense({**place, "task": "pixel-mnist"}),
+    recipe=lambda place: _table_3_recipe({**place, "task": "pixel-mnist"}),
     smoke=Scale(SMOKE, {"model": ("LSTM",)}),
     laptop=Scale(LAPTOP),
     readings=(READINGS[1],),

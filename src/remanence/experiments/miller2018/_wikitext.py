@@ -10,7 +10,7 @@ from remanence.experiments._experiment import (
     Departure,
     Experiment,
     Place,
-    Printed,
+    PrintedNumber,
     Reading,
     Recipe,
     Scale,
@@ -89,7 +89,7 @@ PERPLEXITY = Experiment(
     laptop=Scale(LAPTOP),
     readings=(PERPLEX,),
     curves=(Curve("validation loss", "validation", "update", "loss"),),
-    printed={(model, PERPLEX.name): Printed(value, "caption of figure 2") for model, value in PRINTED.items()},
+    printed={(model, PERPLEX.name): PrintedNumber(value, "caption of figure 2") for model, value in PRINTED.items()},
     needs=("wikitext-2",),
     note=NOTE,
 )
@@ -102,7 +102,7 @@ STABLE = Experiment(
     smoke=Scale(SMOKE, {"model": ("StableRNN",)}),
     laptop=Scale(LAPTOP),
     readings=(PERPLEX,),
-    printed={(model, PERPLEX.name): Printed(value, "caption of figure 2") for model, value in PRINTED.items()},
+    printed={(model, PERPLEX.name): PrintedNumber(value, "caption of figure 2") for model, value in PRINTED.items()},
     needs=("wikitext-2",),
     note=f"The slides say 'same performance' and print nothing for stable models. {NOTE}",
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from remanence.cli._compare import carry_out_or_leave, keep_comparison, leave_if_failed
-from remanence.cli._demo_display import Result, conclusion, introduction, race_line, race_table, result_table, where
+from remanence.cli._demo_display import DemoResult, conclusion, introduction, race_line, race_table, result_table, where
 from remanence.cli._live import live
 from remanence.report import write_report
 from remanence.runs import Values
@@ -52,7 +52,7 @@ QUICK = Plan(length=12, far=40, settings=(*_TINY, "loop.log_every=2"), rows=4, f
 
 def run_demo(
     *, quick: bool = False, seed: int = 0, folder: Path | None = None, console: Console | None = None
-) -> list[Result]:
+) -> list[DemoResult]:
     """Trains every contender in a run folder of its own, as many at a time as there are cores, and compares them.
 
     Example:
@@ -79,7 +79,7 @@ def run_demo(
     return results
 
 
-def _far(result: Result, plan: Plan) -> Values:
+def _far(result: DemoResult, plan: Plan) -> Values:
     """A contender at the length that it was not trained for, as a comparison keeps it."""
     which = {"model": result.label, "trained_at": plan.length, "run": str(result.run)}
     return {**which, "measured_at": plan.far, "sequences": plan.far_rows, "accuracy": result.far_accuracy}
@@ -93,13 +93,13 @@ def _report(place: Path, measure: bool) -> Path | None:
         return None
 
 
-def judge(cell: ComparedRun, plan: Plan) -> Result:
+def judge(cell: ComparedRun, plan: Plan) -> DemoResult:
     """Measures a trained contender on test sequences, at the length that it was trained for and far beyond."""
     model, task = cell.run.load()
     near = evaluate(model, task, EvaluationConfig(batches=1, batch_size=plan.rows), "test")
     far = evaluate(model, task.with_length(plan.far), EvaluationConfig(batches=1, batch_size=plan.far_rows), "test")
     status = cell.run.status
-    return Result(
+    return DemoResult(
         label=cell.model,
         run=cell.run.folder,
         has_memory=cell.run.config.model.name.startswith("Rel"),

@@ -41,7 +41,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Subject:
+class LayerUnderTest:
     """A layer under test: how to build it, and data on which it does something."""
 
     factory: LayerFactory
@@ -74,13 +74,13 @@ class Subject:
         return self.build(self.seed, **options)
 
 
-CLAUSES: list[tuple[str, bool, Callable[[Subject], None]]] = []
+CLAUSES: list[tuple[str, bool, Callable[[LayerUnderTest], None]]] = []
 
 
-def clause(*, slow: bool = False) -> Callable[[Callable[[Subject], None]], Callable[[Subject], None]]:
+def clause(*, slow: bool = False) -> Callable[[Callable[[LayerUnderTest], None]], Callable[[LayerUnderTest], None]]:
     """Enters a function of a subject into the contract."""
 
-    def register(function: Callable[[Subject], None]) -> Callable[[Subject], None]:
+    def register(function: Callable[[LayerUnderTest], None]) -> Callable[[LayerUnderTest], None]:
         CLAUSES.append((function.__name__, slow, function))
         return function
 
