@@ -45,7 +45,8 @@ class PairTables {
     while (n > 0) {
       Index part = std::min(n, PAIR_BLOCK - filled_);
       take(first, second, part);
-      uint16_t *to = codes_.data() + filled_, width = uint16_t(alphabet_);
+      uint16_t *to = codes_.data() + filled_;
+      uint16_t width = uint16_t(alphabet_);
       for (Index i = 0; i < part; ++i) to[i] = uint16_t(first_[i] * width + second_[i]);
       first += part;
       second += part;
