@@ -67,11 +67,11 @@ def _facts(run: Run) -> Values:
         task = settings.get("environment")
         best = status.get("mean_return")
     else:
-        task = _inside(settings, "task", "name")
+        task = _name_in(settings, "task")
         best = status.get("best")
     return {
         "task": task,
-        "model": _inside(settings, "model", "name"),
+        "model": _name_in(settings, "model"),
         "seed": settings.get("seed"),
         "status": status["status"],
         "update": status["update"],
@@ -80,11 +80,11 @@ def _facts(run: Run) -> Values:
     }
 
 
-def _inside(settings: Values, section: str, key: str) -> str:
+def _name_in(settings: Values, section: str) -> str:
     table = settings.get(section)
-    if not isinstance(table, dict) or not isinstance(table.get(key), str):
-        raise DamagedFileError(f"the settings name no {section}.{key}")
-    return table[key]
+    if not isinstance(table, dict) or not isinstance(table.get("name"), str):
+        raise DamagedFileError(f"the settings name no {section}.name")
+    return table["name"]
 
 
 def show_models(as_json: bool) -> None:

@@ -87,20 +87,19 @@ def watched(every: int, batches: int, batch_size: int, save_every: int = 2000) -
 
 
 def printed_table(
-    place: str, rows: Sequence[Any], columns: Mapping[Any, Sequence[Any]], reading: str, transposed: bool = False
+    place: str, rows: Sequence[Any], columns: Mapping[Any, Sequence[Any]], transposed: bool = False
 ) -> dict[Key, PrintedNumber]:
-    """Printed numbers by (row, column, reading).
+    """Printed accuracies by (row, column, reading).
 
     Args:
         place: table of the document.
         rows: values of the first axis.
         columns: by the value of the second axis, numbers in the order of the rows; None is lost in the text at hand,
             ``"OOM"`` what did not fit into memory.
-        reading: its name.
         transposed: whether the second axis comes first in the key.
 
     Example:
-        >>> printed_table("Table 2", (100, 300), {"LSTM": (82, 41)}, "accuracy")[300, "LSTM", "accuracy"].value
+        >>> printed_table("Table 2", (100, 300), {"LSTM": (82, 41)})[300, "LSTM", "accuracy"].value
         41
     """
     found = {}
@@ -111,5 +110,5 @@ def printed_table(
             place_in_table = (row, column)
             if transposed:
                 place_in_table = (column, row)
-            found[*place_in_table, reading] = PrintedNumber.of(number, place)
+            found[*place_in_table, "accuracy"] = PrintedNumber.of(number, place)
     return found

@@ -64,6 +64,4 @@ def printed_accuracy(task: str, model: str, trained_at: int, measured_at: int | 
 def _cell(table: int, printed: PrintedNumber | None) -> Printed | None:
     if printed is None:
         return None
-    if printed.value is None:
-        return Printed("kerg2020", table, None)
-    return Printed("kerg2020", table, printed.value / 100)
+    return Printed("kerg2020", table, printed.value and printed.value / 100)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from remanence.experiments._cell import TableCell
-from remanence.experiments._cell_state import Kept, read_kept, run_of
+from remanence.experiments._cell_state import read_kept, run_of
 from remanence.experiments._experiment import Experiment
 from remanence.experiments._facts import differences, machine_facts
 from remanence.experiments._results import entries
@@ -96,13 +96,11 @@ def _cell(cell: TableCell) -> Values:
         "reason": state.reason,
         "validation": state.validation,
         "made_by": _run_facts(cell),
-        "measures": {name: _short(found) for name, found in kept.items() if found is not None},
+        "measures": {
+            name: {"facts": found.facts, "values": found.values} for name, found in kept.items() if found is not None
+        },
         "curve": learning_curve(cell),
     }
-
-
-def _short(found: Kept) -> Values:
-    return {"facts": found.facts, "values": found.values}
 
 
 def _run_facts(cell: TableCell) -> Values:

@@ -23,13 +23,13 @@ from typing import Any
 import fsspec
 
 from remanence._validate import message
+from remanence.experiments._cell_state import ERROR
 from remanence.runs import DamagedFileError, RunError, RunLockedError, locked, replace_file
 
 PAUSE = 5.0
 """Seconds between two looks at what has changed in a cell."""
 LOCK = "lock"
 CHECKPOINTS = "checkpoint"
-ERROR = "error.txt"
 CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 

@@ -133,10 +133,6 @@ def stored_cells(experiment: str, folder: Path = FOLDER) -> list[StoredCell]:
     return [cell for record in records_of(experiment, folder) for cell in cells_in(record) if cell.state.is_done]
 
 
-def _files(experiment: str, folder: Path) -> list[Path]:
-    return sorted(folder.glob(f"{find_experiment(experiment).id.replace('/', '_')}_*.json"))
-
-
 def cells_in(record: Record) -> list[StoredCell]:
     """All cells of a record, done or not."""
     return [StoredCell(record, values) for values in record.results["cells"]]
@@ -170,8 +166,10 @@ def records_of(experiment: str, folder: Path = FOLDER) -> list[Record]:
         >>> {record.experiment for record in records_of("kerg2020/figure-4")}
         {'kerg2020/figure-4'}
     """
-    own = [_read(path, path.stat().st_mtime_ns) for path in _files(experiment, folder)]
-    return [*own, *_shown(find_experiment(experiment), folder)]
+    # The time of the change is part of the key: a file that was stored again is read again.
+    found = find_experiment(experiment)
+    own = sorted(folder.glob(f"{experiment.replace('/', '_')}_*.json"))
+    return [*(_read(path, path.stat().st_mtime_ns) for path in own), *_shown(found, folder)]
 
 
 @cache
@@ -295,6 +293,7 @@ def merge_records(stored: Record, new: Record) -> Record:
             chosen[_place(cell)] = cell
     experiment = find_experiment(new.experiment)
     cells = sorted((cell.values for cell in chosen.values()), key=partial(_order, experiment.axes))
+    # The table is made of cells that know their record, so the record comes first and its table after.
     made = replace(new, results={"cells": cells, "table": []})
     table = [entry.to_dict() for entry in entries(experiment, cells_in(made))]
     return replace(made, results={**made.results, "table": table})

@@ -84,7 +84,7 @@ def _legend_of(figure: Figure) -> tuple[tuple[str, Look | None], ...]:
     return tuple((curve.name, curve.look) for curve in _named(figure.with_looks()))
 
 
-def _panel(figure: Figure, titled: bool, legend: bool = True) -> _Panel:
+def _panel(figure: Figure, titled: bool, legend: bool) -> _Panel:
     for part in figure.parts:
         if isinstance(part, HeatMap):
             return _map(part, figure)

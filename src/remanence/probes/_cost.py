@@ -250,7 +250,7 @@ def training_step(subject: Subject, x: Tensor) -> Callable[[], None]:
 def _times_enough(subject: Subject, inputs: Sequence[Tensor], sizes: list[int], repeats: int) -> list[list[float]]:
     """As :func:`_times`, again and again while they scatter too much to tell an order, for a second at most."""
     runs = _times(subject, inputs, repeats)
-    while _spent(runs) < PATIENCE and fit_noisy_growth(sizes, runs).order == "unclear":
+    while sum(map(sum, runs)) < PATIENCE and fit_noisy_growth(sizes, runs).order == "unclear":
         more = _times(subject, inputs, repeats)
         runs = [old + new for old, new in zip(runs, more, strict=True)]
     return runs
@@ -261,10 +261,6 @@ def _times(subject: Subject, inputs: Sequence[Tensor], repeats: int) -> list[lis
     steps = [training_step(subject, x) for x in inputs]
     rounds = [[timed(step, subject.inputs.device) for step in steps] for _ in range(repeats)]
     return [list(times) for times in zip(*rounds, strict=True)]
-
-
-def _spent(runs: list[list[float]]) -> float:
-    return sum(sum(times) for times in runs)
 
 
 def timed(run: Callable[[], None], device: torch.device) -> float:

@@ -26,9 +26,9 @@ ATTENTION = (
 )
 
 
-def attention_recipe(task: str, model: str, length: int, changed: Settings) -> Recipe:
+def attention_recipe(task: str, model: str, changed: Settings) -> Recipe:
     """A run of recall whose attention is looked at."""
-    settings = but(recall_settings(task, model, length), *options("the figure", **changed))
+    settings = but(recall_settings(task, model, 100), *options("the figure", **changed))
     return Recipe("training", settings, (Measure("attention", {"rows": 8}),))
 
 
@@ -38,7 +38,7 @@ FIGURE_1 = Experiment(
     id="kerg2020/figure-1",
     title="Attention of a fully attentive model trained on Copy and on Denoise",
     axes={"task": ("copy", "denoise")},
-    recipe=lambda place: attention_recipe(place["task"], "MemRNN", 100, {}),
+    recipe=lambda place: attention_recipe(place["task"], "MemRNN", {}),
     smoke=Scale(ONE_MAP, {"task": ("copy",)}),
     laptop=Scale(LAPTOP),
     readings=ATTENTION,
@@ -53,7 +53,7 @@ def _buffer(number: int, task: str) -> Experiment:
         id=f"kerg2020/figure-{number}",
         title=f"Attention on {task.capitalize()} over the short-term buffer alone",
         axes={"model": ("RelRNN",)},
-        recipe=lambda place: attention_recipe(task, place["model"], 100, BUFFER),
+        recipe=lambda place: attention_recipe(task, place["model"], BUFFER),
         smoke=Scale(ONE_MAP),
         laptop=Scale(LAPTOP),
         readings=ATTENTION,

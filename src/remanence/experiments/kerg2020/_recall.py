@@ -85,7 +85,7 @@ TABLE_2 = Experiment(
     paper=THRICE,
     readings=(ACCURACY,),
     curves=(LEARNING,),
-    printed=printed_table("Table 2", DENOISE_LENGTHS, DENOISE, "accuracy", transposed=True),
+    printed=printed_table("Table 2", DENOISE_LENGTHS, DENOISE, transposed=True),
     note=NOTE,
 )
 
@@ -99,7 +99,7 @@ TABLE_5 = Experiment(
     paper=THRICE,
     readings=(ACCURACY,),
     curves=(LEARNING,),
-    printed=printed_table("Table 5", COPY_LENGTHS, COPY, "accuracy"),
+    printed=printed_table("Table 5", COPY_LENGTHS, COPY),
     note=NOTE,
 )
 

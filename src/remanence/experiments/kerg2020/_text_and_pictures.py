@@ -44,8 +44,8 @@ def _adam(rate: float, source: str, **more: float) -> tuple[Setting, ...]:
     return told(source, optimiser__name="adam", optimiser__learning_rate=rate, **more)
 
 
-def _memory(recent: int, relevant: int, source: str) -> tuple[Setting, ...]:
-    return (*HALF, *options(source, recent=recent, relevant=relevant))
+def _memory(relevant: int, source: str) -> tuple[Setting, ...]:
+    return (*HALF, *options(source, recent=10, relevant=relevant))
 
 
 TANH = (*options("Table 9", nonlinearity="tanh"), *options(PTB_CODE, recurrent_init="cayley"))
@@ -56,20 +56,20 @@ PTB_MODELS: dict[str, tuple[Setting, ...]] = {
     "RNN": (*_adam(1e-3, UNLISTED), *options(UNLISTED, nonlinearity="tanh")),
     "OrthRNN": (*_adam(1e-3, "Table 9"), *TANH),
     "ExpRNN": (*_adam(3e-3, "Table 9", optimiser__orthogonal_learning_rate=3e-4), *TANH),
-    "RelRNN": (*_adam(3e-4, "Table 9"), *TANH, *_memory(10, 5, "Table 9")),
+    "RelRNN": (*_adam(3e-4, "Table 9"), *TANH, *_memory(5, "Table 9")),
     "LSTM": _adam(2e-4, "Table 9; the optimiser is not printed"),
     "SABLSTM": (*_adam(2e-3, "Ke et al. 2017, 4.3"), *options("Ke et al. 2017", top_k=10, every=2, truncate=5), *SAB),
-    "RelLSTM": (*_adam(2e-4, "Table 9, row of LSTM"), *_memory(10, 5, "Table 9")),
+    "RelLSTM": (*_adam(2e-4, "Table 9, row of LSTM"), *_memory(5, "Table 9")),
 }
 MNIST_MODELS: dict[str, tuple[Setting, ...]] = {
     "RNN": (*_adam(1e-4, UNLISTED), *options(UNLISTED, nonlinearity="tanh")),
     "OrthRNN": (*_adam(1e-4, "Table 8"), *MODRELU),
     "ExpRNN": (*_adam(1e-4, "Table 8", optimiser__orthogonal_learning_rate=1e-5), *MODRELU),
-    "RelRNN": (*_adam(3e-4, "Table 8"), *MODRELU, *_memory(10, 10, "Table 8")),
+    "RelRNN": (*_adam(3e-4, "Table 8"), *MODRELU, *_memory(10, "Table 8")),
     "LSTM": _adam(2e-4, "Table 8; the optimiser is not printed"),
     "HDetachLSTM": (*_adam(1e-3, "authors' code of h-detach"), *options("authors' code of h-detach", p=0.25)),
     "SABLSTM": (*_adam(1e-3, "Ke et al. 2017, 4.5"), *options("Ke et al. 2017", top_k=10, every=10, truncate=10), *SAB),
-    "RelLSTM": (*_adam(2e-4, "Table 8, row of LSTM"), *_memory(10, 10, "Table 8")),
+    "RelLSTM": (*_adam(2e-4, "Table 8, row of LSTM"), *_memory(10, "Table 8")),
 }
 MODELS = {"ptb-char": PTB_MODELS, "pixel-mnist": MNIST_MODELS}
 SHARED = {"ptb-char": PTB, "pixel-mnist": MNIST}
@@ -83,7 +83,8 @@ PRINTED = (
 
 
 def _table_3_recipe(place: Place) -> Recipe | None:
-    task, model = place["task"], place["model"]
+    task = place["task"]
+    model = place["model"]
     if model not in MODELS[task]:
         return None
     chosen = told("the table", model__name=model)
@@ -144,19 +145,16 @@ FIGURE_8 = Experiment(
 )
 
 
-def _map(settings: tuple[Setting, ...]) -> Recipe:
-    chosen = (*settings, *told("the figure", model__name="MemRNN"), *HALF)
-    return Recipe("training", chosen, (Measure("attention", {"rows": 8, "weights": "best"}),))
-
-
 def _heat_map(
     number: int, title: str, settings: tuple[Setting, ...], needs: str, smoke: tuple[Departure, ...]
 ) -> Experiment:
+    chosen = (*settings, *told("the figure", model__name="MemRNN"), *HALF)
+    recipe = Recipe("training", chosen, (Measure("attention", {"rows": 8, "weights": "best"}),))
     return Experiment(
         id=f"kerg2020/figure-{number}",
         title=title,
         axes={"model": ("MemRNN",)},
-        recipe=lambda place: _map(settings),
+        recipe=lambda place: recipe,
         smoke=Scale(smoke),
         laptop=Scale(LAPTOP),
         readings=tuple(reading for reading in ATTENTION if not reading.unit),

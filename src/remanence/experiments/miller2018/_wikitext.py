@@ -14,7 +14,6 @@ from remanence.experiments._experiment import (
     Reading,
     Recipe,
     Scale,
-    Setting,
 )
 from remanence.experiments._work import Measure
 from remanence.runs import Values
@@ -125,16 +124,14 @@ CONTEXT = Experiment(
 
 
 def _distance(place: Place) -> Recipe:
-    settings: Values = {setting.key: setting.value for setting in (*WORDS, *_chosen(place["model"]))}
+    settings: Values = {
+        setting.key: setting.value for setting in (*WORDS, *told("the slides", model__name=place["model"]))
+    }
     settings |= {"budget.epochs": "none", "schedule.name": "constant", "model.options.dropout": 0.0}
     stages = [EPOCH * epoch for epoch in (1, 2, 5, 10, 20, 40)]
     truncated = {"task.options.drop_state": 1.0}
     measure = Measure("weight_distance", {"settings": settings, "truncated": truncated, "stages": stages, "seed": 0})
     return Recipe("measurement", (), (measure,))
-
-
-def _chosen(model: str) -> tuple[Setting, ...]:
-    return told("the slides", model__name=model)
 
 
 def _pair(paper: str, stages: list[int], **settings: Any) -> tuple[Departure, ...]:
