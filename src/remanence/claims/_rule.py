@@ -123,7 +123,9 @@ def still_improving(curve: Sequence[float]) -> bool:
     spread = float((steps**2).sum())
     slope = float(steps @ half) / spread
     residual = half - half.mean() - slope * steps
+    # The standard error of a slope by least squares: the line has used up two degrees of freedom.
     error = float(np.sqrt((residual**2).sum() / (len(half) - 2) / spread))
+    # A curve that stands still has an error of nearly 0, which its rounding may exceed.
     rounding = 1e-9 * float(np.abs(half).max())
     return slope > 2 * error + rounding
 

@@ -109,7 +109,9 @@ def section_of(found: CacheComparison) -> report.Section:
         ),
     ]
     least = min(found.screened, key=lambda score: score.loss)
-    extra, size, full_size = least.loss - found.full.loss, least.cache_bytes / 1e6, found.full.cache_bytes / 1e6
+    extra = least.loss - found.full.loss
+    size = least.cache_bytes / 1e6
+    full_size = found.full.cache_bytes / 1e6
     cost = f"{extra:+.3f} nats per token in {size:.1f} instead of {full_size:.1f} MB"
     headline = f"{least.policy} with {least.budget:,} keys comes closest to the full cache: {cost}"
     return report.Section("kv", f"A bounded cache: {found.model}", blocks, headline=headline)

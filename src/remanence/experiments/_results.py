@@ -160,6 +160,7 @@ def _entry(experiment: Experiment, reading: Reading, group: Sequence[Filled]) ->
         place,
         reading.name,
         reading.unit,
+        # None both where nothing is printed and where the model did not fit; `is_printed` tells them apart.
         printed and printed.value,
         printed is not None,
         {seed: value for seed, value in values.items() if value is not None},

@@ -141,8 +141,8 @@ class ScreenedCache(Cache):
         return made
 
     def __repr__(self) -> str:
-        budget, recent, sinks = self.policy.budget, self.policy.recent, self.policy.sinks
-        return f"ScreenedCache(budget={budget}, recent={recent}, screen={self.policy.screen}, sinks={sinks})"
+        own = self.policy
+        return f"ScreenedCache(budget={own.budget}, recent={own.recent}, screen={own.screen}, sinks={own.sinks})"
 
 
 def make_policy(budget: int, recent: int | None, screen: Screen, sinks: int | None, chunk: int) -> Policy:

@@ -88,7 +88,8 @@ class ScreenedLayer(CacheLayerMixin):
             raise ValueError(message("ScreenedCache", expected, "keys with a gradient", "Use torch.no_grad()"))
         if not self.is_initialized or (self.seen == 0 and len(self.start) != len(key_states)):
             self.lazy_initialization(key_states, value_states)
-        held, new = _sizes(self.slots.keys), _sizes(key_states)
+        held = _sizes(self.slots.keys)
+        new = _sizes(key_states)
         if held != new:
             expected = f"have keys of (rows, heads, size) {held}, as the cache holds them"
             same_model = held[1:] == new[1:]
@@ -173,10 +174,12 @@ class ScreenedLayer(CacheLayerMixin):
         new = self._entering(key, value)
         self._find_padding(mask, key.shape[2])
         parts = self._parts(key.shape[2])
-        outputs, weights = [], None
+        outputs = []
+        weights = None
         for begin, end in parts:
             part = Slots(*(field[:, :, begin:end] for field in new))
             asking = query[:, :, begin:end]
+            # Transformers' mask holds as long as the held keys are the last ones seen.
             trusted = len(parts) == 1 and (not self.padded or self.seen == self.count)
             hidden = mask if trusted else self._mask(asking, part)
             output, weights = self._attend_part(attend, asking, part, hidden, scaling)
@@ -198,6 +201,7 @@ class ScreenedLayer(CacheLayerMixin):
         real = allowed if allowed.dtype == torch.bool else allowed == 0
         if bool(real.all()):
             return
+        # A row has begun if a token came before this call, or comes before the place in it.
         begun = (self.start.flatten() < self.seen)[:, None] | (real.cumsum(-1) > 0)
         if bool((begun & ~real).any()):
             raise ValueError(message("attention_mask", "be padded on the left", "padding after a token"))
@@ -209,6 +213,7 @@ class ScreenedLayer(CacheLayerMixin):
         room = self.policy.budget + 1 - self.count
         if length <= room:
             return [(0, length)]
+        # One slot stays free for the token after; a full cache has no other, and begins with a whole chunk.
         first = room - 1 or self.policy.chunk
         cuts = [0, *range(first, length, self.policy.chunk), length]
         return list(itertools.pairwise(cuts))

@@ -52,8 +52,10 @@ def attend_past(
     """
     steps = value.shape[-2]
     dtype = value.dtype
+    # A power of two, since `_levels` halves a chunk down to single steps.
     chunk = min(CHUNK, 1 << (steps - 1).bit_length())
     query_logits, key_logits, value = _fill_up(query_logits, key_logits, value, chunk)
+    # The greatest logit so far: every exponent below is at most 0. It cancels, so it needs no gradient.
     peak = torch.maximum(key_logits.detach().cummax(-2).values, sums.peak.unsqueeze(-2))
     starts, sums = _sums_before_chunks(key_logits, value, peak, sums, chunk)
 

@@ -148,6 +148,7 @@ def orthogonal_gaussian_projection(
     dimension("features", features)
     dimension("size", size)
     count = -(-features // size)
+    # One draw for the directions and one for the lengths, which must not depend on them.
     gaussian = torch.randn(2, count, size, size, generator=generator, dtype=torch.float64)
     orthogonal, upper = torch.linalg.qr(gaussian[0])
     # The signs of R's diagonal make the factor unique, and with it Q uniformly distributed.

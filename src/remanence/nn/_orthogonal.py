@@ -128,6 +128,7 @@ class ExpRNN(RNN):
         if torch.compiler.is_compiling() or torch.is_grad_enabled():
             return self._exponential(suffix)
         kept = self._kept.get(suffix)
+        # An optimiser raises the version of what it changes in place; a parameter that was replaced has another id.
         version = (id(skew), skew._version, self._parameter("weight_hh_base", suffix)._version)
         if kept is None or kept[0] != version:
             self._kept[suffix] = kept = (version, self._exponential(suffix))
@@ -268,6 +269,7 @@ class GORU(RecurrentLayer):
                 turned = index.roll(-(layer % 2))
                 yield turned[0::2], turned[1::2]
             return
+        # The butterfly of a fast Fourier transform: layer b turns the pairs whose indices differ in bit b alone.
         for bit in range(self.hidden_size.bit_length() - 1):
             first = index[(index >> bit) % 2 == 0]
             yield first, first + (1 << bit)
@@ -298,5 +300,6 @@ def rotate_pairs(matrix: Tensor, angles: Tensor, first: Tensor, second: Tensor) 
     b = matrix[second]
     cos = angles.cos()[:, None]
     sin = angles.sin()[:, None]
+    # Put together and sorted, not written in place, which autograd would have to undo.
     turned = torch.cat([cos * a - sin * b, sin * a + cos * b])
     return turned[torch.cat([first, second]).argsort()]

@@ -88,6 +88,7 @@ def _thresholds(size: Tensor, limit: float) -> Tensor:
     """What to take off every entry of a row of non-negative numbers so that ``limit`` is left: ``(m, 1)``."""
     ordered = size.sort(dim=1, descending=True).values
     number = torch.arange(1, size.shape[1] + 1, dtype=size.dtype, device=size.device)
+    # What the k greatest entries must give up together, each the same; an entry below that would turn negative.
     threshold = (ordered.cumsum(dim=1) - limit) / number
     stay = (ordered > threshold).sum(dim=1, keepdim=True)
     return threshold.gather(1, stay - 1)

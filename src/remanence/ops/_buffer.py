@@ -181,6 +181,7 @@ class Buffer(MemoryRun):
         if not fresh:
             self.recent = unroll(state.recent, state.step)
             self.recent_score = unroll(state.recent_score, state.step)
+        # Keys are not part of the state: an optimiser step between two calls would leave them stale.
         self.recent_key = read.keys(weights, self.recent)
         self.relevant_key = read.keys(weights, self.relevant)
         # Only where rows began before the call, or in it, may some be younger than their part of the buffer.
@@ -244,9 +245,11 @@ class Buffer(MemoryRun):
         entries = self.recent
         if self.history is not None:
             entries = torch.cat(self.history, dim=1)
+        # One past a row's newest entry; in a row that ended early that is not the last.
         end = torch.full_like(final, entries.shape[1])
         if lengths is not None:
             end = self.given + lengths
+        # Scores have all slots from the start and move on in active rows alone: the newest is always the last.
         score_end = torch.full_like(final, self.recent_score.shape[1])
         return {
             "recent": roll(entries, final, end, self.slots_at_end),
@@ -280,6 +283,7 @@ class Buffer(MemoryRun):
         if not self.relevant.shape[1]:
             return
         score = self.recent_score[:, 0]
+        # The entry that leaves is as old as the buffer is long; in a row younger than that nothing leaves.
         step = position - self.recent_score.shape[1]
         due = active & (step >= 0)
         if forced is None:
@@ -317,7 +321,9 @@ class Buffer(MemoryRun):
         if self.screen.follows:
             followed = self.screen.collect(self.relevant_score, received_later[:, None])
             self.relevant_score = self._advance(active, followed, self.relevant_score)
+        # The oldest score left with its state; the newest state starts at 0.
         moved = F.pad(self.recent_score[:, 1:], (0, 1))
+        # A buffer that is still filling has fewer entries than scores, which are aligned at the newest.
         if received.shape[1] < moved.shape[1]:
             received = F.pad(received, (moved.shape[1] - received.shape[1], 0))
         grown = self.screen.collect(moved, received[:, None])

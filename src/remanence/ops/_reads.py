@@ -201,7 +201,9 @@ class ThresholdRead(Read):
         present, scores = self._score(weights, state, held.keys)
         if log_gates is not None:
             scores = scores + log_gates
+        # What cancels in every comparison is added only where a score itself is asked for.
         absolute = scores + present
+        # All states are read, and only the best of them, by state and by score, are sent gradient.
         if self.sparse == "backward":
             best = scores >= self._threshold(scores, empty)
             shares = self._dense(scores, present, empty, best)

@@ -23,6 +23,7 @@ def row_positions(step: Tensor, length: int, reset: Tensor | None = None) -> Ten
     carried = step + time
     if reset is None:
         return carried
+    # The time of the last reset so far; -1 before the first one.
     last_start = torch.where(reset, time, -1).cummax(dim=0).values
     return torch.where(last_start < 0, carried, time - last_start)
 

@@ -65,6 +65,7 @@ def roll(entries: Tensor, step: Tensor, end: Tensor, size: int) -> Tensor:
     """The ring of ``size`` slots after ``step`` steps; the row's newest entry is ``entries[end - 1]``."""
     if not size:
         return entries[:, :0]
+    # `place` is the age rank of a slot: 0 for the one that is overwritten next, `size - 1` for the newest.
     place = (torch.arange(size, device=entries.device) - step[:, None]) % size
     index = end[:, None] - size + place
     held = (size - place <= step[:, None]) & (index >= 0)

@@ -139,6 +139,7 @@ class Stride(MemoryRun):
         self.values = state.relevant
         self.steps = state.relevant_step
         if memory.slots is None:
+            # All that can be stored in this call, allocated once; `fields` gives back what was not used.
             room = length // memory.every + 1
             self.values = F.pad(self.values, (0, 0, 0, room))
             self.steps = F.pad(self.steps, (0, room), value=EMPTY)
@@ -178,6 +179,7 @@ class Stride(MemoryRun):
 
     def weights_by_age(self, slots: int) -> Tensor:
         """What Eq. 5 of Ke et al. 2017 reads out."""
+        # The first stored state of a row is step `every - 1`; the all-zero one, if there is one, comes before it.
         index = torch.div(self.steps + 1, self.memory.every, rounding_mode="floor") - 1 + self.memory.first
         index = torch.where(self.steps < 0, 0, index)
         weights = self.weights.masked_fill(self.steps == EMPTY, 0.0)
@@ -187,6 +189,7 @@ class Stride(MemoryRun):
         slots = self.memory.slots
         if slots is None:
             longest = self.length
+            # Rows of a ragged call have stored different numbers of states: the longest row decides.
             if self.ragged:
                 longest = int(final.max())
             slots = self.memory.stored_by(longest)

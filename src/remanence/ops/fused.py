@@ -74,6 +74,7 @@ def scan(
     if forced_log is not None:
         forced = forced_log.slot
     tensors = (x, *weights.known_to_kernel(), *carried, reset, lengths, cut_h, cut_c, h_offset, forced)
+    # The forward pass allocates what the backward one needs: it must be known now whether there can be one.
     learns = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
     save = SAVE_NOTHING
     if learns:
@@ -110,6 +111,7 @@ def _backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
 
 def _give(ctx: Any, needs: tuple[bool, ...], grads: tuple[Tensor | None, ...]) -> list[Tensor | None]:
     """The gradients of all inputs, ``None`` where there is or need be none."""
+    # The kernel computes only the gradients whose bit is set; for the others it returns empty tensors.
     wanted = 0
     for bit, place in enumerate(GRADIENT_PLACES):
         wanted |= needs[place] << bit

@@ -103,6 +103,7 @@ def draw_tokens(logits: Tensor, uniforms: Tensor | None, temperature: float) -> 
         return logits.argmax(dim=-1)
     sums = ((logits.double() - most.double()) / temperature).exp().cumsum(dim=-1)
     target = uniforms.unsqueeze(-1) * sums[..., -1:]
+    # A target that rounding has moved onto the last sum would be beyond the last token.
     return torch.searchsorted(sums, target, right=True).squeeze(-1).clamp(max=logits.shape[-1] - 1)
 
 

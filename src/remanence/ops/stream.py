@@ -72,6 +72,7 @@ def kernel_step(x: Tensor, weights: list[Tensor], state: State, config: list[int
 
     Weights are as :func:`flatten` gives them, the configuration is that of :func:`kernel_config`.
     """
+    # The chain is that of one-hop gradients, which the kernel does not compute: it passes by.
     s, c, h, chain, *held = state
     output, s, c, h, *held = _KERNEL(x, weights, s, c, h, *held, config)
     return output, State(s, c, h, chain, *held)

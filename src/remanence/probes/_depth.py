@@ -144,6 +144,7 @@ def _search(reads: list[list[tuple[int, float]]], end: int, threshold: float) ->
 
     def offer(macro: int, jacobians: int, weight: float) -> None:
         for state, share in [*reads[macro], (macro, 1.0)]:
+            # Rounding lets a softmax, and a step in two slots, add up to a little more than 1.
             product = weight * min(share, 1.0)
             if product >= threshold and product > greatest[state]:
                 heapq.heappush(queue, (jacobians, -product, state))

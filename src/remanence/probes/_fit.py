@@ -82,6 +82,7 @@ def _bootstrap(x: np.ndarray, slope: float, residual: np.ndarray) -> tuple[float
     starts = generator.integers(0, size - block + 1, (RESAMPLES, -(-size // block)))
     drawn = residual[(starts[:, :, None] + np.arange(block)).reshape(RESAMPLES, -1)[:, :size]]
     centred = x - x.mean()
+    # A slope is linear in the values, so all refits are one product.
     slopes = slope + drawn @ centred / (centred @ centred)
     low, high = np.percentile(slopes, CONFIDENCE)
     return float(low), float(high)
@@ -115,7 +116,9 @@ def fit_growth(lengths: list[int], costs: list[float]) -> Growth:
     """
     t = np.array(lengths, dtype=float)
     y = np.maximum(np.array(costs, dtype=float), 1e-30)
+    # Divided by the costs, the terms shall add up to 1 at every length: that makes the errors relative.
     terms = np.stack([np.ones_like(t), t, t * t], axis=1) / y[:, None]
+    # 1 and T^2 differ by many powers of ten, which least squares would feel.
     scale = np.linalg.norm(terms, axis=0)
     constant, linear, quadratic = (float(value) for value in _non_negative(terms / scale) / scale)
     exponent = float(np.log(y[-1] / y[-2]) / np.log(t[-1] / t[-2]))
@@ -163,6 +166,7 @@ def _non_negative(terms: np.ndarray) -> np.ndarray:
     for subset in ([0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]):
         coefficients = np.linalg.lstsq(terms[:, subset], np.ones(len(terms)), rcond=None)[0]
         left = float(np.square(terms[:, subset] @ coefficients - 1).sum())
+        # Small subsets come first, and a larger one must be better by more than rounding.
         if (coefficients >= 0).all() and left < error * (1 - 1e-6) - 1e-24:
             best = np.zeros(3)
             error = left

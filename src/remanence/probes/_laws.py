@@ -167,6 +167,7 @@ def _scatter(design: np.ndarray, logs: np.ndarray, errors: np.ndarray) -> float:
     if excess(low) <= 0:
         return low
     for _ in range(60):
+        # The two ends are many powers of ten apart: the logarithm is halved.
         middle = math.sqrt(low * high)
         if excess(middle) > 0:
             low = middle
@@ -241,6 +242,7 @@ def find_regimes(lags: np.ndarray, logs: np.ndarray, errors: np.ndarray, most: i
             if pieces > 1 and any(end - begin < _PIECE for begin, end in spans):
                 continue
             excess = max(sum(squares[span] for span in spans) / count, 1.0)
+            # Two coefficients for each piece, and the places of the cuts.
             criterion = count * math.log(excess) + (3 * pieces - 1) * math.log(count)
             if criterion < best:
                 best = criterion

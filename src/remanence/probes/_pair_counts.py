@@ -56,11 +56,13 @@ class PairCounts:
             return math.nan
         held = self.counts[self.counts.sum(1) > 0]
         values = information_from_counts(held.sum(0) - held, self.first, self.second, estimator)
+        # The jackknife's variance: (G - 1) times the mean square deviation of the G estimates.
         return math.sqrt((len(values) - 1) * values.var())
 
     def independent(self, estimator: Estimator, draws: int, generator: np.random.Generator) -> np.ndarray:
         """Estimates from as many pairs with the same marginals and nothing in common, as after a shuffle: ``(D,)``."""
         together = self.counts.sum(0)
+        # Symbols that never occur would only widen the table of chances.
         seen = [np.unique(side, return_inverse=True)[1] for side in (self.first, self.second)]
         rows, columns = (np.bincount(side, weights=together) for side in seen)
         chances = np.outer(rows, columns).ravel() / self.total**2
@@ -125,6 +127,7 @@ def pair_blocks(symbols: Symbols, lag: int, edges: np.ndarray) -> Iterator[tuple
             to = min(at + _BLOCK, stop, end)
             first = values[at:to]
             second = values[at + lag : to + lag]
+            # One sequence has no border inside; with several, a pair must not reach into the next one.
             if len(starts) > 2:
                 places = np.arange(at, to)
                 inside = places + lag < starts[np.searchsorted(starts, places, side="right")]

@@ -130,6 +130,7 @@ def _topic(
     everywhere = [vector for part in parts for vector in part]
     if len(everywhere) < 2:
         return (math.nan,) * len(_DISTANCES)
+    # Windows of one author are alike wherever they stand: only what neighbours have beyond that is a topic.
     pairs = generator.integers(len(everywhere), size=(_PAIRS, 2))
     chance = _mean_likeness([(everywhere[a], everywhere[b]) for a, b in pairs if a != b])
     found = []

@@ -155,6 +155,7 @@ def _parts(sequence: object, unit: Unit) -> list[np.ndarray]:
 
 
 def _text(text: str) -> np.ndarray:
+    # Four bytes a character are its number, without a loop; half of a pair, which other encodings refuse, is one too.
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
@@ -183,6 +184,7 @@ def _pool(parts: list[np.ndarray]) -> Symbols:
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     low = int(values.min())
     high = int(values.max())
+    # What is mapped went through the spool, which has numbered its symbols.
     if low < 0 or (high >= _BYTE and not isinstance(values, np.memmap)):
         seen, values = np.unique(values, return_inverse=True)
         low = 0

@@ -46,7 +46,8 @@ def build_policy(
     if _spaces(there, config) != spaces:
         expected = f"show and allow what {config.environment} does"
         raise ValueError(message("environment", expected, f"{_spaces(there, config)} in {environment}, not {spaces}"))
-    name, options = config.model.name, dict(config.model.options)
+    name = config.model.name
+    options = dict(config.model.options)
     choices: Values = {"words": config.words, "squash": config.squash, "forgets": config.forgets}
     choices["memory_use"] = config.memory
     policy = MemoryPolicy(*spaces, name, **choices, **options)

@@ -144,7 +144,8 @@ class VectorCopies:
         seen = self._read(observations)
         rewards = torch.as_tensor(rewards, dtype=torch.float32)
         if self.mode == "NextStep":
-            began, self.beginning = self.beginning, ends
+            began = self.beginning
+            self.beginning = ends
             self._seen = seen
             return Happened(rewards, ends | began, cut_off & ~began, seen, ~began)
         last = self._last(seen, facts, ends)

@@ -153,6 +153,7 @@ def step_core(
         The output ``(B, output_size)`` and the state after it.
     """
     if grows(core):
+        # An empty state has fewer slots than one that has grown: only the scan can reset a row of it.
         reset = begins
         if reset is not None:
             reset = reset.unsqueeze(0)
@@ -160,6 +161,7 @@ def step_core(
         return output[0], after
     if use != "kept":
         state = emptied(core, state)
+    # Most steps begin nowhere, and an empty state for all rows costs as much as the step.
     if begins is not None and True in begins.tolist():
         state = _begun(core, state, begins)
     return core.step(features, state)

@@ -52,7 +52,8 @@ def memory_demand(
     positive_int("episodes", episodes)
     if config.forgets:
         raise ValueError(message("config.forgets", "be False: both are trained", config.forgets))
-    name, place = config.model.name, Path(folder)
+    name = config.model.name
+    place = Path(folder)
     returns: dict[str, list[float]] = {name: [], NO_MEMORY: []}
     for seed in range(config.seed, config.seed + seeds):
         for model in returns:

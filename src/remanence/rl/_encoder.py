@@ -105,6 +105,7 @@ def _single(field: Field) -> tuple[nn.Module, int]:
         return _Vectors(field.shape[0]), HIDDEN
     if min(field.shape[:2]) >= LARGE:
         return _large_pictures(*field.shape), FEATURES
+    # Sides after a convolution of 2, pooling by 2, and two more convolutions of 2.
     height, width = ((size - 1) // 2 - 2 for size in field.shape[:2])
     layers = (
         *(nn.Conv2d(field.shape[2], 16, 2), nn.ReLU(), nn.MaxPool2d(2)),
@@ -116,6 +117,7 @@ def _single(field: Field) -> tuple[nn.Module, int]:
 
 def _large_pictures(height: int, width: int, channels: int) -> nn.Module:
     """The convolutions of Mnih et al. 2015, as usual for pictures of a screen."""
+    # Sides after convolutions of 8 by 4, 4 by 2 and 3 by 1.
     sides = [((size - 4) // 4 - 2) // 2 - 2 for size in (height, width)]
     return _Pictures(
         *(nn.Conv2d(channels, 32, 8, stride=4), nn.ReLU()),

@@ -129,7 +129,8 @@ class Learning:
         return self._outcome("done")
 
     def _advance(self) -> None:
-        began, ppo = time.perf_counter(), self.config.ppo
+        began = time.perf_counter()
+        ppo = self.config.ppo
         rollout = self.player.play(ppo.steps, ppo.recurrence, self._stream("play"), ppo.bootstrap)
         played = time.perf_counter()
         losses = learn(self.policy, self.optimiser, rollout, ppo, self._stream("learn"))

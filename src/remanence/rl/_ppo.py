@@ -113,6 +113,7 @@ def ppo_losses(policy: MemoryPolicy, pieces: Pieces, config: PPOConfig) -> Losse
     log_chances, entropies = policy.actions.judge(given, pieces.actions)
     ratio = (log_chances - pieces.log_chances).exp()
     gain = pieces.mean(_clipped_gain(ratio, pieces.advantages, config.clip))
+    # The return is the old value plus the advantage: the error of the new value is its move less the advantage.
     error = pieces.mean(_clipped_error(values - pieces.values, pieces.advantages, config.clip))
     entropy = pieces.mean(entropies)
     return Losses(config.value * error - gain - config.entropy * entropy, -gain, error, entropy)
@@ -160,8 +161,11 @@ def learn(
         ['entropy', 'gradient_norm', 'policy_loss', 'value_loss']
     """
     pieces = cut(rollout, advantages(rollout, config.discount, config.smoothing))
-    rows, together = pieces.begins.shape[1], max(1, config.batch // len(pieces.begins))
-    parameters, found, norms = list(policy.parameters()), [], []
+    steps, rows = pieces.begins.shape
+    together = max(1, config.batch // steps)
+    parameters = list(policy.parameters())
+    found = []
+    norms = []
     for _ in range(config.epochs):
         for chosen in torch.randperm(rows, generator=generator).split(together):
             losses = ppo_losses(policy, pieces.select(chosen), config)

@@ -95,12 +95,14 @@ class Player:
             raise ValueError(message("recurrence", f"divide steps ({steps})", recurrence))
         actions = self.policy.actions
         noise = actions.noise((steps, len(self.copies), actions.outputs), generator)
-        states, made = [], []
+        states = []
+        made = []
         with acting(self.policy):
             for step, luck in enumerate(noise.unbind()):
                 if step % recurrence == 0:
                     states.append(self.state)
                 made.append(self._step(luck, bootstrap))
+            # Asked for the bootstrap alone: the state stays, since the next rollout begins with these observations.
             last_values = self._expect(self.seen(), self.begins)
         return self._rollout(made, states, last_values)
 
@@ -153,6 +155,7 @@ class Player:
     def _after_limit(self, happened: Happened) -> Tensor:
         if happened.last_seen is None or not bool(happened.cut_off.any()):
             return torch.zeros_like(happened.rewards)
+        # What was seen last belongs to the episode that was cut off: nothing is reset before it.
         values = self._expect(happened.last_seen, None)
         return torch.where(happened.cut_off, values, 0.0)
 

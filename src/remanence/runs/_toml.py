@@ -126,6 +126,7 @@ def _convert(name: str, value: object, hint: object) -> Any:
         return None
     if isinstance(value, list) and (listed := [kind for kind in allowed if typing.get_origin(kind) is tuple]):
         return _convert_list(name, value, listed[0])
+    # Not `isinstance`: True is a whole number to Python.
     if type(value) is int and float in allowed and int not in allowed:
         return float(value)
     kinds = tuple(kind for kind in allowed if isinstance(kind, type))

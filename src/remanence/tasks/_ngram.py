@@ -52,8 +52,10 @@ def bigram(corpus: Corpus) -> Baseline:
     held_out = corpus.validation.numpy().astype(np.int64)
     before = held_out[:-1]
     after = held_out[1:]
+    # Codes are sorted; a pair that was never seen lands on another code, and counts 0 below.
     place = np.searchsorted(pairs.codes, before * symbols + after).clip(max=len(pairs.codes) - 1)
     joint = np.where(pairs.codes[place] == before * symbols + after, pairs.counts[place], 0)
+    # A token that training never followed up would have no weight at all.
     fallback = np.where(followers[before] > 0, followers[before], 1)
     mixed = (joint + fallback * chances[after]) / (seen[before] + fallback)
     right = _likeliest_followers(pairs, symbols, int(frequencies.argmax()))[before] == after

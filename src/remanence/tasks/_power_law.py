@@ -86,6 +86,7 @@ class BinaryPowerLaw(BinarySequences):
 
     def covariance(self, lags: Tensor) -> Tensor:
         """Gives the covariance of the Gaussian numbers behind two bits, float64 `(number of lags,)`."""
+        # Signs of two Gaussian numbers correlate by 2/pi arcsin of their covariance; here the signs are given.
         known = torch.sin(0.5 * math.pi * self.correlation(lags.clamp(min=1)))
         return torch.where(lags == 0, torch.ones_like(known), known)
 
@@ -128,6 +129,7 @@ def _draw_cholesky(factor: Tensor, batch_size: int, generator: torch.Generator) 
 @functools.lru_cache(maxsize=2)
 def _amplitudes(task: BinaryPowerLaw) -> Tensor:
     """Gives the square roots of the eigenvalues of a circulant matrix that holds the covariance matrix, `(size,)`."""
+    # At least twice the greatest distance: on the circle no distance is met a second time the other way round.
     size = 1 << (2 * (task.length - 1) - 1).bit_length()
     half = task.covariance(torch.arange(size // 2 + 1))
     eigenvalues = torch.fft.fft(torch.cat([half, half[1:-1].flip(0)])).real

@@ -55,6 +55,7 @@ def packed_sequence(subject: LayerUnderTest) -> None:
     """Packed in, packed out; every row as if it ran alone; padding touches neither state nor memory."""
     layer = subject.layer(num_layers=2, bidirectional=True)
     x = subject.data()
+    # Not in order of length, and one row ends with its first step.
     lengths = [LENGTH // 2, LENGTH, 1]
     packed = pack_padded_sequence(x, torch.tensor(lengths), enforce_sorted=False)
     result, state = layer(packed)
@@ -119,6 +120,7 @@ def dropout_between_layers(subject: LayerUnderTest) -> None:
         raise AssertionError("dropout does nothing in training mode")
     layer.eval()
     assert_equal(layer(x)[0], layer(x)[0], "evaluation mode")
+    # The first layer's state comes before any dropout: it must not know of the mode.
     lower = layer(x)[1].s[0]
     assert_matches({"first layer": layer.train()(x)[1].s[0]}, {"first layer": lower})
 

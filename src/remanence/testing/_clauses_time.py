@@ -21,6 +21,7 @@ def chunks(subject: LayerUnderTest) -> None:
     x = subject.data()
     whole = collect(layer, x, layer.initial_state(BATCH))
     recent = getattr(getattr(layer.spec, "memory", None), "recent", None) or 4
+    # Around the size of the buffer: there the ring of the next chunk begins at another slot.
     for size in {1, max(1, recent - 1), recent, recent + 1}:
         sizes = [size] * (LENGTH // size) + ([LENGTH % size] if LENGTH % size else [])
         assert_matches(collect(layer, x, layer.initial_state(BATCH), chunks=sizes), whole)
@@ -104,6 +105,7 @@ def reset_is_a_fresh_start(subject: LayerUnderTest) -> None:
     fresh, fresh_state = layer(x[moment:, :1])
     rest, rest_state = layer(x[:, 1:], before.select([1, 2]))
     final = State(*(run[f"state.{name}"] for name in State._fields))
+    # Joined, both have as many slots: the memory that grew before the reset has more than the fresh one.
     pair = State.cat([final.select([0]), fresh_state])
     actual = {"output": run["output"][moment:, :1]} | named(pair.select([0]))
     assert_matches(actual, {"output": fresh} | named(pair.select([1])))

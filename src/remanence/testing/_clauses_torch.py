@@ -63,6 +63,7 @@ def float32(subject: LayerUnderTest) -> None:
     exact = subject.layer()
     rough = subject.layer(dtype=torch.float32)
     x = subject.data(SHORT)
+    # Both get the same rounded weights and inputs: only the layer's own rounding is to be seen.
     rough.load_state_dict({name: value.float() for name, value in exact.state_dict().items()})
     exact.load_state_dict({name: value.double() for name, value in rough.state_dict().items()})
     x = x.float().double()
@@ -141,6 +142,7 @@ def gradcheck(subject: LayerUnderTest) -> None:
         same(int(replacements(layer, x).min()) >= REPLACEMENTS, True, "enough replacements")
     _, state = layer(subject.data(length=9, batch=PAIR, seed=3))
     floats = [name for name, field in state._asdict().items() if field.is_floating_point() and field.numel()]
+    # Attention is collected without a gradient.
     floats = [name for name in floats if not name.endswith("score")]
     names = [name for name, _ in layer.named_parameters()]
     cotangent = torch.randn(

@@ -78,6 +78,7 @@ class LinearGaussianRNN:
             hint = "Scale the weights down"
             raise ValueError(message("closed_loop", "have a spectral radius < 1", f"{self.spectral_radius:.4g}", hint))
         size = len(self.closed_loop)
+        # P = C P C' + Q as a linear system in the entries of P: vec(C P C') = (C x C) vec(P).
         steps = np.eye(size * size) - np.kron(self.closed_loop, self.closed_loop)
         return np.linalg.solve(steps, self._noise_covariance().ravel()).reshape(size, size)
 

@@ -36,6 +36,7 @@ def uniform_transfer(eigenvalue: complex, t: int, k: int) -> NDArray[np.complex1
     """
     positive_int("t", t)
     positive_int("k", k, minimum=0)
+    # ds_t/dh_t = 1 + 1/t: the state itself, and its share in the mean.
     value = 1 + 1 / t + 0j
     total = value
     values = [value]
@@ -89,6 +90,7 @@ def omega(t: int, low: int, high: int, depth: int) -> Numbers:
     sums = np.zeros(depth + 1)
     sums[0] = 1.0
     for place in range(t + low, t + high):
+        # Whether the factor 1 / place is taken or not: the right-hand side is the sum without it.
         sums[1:] += sums[:-1] / place
     return sums
 
@@ -98,9 +100,11 @@ def _ending_at(t: int, k: int, depth: int) -> Numbers:
     place = 1 / np.arange(t, t + k + 1, dtype=float)
     table = np.zeros((depth + 1, k + 1))
     if depth:
+        # A chain of one index ends in the mean, 1 / (t + i), or, for i = 0, in the state itself.
         table[1] = place
         table[1, 0] += 1
     for s in range(2, depth + 1):
+        # The index before may be any smaller one through the mean, or the one just before through the recurrence.
         before = np.concatenate([[0.0], np.cumsum(table[s - 1])[:-1]])
         table[s] = place * before
         table[s, 1:] += table[s - 1, :-1]
@@ -142,6 +146,7 @@ def omega_constants(sums: Sequence[float], *, printed: bool = False) -> list[flo
         [-0.5, 0.333..., -0.375]
     """
     exponential = [1.0] + [0.0] * (len(sums) - 1)
+    # exp of a series by its derivative: E' = E * (sum)', compared power by power.
     for s in range(2, len(sums)):
         exponential[s] = sum((-1) ** m * sums[m] * exponential[s - m] for m in range(2, s + 1)) / s
     constants = [0.0] + [-value for value in exponential[1:]]
@@ -163,6 +168,7 @@ def psi(constants: Sequence[float], *, printed: bool = False) -> list[float]:
         (2.0, 1.0)
     """
     values = [1.0] + [0.0] * (len(constants) - 1)
+    # Part by part every multiset is counted once; the loop below, total by total, counts every order.
     if printed:
         for part in range(2, len(constants)):
             for total in range(part, len(constants)):
@@ -212,4 +218,5 @@ def chi_bounds(t: int, k: int, s: int) -> tuple[float, float]:
     """
     low = sum(comb(s + 1, r + 1) * omega(t, s - r, k, r)[r] for r in range(s + 1)) / (t + k)
     high = sum(comb(s + 1, r + 1) * omega(t, 0, k - s + r, r)[r] for r in range(s + 1)) / (t + k - s)
+    # With as many factors as steps there is one chain that the sums leave out: V at every step.
     return float(low) + (k == s), float(high) + (k == s)

@@ -122,12 +122,14 @@ class Learner:
         """Gradient of the whole piece, part by part, and what it shows, over all processes."""
         self.optimiser.zero_grad(set_to_none=True)
         total = _counted(task, piece)
+        # Wrapped for several processes, a model waits for all gradients; where no step counts, none will come.
         model = self.model
         if total:
             model = self.shared_model
         sums = Sums()
         for place, (first, stop) in enumerate(self.rows):
             part = piece.rows(first, stop)
+            # Only the first piece of a batch may start afresh; the later ones go on where the one before ended.
             origin = {"state": states[place]}
             if when[1] == 0:
                 origin = start(task, part, states[place])

@@ -95,6 +95,7 @@ def train(config: RunConfig, folder: str | Path, observer: Observer | None = Non
             built = seeded_build(config)
         if processes.writes:
             run = Run.place(folder, config)
+        # The others wait here until the folder is made.
         processes.shared(None)
         return _Training(run, processes, observer, built=built).carry_out()
 
@@ -215,6 +216,7 @@ class _Training:
 
     def _loop(self, request: StopRequest) -> Outcome:
         reason = None
+        # A run that was killed after its last evaluation, before it said so, has nothing left to learn.
         if self.progress.validation and not self.changed:
             reason = stop_reason(self.progress, self.config)
         while reason is None and self.progress.update < self.budget:

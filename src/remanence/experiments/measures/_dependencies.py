@@ -68,6 +68,7 @@ def kinds_of_states(maps: list[np.ndarray]) -> dict[str, float]:
     relevant = []
     irrelevant = []
     for weights in maps:
+        # Over what a step does read: a bounded memory offers fewer states than there are.
         even = 1 / np.maximum((weights > 0).sum(axis=1), 1)
         for state in range(len(weights)):
             share = weights[state:, state] / even[state:]
@@ -140,6 +141,7 @@ def _jacobian(model: SequenceModel, task: Task, batch: Batch) -> float | None:
         for _ in range(DRAWS):
             direction = torch.randn(model.core.hidden_size, generator=generator)  # type: ignore[arg-type]
             reach = probes.gradient_reach(states, inputs, lambda output, _, aim=direction: (output[-1] @ aim).sum())
+            # Norms are by distance from the end, the asked states by step.
             squares.append(np.exp(2 * reach.log_norm[::-1][asked]))
         logs.extend(np.log(np.maximum(np.mean(squares, axis=0), np.finfo(float).tiny)) / 2)
     return float(np.median(logs))

@@ -115,6 +115,7 @@ def training_bytes(layer: RecurrentLayer, length: int) -> int:
         >>> training_bytes(layer, 200) > training_bytes(layer, 100)
         True
     """
+    # The growth that a cost tells of takes two lengths.
     return probes.cost(layer, [max(1, length // 2), length], repeats=1).peak_bytes[-1]
 
 

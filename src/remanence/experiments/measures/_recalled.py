@@ -48,10 +48,12 @@ def needed_steps(task: Task, batch: Batch) -> Tensor:
     needed = torch.full_like(batch.targets, -2)
     if isinstance(task, MultiQueryRecall):
         keys = batch.inputs[0 : 2 * task.pairs : 2]
+        # Keys stand at even steps, each before its value.
         shown = 2 * (batch.inputs[None] == keys[:, None]).int().argmax(dim=0) + 1
         return torch.where(batch.mask, shown, needed)
     if not isinstance(task, Copy | Denoise | LateCues) or task.encoding != "one-hot":
         raise ValueError(message("task", "be Copy, Denoise or late cues, one-hot, or MQAR", task.name))
     tokens = batch.inputs.argmax(-1)
+    # Row by row and in order of time, as `masked_scatter` fills the answers.
     shown = ((tokens >= 1) & (tokens <= task.symbols)).T.nonzero()[:, 1]
     return needed.T.masked_scatter(batch.mask.T, shown).T
