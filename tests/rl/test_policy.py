@@ -8,9 +8,9 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 
 from remanence import nn
+from remanence.nn import evaluating
 from remanence.rl import MemoryPolicy
 from remanence.rl._observations import each_field, read
-from remanence.rl._policy import acting
 from remanence.testing import assert_matches
 
 CORES = {"LSTM": {}, "MemLSTM": {"limit": 9}, "RelLSTM": {"recent": 2, "relevant": 2}, "SABLSTM": {}}
@@ -141,7 +141,7 @@ def test_acting_in_ones_own_loop_goes_on_from_the_state_and_is_a_legal_action(sp
     for step in range(4):
         seen = {"a": numpy.full(2, step / 4), "b": step % 2}
         action, state = policy.act(seen, state)
-        with torch.no_grad(), acting(policy):
+        with torch.no_grad(), evaluating(policy):
             output, kept = policy.step(each_field(lambda part: part[None], read(policy.fields, seen)), kept)
             [expected] = policy.actions.likeliest(policy.actor(output))
         assert numpy.array_equal(action, policy.actions.for_environment(expected))

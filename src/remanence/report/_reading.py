@@ -10,15 +10,7 @@ from pathlib import Path
 
 from remanence import claims, train
 from remanence._validate import message
-from remanence.experiments import (
-    Part,
-    Record,
-    find_experiment,
-    kept_curve,
-    kept_law,
-    list_experiments,
-    stored_parts,
-)
+from remanence.experiments import Part, Record, find_experiment, kept_curve, kept_law, list_experiments, stored_parts
 from remanence.probes import InformationLaw, MutualInformation, ProbeResult
 from remanence.report._measured_weights import read_checked
 from remanence.report._page import Problem

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from remanence._validate import message, positive_int
-from remanence.nn import Full, RecurrentLayer, Screened
+from remanence.nn import Full, RecurrentLayer, Screened, evaluating
 from remanence.rl._core import CoreState, entering, memory_of
 from remanence.rl._environment import Episode, make_environment, observed
 from remanence.rl._observations import Observation, each_field
-from remanence.rl._policy import MemoryPolicy, acting
+from remanence.rl._policy import MemoryPolicy
 from remanence.rl._run import load_policy
 from remanence.runs import Settings, replace_file
 from remanence.tasks import stream
@@ -101,7 +101,7 @@ def film_policy(
     state = policy.core.initial_state(1)
     begins = torch.ones(1, 1, dtype=torch.bool)
     frames = []
-    with acting(policy):
+    with evaluating(policy):
         for step in range(steps + 1):
             seen = each_field(lambda part: part[None, None], episode.observation)
             attended = _attended(policy, seen, state, begins)

@@ -9,9 +9,10 @@ from statistics import fmean, stdev
 import torch
 
 from remanence._validate import positive_int
+from remanence.nn import evaluating
 from remanence.rl._environment import Episode, make_environment, observed
 from remanence.rl._observations import each_field, read_all
-from remanence.rl._policy import MemoryPolicy, acting
+from remanence.rl._policy import MemoryPolicy
 from remanence.runs import Settings
 from remanence.tasks import stream
 
@@ -85,7 +86,7 @@ def evaluate_policy(
     alive = list(range(count))
     state = policy.core.initial_state(count)
     begins = torch.ones(1, count, dtype=torch.bool)
-    with acting(policy):
+    with evaluating(policy):
         while alive:
             seen = read_all(copies[0].fields, [copies[copy].shown for copy in alive])
             given, _, state = policy(each_field(lambda part: part[None], seen), state, reset=begins)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy
@@ -12,18 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from remanence._validate import boolean, message, one_of, positive_int
+from remanence.nn import evaluating
 from remanence.rl._actions import Actions, GivenAction, actions_of
 from remanence.rl._core import HIDDEN, MEMORY_USES, CoreState, MemoryUse, core_of, run_core, step_core
 from remanence.rl._encoder import encoder_of
-from remanence.rl._observations import (
-    LONGEST_TEXT,
-    Field,
-    Observation,
-    Shown,
-    each_field,
-    fields_of,
-    read,
-)
+from remanence.rl._observations import LONGEST_TEXT, Field, Observation, Shown, each_field, fields_of, read
 
 if TYPE_CHECKING:  # gymnasium is an extra
     from gymnasium import Space
@@ -181,7 +173,7 @@ class MemoryPolicy(nn.Module):
         if state is None:
             state = self.core.initial_state(1)
         seen = each_field(lambda part: part.unsqueeze(0), read(self.fields, observation))
-        with torch.no_grad(), acting(self):
+        with torch.no_grad(), evaluating(self):
             output, state = self.step(seen, state)
             [chosen] = self.actions.choose(self.actor(output), likeliest)
         action = self.actions.for_environment(chosen)
@@ -215,18 +207,6 @@ class MemoryPolicy(nn.Module):
                 if len(self.fields) > 1:
                     name = f"observations[{field.name!r}]"
                 raise ValueError(message(name, expected, tuple(part.shape)))
-
-
-@contextmanager
-def acting(policy: nn.Module) -> Iterator[None]:
-    """Puts the policy into evaluation mode, and every module back into its own mode afterwards."""
-    before = {module: module.training for module in policy.modules()}
-    policy.eval()
-    try:
-        yield
-    finally:
-        for module, training in before.items():
-            module.training = training
 
 
 def _fields(observation: Seen, words: bool) -> tuple[Field, ...]:

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from remanence._validate import message, positive_int
+from remanence.nn import evaluating
 from remanence.rl._copies import Copies, EpisodeCopies, Happened
 from remanence.rl._core import CoreState
 from remanence.rl._environment import Episode
 from remanence.rl._observations import Observation, stack
-from remanence.rl._policy import MemoryPolicy, acting
+from remanence.rl._policy import MemoryPolicy
 
 
 class Rollout(NamedTuple):
@@ -97,7 +98,7 @@ class Player:
         noise = actions.noise((steps, len(self.copies), actions.outputs), generator)
         states = []
         made = []
-        with acting(self.policy):
+        with evaluating(self.policy):
             for step, luck in enumerate(noise.unbind()):
                 if step % recurrence == 0:
                     states.append(self.state)

@@ -7,16 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from remanence.experiments._declaring import departures, printed_table, tiny
-from remanence.experiments._experiment import (
-    Axes,
-    Curve,
-    Experiment,
-    Place,
-    PrintedNumber,
-    Reading,
-    Recipe,
-    Scale,
-)
+from remanence.experiments._experiment import Axes, Curve, Experiment, Place, PrintedNumber, Reading, Recipe, Scale
 from remanence.experiments._work import Measure
 from remanence.experiments.kerg2020._recall_settings import recall_settings
 

@@ -5,16 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from remanence.experiments._declaring import TINY, departures, options, tiny, told, watched
-from remanence.experiments._experiment import (
-    Curve,
-    Departure,
-    Experiment,
-    Place,
-    PrintedNumber,
-    Reading,
-    Recipe,
-    Scale,
-)
+from remanence.experiments._experiment import Curve, Departure, Experiment, Place, PrintedNumber, Reading, Recipe, Scale
 from remanence.experiments._work import Measure
 from remanence.runs import Values
 
