@@ -254,6 +254,12 @@ def test_a_checkpoint_without_a_version_is_read(folder):
     assert load_checkpoint(folder / "checkpoint").update == int(newest.name)
 
 
+def test_every_json_file_of_a_run_says_its_kind_and_version(folder):
+    files = {path.name: json.loads(path.read_text()) for path in folder.rglob("*.json")}
+    assert sorted(files) == ["manifest.json", "sha256.json", "status.json", "training.json"]
+    assert all(isinstance(values["kind"], str) and values["version"] == 1 for values in files.values())
+
+
 def test_checksums_without_a_version_are_read_and_newer_ones_are_refused(folder):
     newest = list_checkpoints(folder / "checkpoint")[-1]
     sums = json.loads((newest / "sha256.json").read_text())

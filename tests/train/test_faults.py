@@ -203,7 +203,8 @@ def test_nan_stops_keeps_the_last_good_state_and_names_the_group(faults, folder,
     assert kept.update == 7
     assert all(bool(weight.isfinite().all()) for weight in kept.weights.values())
     assert bool(load_file(folder / "failure" / "batch.safetensors")["inputs"].isnan().any())
-    assert json.loads((folder / "failure" / "report.json").read_text())["update"] == 7
+    report = json.loads((folder / "failure" / "report.json").read_text())
+    assert (report["kind"], report["version"], report["update"]) == ("failure", 1, 7)
     assert Run(folder).status["status"] == "failed"
 
 

@@ -188,7 +188,6 @@ class Buffer(MemoryRun):
         self.rows_may_be_young = not fresh
         self.rows_were_reset = False
         self.ragged = ragged
-        self.slots_at_end = state.recent.shape[1]
         # Rows of unequal length end at different steps: only then must older entries be kept until the end.
         self.history: list[Tensor] | None = None
         if ragged:
@@ -217,9 +216,7 @@ class Buffer(MemoryRun):
             self.history = [where_rows(rows, held.detach(), held)]
 
     def attend(self, h: Tensor, s: Tensor, position: Tensor, active: Tensor, forced: Tensor | None) -> Tensor:
-        if self.size is None:
-            self.slots_at_end += 1
-        elif self.recent.shape[1] == self.size:
+        if self.recent.shape[1] == self.size:
             self._screen_oldest(position, active, forced)  # lines 4 to 7
         self.recent = torch.cat([self.recent, h[:, None]], dim=1)  # line 3: screened first, S never exceeds its size
         self.recent_key = torch.cat([self.recent_key, self.read.keys(self.parameters, h)[:, None]], dim=1)
@@ -246,13 +243,16 @@ class Buffer(MemoryRun):
         if self.history is not None:
             entries = torch.cat(self.history, dim=1)
         # One past a row's newest entry; in a row that ended early that is not the last.
+        slots = self.size
+        if slots is None:
+            slots = entries.shape[1]
         end = torch.full_like(final, entries.shape[1])
         if lengths is not None:
             end = self.given + lengths
         # Scores have all slots from the start and move on in active rows alone: the newest is always the last.
         score_end = torch.full_like(final, self.recent_score.shape[1])
         return {
-            "recent": roll(entries, final, end, self.slots_at_end),
+            "recent": roll(entries, final, end, slots),
             "recent_score": roll(self.recent_score, final, score_end, self.recent_score.shape[1]),
             "relevant": self.relevant,
             "relevant_score": self.relevant_score,
