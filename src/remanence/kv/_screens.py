@@ -136,6 +136,7 @@ def relevance(screen: Screen, score: Tensor, index: Tensor, age: Tensor, norm: T
         >>> relevance(MeanAttention(), score, 9 - age, age, torch.ones(2))
         tensor([0.1000, 0.5000])
     """
+    # The query of its own step has seen a key too.
     return screen.relevance(Judged(score, index, age + 1, norm[..., None]))
 
 
@@ -193,6 +194,7 @@ def strongest(relevance: Tensor, age: Tensor, count: int) -> Tensor:
         >>> strongest(torch.tensor([0.5, 0.1, 0.1]), torch.tensor([2, 1, 0]), count=2)
         tensor([0, 1])
     """
+    # From the oldest on, so that the stable sort leaves the older of equals in front.
     from_old = age.argsort(-1, descending=True)
     by_rank = relevance.gather(-1, from_old).sort(dim=-1, descending=True, stable=True).indices
     return from_old.gather(-1, by_rank[..., :count].sort(-1).values)

@@ -89,6 +89,7 @@ class MinGRU(CarryingLayer):
 
     def _coefficients(self, x: Tensor) -> tuple[Tensor, Tensor]:
         z, n = F.linear(x, self.weight_ih_l0, self.bias_ih_l0).chunk(2, dim=-1)
+        # The first is 1 - sigmoid(z), without the difference.
         return (-z).sigmoid(), z.sigmoid() * n
 
     def _run(self, x: Tensor, value: Tensor, starts: Tensor | None, live: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -164,9 +165,11 @@ class LRU(CarryingLayer):
             raise ValueError(message("least_radius", expected, f"{least_radius} and {greatest_radius}"))
         n = hidden_size
         factory = Factory(device=device, dtype=dtype)
+        # Uniform over the area of the ring, so the squares of the radii are uniform (Orvieto et al. 2023).
         squares = torch.rand(n, **factory) * (greatest_radius**2 - least_radius**2) + least_radius**2
         self.weight_nu = nn.Parameter((-0.5 * squares.log()).log())
         self.weight_theta = nn.Parameter((2 * math.pi * (1 - torch.rand(n, **factory))).log())
+        # gamma = sqrt(1 - |lambda|^2) starts the state with the variance of what drives it, however long it lasts.
         self.weight_gamma = nn.Parameter(0.5 * (1 - squares).log())
         self.weight_in = nn.Parameter(torch.randn(2, n, input_size, **factory) / math.sqrt(2 * input_size))
         self.weight_out = nn.Parameter(torch.randn(2, n, n, **factory) / math.sqrt(n))

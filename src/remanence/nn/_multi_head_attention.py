@@ -205,6 +205,7 @@ class MultiHeadAttention(StreamingCore[AttentionState]):
         size = self.head_size
         if not self._by_mass:
             return size
+        # Of the order of d ln d features are enough at any length (Choromanski et al. 2021).
         return max(size, math.ceil(size * math.log(size)))
 
     def _refuse_mismatch(self, state: AttentionState | None, memory: Tensor | None) -> None:

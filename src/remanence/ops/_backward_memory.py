@@ -32,6 +32,7 @@ class Saving:
 
 
 _NOTHING = Saving()
+# Of this thread. Autograd's own threads, in which a segment is run again, see nothing of it: hence the list.
 _here: ContextVar[Saving | None] = ContextVar("what scans save", default=None)
 _open: list[Saving] = []
 """The choices of all blocks that threads are in, the latest last."""
@@ -110,6 +111,7 @@ def scan_in_segments(
         here = slice(start, start + segment)
         options, log = map_tensors(itemgetter(here), (by_time, forced_log))
         part = partial(run, spec=spec, forced_log=log, **options)
+        # A scan draws nothing, since random cuts come as masks: no random state need be put back.
         output, state, made = checkpoint(part, x[here], weights, state, use_reentrant=False, preserve_rng_state=False)
         outputs.append(output)
         logs.append(made)

@@ -57,6 +57,7 @@ class _Logs:
         return weighted_logs(counts, self.estimator) - self.correction * (counts > 0)
 
     def __call__(self, counts: np.ndarray) -> np.ndarray:
+        # Nearly all counts are small, and those are looked up.
         found = self.small[np.minimum(counts, _SMALL - 1)]
         large = counts >= _SMALL
         found[large] = self._of(counts[large])
@@ -92,6 +93,7 @@ class Places:
         with tempfile.TemporaryFile() as file:
             order = np.memmap(file, np.min_scalar_type(len(values)), "w+", shape=values.shape)
             for at, block in blocks:
+                # A counting sort over blocks: the places of a symbol go behind those that earlier blocks had of it.
                 inside = np.argsort(block, kind="stable")
                 found = block[inside]
                 begins = _begins(found)
@@ -147,6 +149,7 @@ def sorted_pairs(places: Places, lag: int, estimator: Estimator) -> SortedPairs:
     value = logs.information(pairs, logs(first).sum() + logs(second).sum(), total)
     rest = [[logs(whole - part).sum() for part in side] for whole, side in zip((first, second), sides, strict=True)]
     left = np.array(rest).sum(0)
+    # Without a group that has no pair nothing changes, and without one that has all nothing is left.
     kept = (totals > 0) & (totals < total)
     values = logs.information(pairs + without[kept], left[kept], total - totals[kept])
     error = np.nan
@@ -162,6 +165,7 @@ def shuffled_value(pairs: SortedPairs, estimator: Estimator, generator: np.rando
     found = 0.0
     for low, high in _ranges(pairs.first):
         share = pairs.first[low:high]
+        # To deal the second symbols out range by range, by the hypergeometric law, is to shuffle all of them.
         dealt = left
         if int(share.sum()) < int(left.sum()):  # the last range takes what is left
             dealt = generator.multivariate_hypergeometric(left, int(share.sum()), method="marginals")

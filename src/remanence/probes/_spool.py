@@ -42,6 +42,7 @@ def spool_text(source: BinaryIO, words: bool, name: str) -> np.ndarray:
         memmap([0, 1, 2, 0], dtype=uint8)
     """
     count, number = _word_numbers() if words else _character_numbers()
+    # How many different ones there are, and so whether bytes are enough, is known at the end only.
     numbers = _mapped((number(text) for text in _texts(source, words, name)), np.int32)
     if count() > _BYTE:
         return numbers
@@ -62,6 +63,7 @@ def spool_dna(source: BinaryIO) -> tuple[np.ndarray, np.ndarray]:
     codes = np.full(_BYTE, _BREAK, np.uint8)
     codes[list(b" \t\n\r\x0b\x0c")] = _BLANK
     for number, letter in enumerate(b"ACGT"):
+        # In ASCII a small letter is 32 more; genomes mark repeats by them.
         codes[[letter, letter + 32]] = number
     breaks = [np.zeros(1, np.int64)]
     length = 0
@@ -91,6 +93,7 @@ def _with_headers(source: BinaryIO) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         begins = np.flatnonzero(block == ord(">"))
         begins = begins[np.where(begins > 0, block[begins - 1] == ord("\n"), fresh)]
         header = np.zeros(len(block), bool)
+        # The header line began in the block before.
         if inside:
             begins = np.append(0, begins)
         for begin in begins.tolist():

@@ -144,6 +144,7 @@ class VectorCopies:
         seen = self._read(observations)
         rewards = torch.as_tensor(rewards, dtype=torch.float32)
         if self.mode == "NextStep":
+            # Such an environment begins anew in the step after an end: its action and reward there mean nothing.
             began = self.beginning
             self.beginning = ends
             self._seen = seen

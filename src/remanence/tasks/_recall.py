@@ -117,6 +117,7 @@ class _Recall(Task):
         rows = torch.arange(tokens.shape[1], device=tokens.device).expand_as(inside)
         tokens[drawn.places[inside] - start, rows[inside]] = drawn.shown[inside]
         first_asked = drawn.steps - self.items
+        # The marker stands just before the first answer.
         if start <= first_asked - 1 < stop:
             tokens[first_asked - 1 - start] = self.symbols + 1
         targets = torch.zeros_like(tokens)

@@ -71,5 +71,6 @@ class Repetitive(BinarySequences):
         numbers = torch.rand(self.length // 2 + 1, batch_size, generator=generator, device=device, dtype=torch.float32)
         first = (numbers >= self.probability).long()
         bits = torch.stack([first, 1 - first], dim=1).flatten(0, 1)
+        # Half of the strings begin inside a pair, so that all places are alike.
         phase = torch.randint(2, (batch_size,), generator=generator, device=device)
         return bits.gather(0, phase + torch.arange(self.length, device=device).unsqueeze(1))
