@@ -75,20 +75,14 @@ def _numbers(runs: Runs) -> dict[str, Number]:
     return numbers
 
 
-@_about_change(
-    "kerg2020/figure2-rnn",
-    printed="the gradient norms of the RNN explode with distance",
-)
+@_about_change("kerg2020/figure2-rnn", printed="the gradient norms of the RNN explode with distance")
 def rnn_explodes(cells: Cells) -> Evidence:
     runs = _models(cells, "RNN")
     judged = trained(runs["RNN"], lambda cell: change_of(cell) <= STABLE)
     return Evidence(change(runs["RNN"]) > STABLE, numbers=_numbers(runs), runs=judged)
 
 
-@_about_change(
-    "kerg2020/figure2-lstm",
-    printed="the gradient norms of the LSTM vanish with distance",
-)
+@_about_change("kerg2020/figure2-lstm", printed="the gradient norms of the LSTM vanish with distance")
 def lstm_vanishes(cells: Cells) -> Evidence:
     runs = _models(cells, "LSTM")
     judged = trained(runs["LSTM"], lambda cell: change_of(cell) >= -STABLE)

@@ -22,10 +22,7 @@ LENGTHS = Experiment(
     title="Copy and Denoise: trained at T = 100, evaluated at lengths that the paper does not have",
     axes={"task": ("copy", "denoise"), "model": MODELS},
     recipe=_far,
-    smoke=Scale(
-        SHORT_TRANSFER,
-        {"task": ("denoise",), "model": ("RelRNN",)},
-    ),
+    smoke=Scale(SHORT_TRANSFER, {"task": ("denoise",), "model": ("RelRNN",)}),
     laptop=Scale(LAPTOP),
     paper=Scale(seeds=3),
     readings=tuple(Reading(f"T = {length:,}", "answers", (str(length), "accuracy"), "%") for length in FAR),

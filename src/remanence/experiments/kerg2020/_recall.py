@@ -136,10 +136,7 @@ TABLE_1 = Experiment(
     title="Transfer Copy: trained at T = 100, evaluated at other lengths",
     axes={"model": tuple(TRANSFER)},
     recipe=_transferred,
-    smoke=Scale(
-        SHORT_TRANSFER,
-        {"model": ("HDetachLSTM",)},
-    ),
+    smoke=Scale(SHORT_TRANSFER, {"model": ("HDetachLSTM",)}),
     laptop=Scale(LAPTOP),
     paper=Scale(seeds=3),
     readings=tuple(

@@ -34,10 +34,7 @@ TABLE_1_CAUSES = replace(
     axes={"model": MISSED, "change": tuple(CHANGES)},
     recipe=_changed,
     document_recipe=TABLE_1.recipe,
-    smoke=Scale(
-        SHORT_TRANSFER,
-        {"model": ("ExpRNN",), "change": ("T drawn from 1 to 100",)},
-    ),
+    smoke=Scale(SHORT_TRANSFER, {"model": ("ExpRNN",), "change": ("T drawn from 1 to 100",)}),
     paper=Scale(),
     printed={
         (model, change, reading): number
