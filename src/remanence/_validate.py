@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import difflib
 import math
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
+from pathlib import Path
 from typing import TypeVar
 
 Default = TypeVar("Default", int, None)
@@ -233,6 +235,21 @@ def shape(name: str, value: Given, expected: Sequence[int | str]) -> Given:
     if len(sizes) != len(expected) or not fits:
         raise ValueError(message(name, wanted, repr(sizes)))
     return value
+
+
+def named_folder(folder: str | Path) -> str:
+    """A folder that does not hold what it must, as a complaint shows it: it may not even be there.
+
+    Example:
+        >>> named_folder("no such folder")
+        "'no such folder', which does not exist"
+    """
+    shown = repr(str(folder))
+    if not os.path.lexists(folder):
+        return f"{shown}, which does not exist"
+    if not os.path.isdir(folder):
+        return f"{shown}, which is no folder"
+    return shown
 
 
 def _typed(value: object) -> str:

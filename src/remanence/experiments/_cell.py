@@ -176,7 +176,7 @@ def adopt(run: str | Path, root: str | Path) -> Path:
     Example:
         >>> adopt("no such folder", "runs")
         Traceback (most recent call last):
-        ValueError: `run` must be a run folder with a config.toml; got 'no such folder'
+        ValueError: `run` must be a run folder with a config.toml; got 'no such folder', which does not exist
     """
     found = Run.open(run)
     if not found.is_done:

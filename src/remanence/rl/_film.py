@@ -134,7 +134,7 @@ def keep_film(folder: str | Path, *, seed: int = 0, likeliest: bool = False) -> 
     Example:
         >>> keep_film("no such folder")
         Traceback (most recent call last):
-        ValueError: `folder` must be the folder of a policy's run, with a policy.toml; got 'no such folder'
+        ValueError: `folder` must be the folder of a policy's run, with a policy.toml; got 'no such folder', which ...
     """
     policy, config = load_policy(folder)
     film = Path(folder) / FILM

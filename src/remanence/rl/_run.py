@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from remanence._validate import message
+from remanence._validate import message, named_folder
 from remanence.rl._building import build_policy
 from remanence.rl._config import PolicyConfig
 from remanence.rl._folder import PolicyRun
@@ -72,7 +72,7 @@ def resume_policy(
     Example:
         >>> resume_policy("no such folder")
         Traceback (most recent call last):
-        ValueError: `run` must be a run folder with a policy.toml; got 'no such folder'
+        ValueError: `run` must be a run folder with a policy.toml; got 'no such folder', which does not exist
     """
     return _learn(config or PolicyRun.open(folder).config, folder, observer)
 
@@ -97,11 +97,11 @@ def load_policy(
     Example:
         >>> load_policy("no such folder")
         Traceback (most recent call last):
-        ValueError: `folder` must be the folder of a policy's run, with a policy.toml; got 'no such folder'
+        ValueError: `folder` must be the folder of a policy's run, with a policy.toml; got 'no such folder', which ...
     """
     run = PolicyRun(Path(folder))
     if not run.exists:
-        raise ValueError(message("folder", "be the folder of a policy's run, with a policy.toml", repr(str(folder))))
+        raise ValueError(message("folder", "be the folder of a policy's run, with a policy.toml", named_folder(folder)))
     config = run.config
     require_trust(config.code)
     checkpoint = load_checkpoint(run.checkpoints)

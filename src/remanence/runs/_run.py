@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from remanence._validate import message
+from remanence._validate import message, named_folder
 from remanence.runs._checkpoint import Checkpoint, forget_drafts, list_checkpoints, load_checkpoint
 from remanence.runs._errors import CheckpointError, DamagedFileError
 from remanence.runs._files import WRITING, is_locked, locked, read_json, replace_file, require_no_link, sealed
@@ -52,7 +52,7 @@ class Run:
         run = cls(Path(folder))
         if not run.exists:
             files = " or ".join(CONFIG_FILES[kind] for kind in cls.kinds)
-            raise ValueError(message("run", f"be a run folder with a {files}", repr(str(folder))))
+            raise ValueError(message("run", f"be a run folder with a {files}", named_folder(folder)))
         return run
 
     @classmethod

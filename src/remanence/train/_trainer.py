@@ -118,7 +118,7 @@ def resume(folder: str | Path, observer: Observer | None = None, config: RunConf
     Example:
         >>> resume("no such folder")
         Traceback (most recent call last):
-        ValueError: `run` must be a run folder with a config.toml; got 'no such folder'
+        ValueError: `run` must be a run folder with a config.toml; got 'no such folder', which does not exist
     """
     run = Run.open(folder)
     with isolated((config or run.config).loop.threads):

@@ -13,7 +13,7 @@ def work(folder: str, trust: bool = False) -> int:
 
     Example:
         >>> work("no such folder")
-        `run` must be a run folder with a config.toml; got 'no such folder'
+        `run` must be a run folder with a config.toml; got 'no such folder', which does not exist
         2
     """
     try:
