@@ -141,6 +141,16 @@ def test_a_planted_link_is_not_written_through(web, target, tmp_path):
     assert not target.is_symlink()
 
 
+def test_a_planted_hard_link_is_not_written_through(web, target, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_bytes(BODY[:3])  # looks like the beginning of the file, to which the rest would be appended
+    target.parent.mkdir(exist_ok=True)
+    target.with_name("file.bin.part").hardlink_to(victim)
+    fetch(form(web, "good"), target)
+    assert victim.read_bytes() == BODY[:3]
+    assert target.read_bytes() == BODY
+
+
 def test_a_planted_pipe_is_not_written_into(web, target):
     target.parent.mkdir()
     pipe = target.with_name("file.bin.part")

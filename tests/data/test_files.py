@@ -213,3 +213,16 @@ def test_a_lock_that_is_a_link_is_refused(tmp_path):
     with pytest.raises(DataError, match="no regular file"), _files._lock(tmp_path / "a"):
         pass
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(("byte", "value", "words"), [(6, 1, "encrypted"), (8, 99, "method is not supported")])
+def test_an_archive_that_cannot_be_read_is_an_error_of_ours(tmp_path, byte, value, words):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("member", b"abc")
+    raw = bytearray(path.read_bytes())
+    listed = raw.index(b"PK\x01\x02")  # the flags and the method stand in both headers, two bytes apart
+    raw[byte] = raw[listed + byte + 2] = value
+    path.write_bytes(raw)
+    with pytest.raises(DataError, match=f"cannot be unpacked: .*{words}"):
+        unpack(path, "member")

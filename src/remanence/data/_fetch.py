@@ -104,7 +104,7 @@ def _download(url: str, part: Path, size: int | None) -> None:
 
 def _transfer(url: str, part: Path, size: int | None) -> None:
     """Appends to `part` what is missing; raises `IncompleteRead` if the connection ends too early."""
-    if part.is_symlink() or not part.is_file():
+    if part.is_symlink() or not part.is_file() or part.stat().st_nlink > 1:
         part.unlink(missing_ok=True)  # planted: a link leads elsewhere, and to open a pipe never ends
     have = 0
     if part.exists():

@@ -119,9 +119,10 @@ def unpack(path: Path, member: str | None = None) -> bytes:
     """
     raw = path.read_bytes()
     try:
-        return _within_limit(path, _unpack(raw, path.suffix, member or ""))
+        contents = _unpack(raw, path.suffix, member or "")
     except (OSError, EOFError, KeyError, *DAMAGED) as error:
         raise DataError(f"{path} cannot be unpacked: {error}. Delete it and fetch it again") from error
+    return _within_limit(path, contents)
 
 
 def _unpack(raw: bytes, suffix: str, member: str) -> bytes:
@@ -228,5 +229,5 @@ def _check_contents(item: DataFile, path: Path, contents: bytes) -> None:
         raise ChecksumError(f"{item.name} in {path}", item.sha256, got, "Delete it, and it will be fetched again")
 
 
-DAMAGED = (zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
-"""What the readers of packed files raise beside the errors of any file."""
+DAMAGED = (zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, RuntimeError)
+"""What the readers of packed files raise beside the errors of any file; the last for a password or another method."""
