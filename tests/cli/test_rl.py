@@ -145,6 +145,20 @@ def test_an_environment_of_ones_own_is_compared(here):
     assert "MinGRU" in found.output
 
 
+def test_a_comparison_that_cannot_be_kept_is_one_line_and_its_runs_are_whole(here):
+    few = ["compare", "remanence/TMaze-v0", "--models", "MinGRU", "--seeds", "1", "--frames", "32", "--episodes", "1"]
+    command = [*few, "--folder", "mine", "--jobs", "1", *SMALL]
+    (here / "mine" / "policies.json" / "planted").mkdir(parents=True)
+    refused = run(*command)
+    assert refused.exit_code == 5, refused.output
+    assert "policies.json could not be written: Is a directory" in " ".join(refused.output.split())
+    assert isinstance(refused.exception, SystemExit)
+    (here / "mine" / "policies.json" / "planted").rmdir()
+    (here / "mine" / "policies.json").rmdir()
+    assert run(*command).exit_code == 0
+    assert (here / "mine" / "policies.json").is_file()
+
+
 def test_policies_are_compared_resumed_and_reported(here):
     first = run(*COMPARE)
     assert first.exit_code == 0, first.output

@@ -40,10 +40,10 @@ def compare_policies(
         configs = {name: policy_config(environment, name, given, settings).trusted() for name in names}
         cells = plan_cells(configs, seeds, episodes, place)
         engine = make_engine("local", workers)
-    with watching(["model", "seed"], cells, as_json, f"every run in {place} is saved") as tick:
-        failures = run_cells(cells, engine, tick)
-    found = comparison_of(configs, cells, episodes)
-    write_result(place / COMPARISON, found)
+        with watching(["model", "seed"], cells, as_json, f"every run in {place} is saved") as tick:
+            failures = run_cells(cells, engine, tick)
+        found = comparison_of(configs, cells, episodes)
+        write_result(place / COMPARISON, found)
     _show(found, cells, place, as_json)
     leave_if_failed(failures)
 
