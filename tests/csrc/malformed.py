@@ -47,7 +47,7 @@ def spoil(value: Tensor, rng: random.Random) -> Tensor:
         lambda: value.to("meta"),
         lambda: value.to_sparse(),
         lambda: torch.full_like(value, rng.choice(NUMBERS)),
-        lambda: torch.full_like(value, rng.choice([float("nan"), float("inf"), -1e308])),
+        lambda: torch.full_like(value, rng.choice([float("nan"), float("inf"), -1e300])),
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a complex number may lose its imaginary part here
@@ -58,9 +58,11 @@ def spoil(value: Tensor, rng: random.Random) -> Tensor:
 
 
 def spoil_one(values: Any, rng: random.Random) -> Any:
-    """A named tuple with one of its tensors spoilt."""
+    """A named tuple with one of its tensors spoilt, or missing."""
     names = [name for name, value in values._asdict().items() if isinstance(value, Tensor)]
     name = rng.choice(names)
+    if rng.random() < 0.1:
+        return values._replace(**{name: None})
     return values._replace(**{name: spoil(getattr(values, name), rng)})
 
 

@@ -159,6 +159,46 @@ def test_state_of_another_layer_or_batch() -> None:
         layer(x[:, 0], layer.initial_state(2))
 
 
+STATEFUL = {
+    "MinGRU": lambda: nn.MinGRU(4, 4),
+    "DeltaRule": lambda: nn.DeltaRule(4, 4),
+    "CausalConvolution": lambda: nn.CausalConvolution(4, 4, depth=2),
+    "Transformer": lambda: nn.Transformer(4, depth=2, heads=2),
+    "Transformer with a context": lambda: nn.Transformer(4, depth=2, heads=2, context=3),
+    "separable Transformer": lambda: nn.Transformer(4, depth=2, heads=2, kind="separable"),
+    "TruncatedRNN": lambda: nn.TruncatedRNN(nn.GRU(4, 4), window=3),
+    "carried TruncatedRNN": lambda: nn.TruncatedRNN(nn.RelGRU(4, 4), window=3, start="carried"),
+}
+
+
+@pytest.mark.parametrize("make", STATEFUL.values(), ids=STATEFUL)
+def test_every_field_of_every_kind_of_state_is_checked_by_name(make: Any) -> None:
+    core, x = make(), torch.randn(5, 2, 4)
+    _, good = core(x)
+    good = type(good)(*(field.detach() for field in good))
+    for name, value in good._asdict().items():
+        wrong: list[Any] = [torch.cat([value, value]), torch.cat([value, value], dim=1), value.flatten(), value.bool()]
+        wrong += [value.to("meta"), value.to_sparse(), value.tolist(), None, value.unsqueeze(-1)]
+        if value.dim() > 3 and value.shape[-1]:
+            wrong += [value[..., :0], value[..., :-1]]
+        if name == "step":
+            wrong += [torch.full_like(value, count) for count in (-1, 2**62 + 1, 2**63 - 1)]
+        for field in wrong:
+            broken = good._replace(**{name: field})
+            with pytest.raises((ValueError, TypeError), match=rf"`state\.{name}` must"):
+                core(x, broken)
+            with torch.no_grad(), pytest.raises((ValueError, TypeError), match=rf"`state\.{name}` must"):
+                core.step(x[0], broken)
+
+
+def test_the_fields_of_a_cache_have_one_number_of_slots() -> None:
+    core, x = nn.Transformer(4, depth=2, heads=2), torch.randn(5, 2, 4)
+    _, state = core(x)
+    for name in ("value", "position"):
+        with pytest.raises(ValueError, match=rf"`state\.{name}` must have shape \(2, 2, 5"):
+            core(x, state._replace(**{name: getattr(state, name)[:, :, :-1]}))
+
+
 def test_torch_hx_of_the_wrong_kind() -> None:
     h = torch.zeros(1, 2, 4)
     with pytest.raises(TypeError, match=r"\(h_0, c_0\)"):

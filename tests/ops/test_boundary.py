@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from remanence.nn import GRU, LSTM, SABLSTM, MemLSTM, RelLSTM, RelRNN
-from remanence.ops import Full, ScanSpec, Screened, State, Strided, Weights, generate, scan, step
+from remanence.ops import Full, Log, ScanSpec, Screened, State, Strided, Weights, generate, scan, step
 from remanence.ops.state_shapes import empty_state
 from remanence.testing import assert_matches
 
@@ -26,9 +26,9 @@ FIELDS = [name for name in State._fields if name != "chain"]
 
 
 def weights_for(spec: ScanSpec, inputs: int = 3, hidden: int = 5) -> Weights:
-    gates = {"rnn": 1, "lstm": 4, "gru": 3, "goru": 3}[spec.cell] * hidden
+    gates = len(spec.cell.gates) * hidden
     read = {}
-    if isinstance(spec.memory, Strided):
+    if isinstance(spec.memory, Strided) and spec.memory.score != "mlp":
         read = {"query": draw(hidden), "key": draw(hidden), "score": draw(1)}
     elif spec.memory is not None:
         read = {"query": draw(hidden, hidden), "key": draw(hidden, hidden), "score": draw(hidden)}
@@ -85,9 +85,9 @@ def test_a_count_of_steps_that_cannot_go_on_is_refused(count, backend):
     state = layer.initial_state(2)
     state = state._replace(step=torch.full_like(state.step, count))
     words = rf"`state\.step` must (not be negative|be at most 2\^62); got {count}"
-    with torch.no_grad(), pytest.raises(RuntimeError, match=words):
+    with torch.no_grad(), pytest.raises(ValueError, match=words):
         layer.step(draw(2, 3), state)
-    with pytest.raises(RuntimeError, match=words):
+    with pytest.raises(ValueError, match=words):
         layer(draw(4, 2, 3), state)
 
 
@@ -98,11 +98,11 @@ def test_an_emptied_field_is_refused(field):
     state = empty_state(spec, 5, (1, 2), weights.hh)
     value = getattr(state, field)
     broken = state._replace(**{field: value[..., :0]}, step=torch.full((1, 2), 7))
-    with pytest.raises(RuntimeError, match=f"state.{field}"):
+    with pytest.raises(ValueError, match=f"state.{field}"):
         step(draw(2, 4), [weights], broken, spec=spec, backend="fused")
-    with pytest.raises(RuntimeError, match=f"state.{field}"):
+    with pytest.raises(ValueError, match=f"state.{field}"):
         generate(torch.zeros(2, dtype=torch.int64), [weights], broken, spec=spec, head=draw(4, 5), steps=3)
-    with pytest.raises(RuntimeError, match=f"state.{field}"):
+    with pytest.raises(ValueError, match=f"state.{field}"):
         scan(draw(3, 2, 4), weights, State(*(part[0] for part in broken)), spec=spec, backend="fused")
 
 
@@ -215,6 +215,177 @@ def test_malformed_states_are_refused_by_both_or_by_none(memory):
                 assert_matches({"output": answers[0].double()}, {"output": answers[1].double()})
 
 
+SPECS = {
+    "LSTM": ScanSpec("lstm"),
+    "GRU with a ring": ScanSpec("gru", Full(limit=3)),
+    "full": ScanSpec("lstm", Full()),
+    "screened": ScanSpec("lstm", Screened(2, 2)),
+    "strided": ScanSpec("lstm", Strided(2, 1)),
+    "one hop": ScanSpec("lstm", Strided(2, 1, hops="one")),
+    "growing": ScanSpec("lstm", Strided(2, 1, score="mlp")),
+}
+ABSURD = {"negative": -1, "least": -(2**63), "beyond": 2**62 + 1, "most": 2**63 - 1}
+
+
+def spoilt(name: str, value: torch.Tensor) -> dict[str, Any]:
+    """What a field of a state must not be, by what is wrong with it."""
+    wrong: dict[str, Any] = {
+        "one layer more": torch.cat([value, value]),
+        "one row more": torch.cat([value, value[:, :1]], dim=1),
+        "one dimension more": value.unsqueeze(-1),
+        "flat": value.flatten(),
+        "dtype": value.to(torch.float32),
+        "bool": value.bool(),
+        "meta": value.to("meta"),
+        "sparse": value.to_sparse(),
+        "None": None,
+        "list": value.tolist(),
+    }
+    if value.dim() > 2 and value.shape[-1]:
+        wrong["emptied"] = value[..., :0]
+        wrong["short"] = value[..., :-1]
+    if value.dim() > 2:
+        wrong["long"] = torch.cat([value, value.new_zeros(*value.shape[:-1], 1)], dim=-1)
+    if name == "step":
+        wrong |= {words: torch.full_like(value, count) for words, count in ABSURD.items()}
+    return wrong
+
+
+@pytest.mark.parametrize("backend", ["auto", "reference"])
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+def test_every_field_of_a_state_is_checked_by_name(spec, backend):
+    """By every function that takes one, on both backends, whatever is wrong with it."""
+    weights, tokens, head = weights_for(spec), torch.zeros(2, dtype=torch.int64), draw(3, 5)
+    _, good = generate(tokens, [weights], spec=spec, head=head, steps=4, backend=backend)
+    for name, value in good._asdict().items():
+        for what, wrong in spoilt(name, value).items():
+            if grows(spec, name) and what in ("long", "emptied", "short"):
+                continue  # it may have any number of slots
+            broken = good._replace(**{name: wrong})
+            with pytest.raises((ValueError, TypeError), match=rf"`state\.{name}` must"):
+                step(draw(2, 3), [weights], broken, spec=spec, backend=backend)
+            with pytest.raises((ValueError, TypeError), match=rf"`state\.{name}` must"):
+                generate(tokens, [weights], broken, spec=spec, head=head, steps=3, backend=backend)
+            if what in ("one layer more", "flat"):
+                continue  # a scan has one layer
+            rows = State(*(part[0] for part in good))
+            if isinstance(wrong, torch.Tensor):
+                wrong = wrong[0]
+            rows = rows._replace(**{name: wrong})
+            with pytest.raises((ValueError, TypeError), match=rf"`state\.{name}` must"):
+                scan(draw(3, 2, 3), weights, rows, spec=spec, backend=backend)
+
+
+def grows(spec: ScanSpec, name: str) -> bool:
+    return name in spec.rule.growing
+
+
+@pytest.mark.parametrize("backend", ["auto", "reference"])
+@pytest.mark.parametrize("make", [LSTM, GRU, RelLSTM, MemLSTM, SABLSTM], ids=lambda make: make.__name__)
+def test_every_field_of_a_layers_state_is_checked_by_name(make, backend):
+    layer = make(3, 5, backend=backend, dtype=torch.float64)
+    _, good = layer(draw(6, 2, 3))
+    good = good.detach()
+    for name, value in good._asdict().items():
+        for what, wrong in spoilt(name, value).items():
+            if grows(layer.spec, name) and what in ("long", "emptied", "short"):
+                continue
+            broken = good._replace(**{name: wrong})
+            with pytest.raises((ValueError, TypeError), match=rf"`state\.{name}` must"):
+                layer(draw(3, 2, 3), broken)
+            with torch.no_grad(), pytest.raises((ValueError, TypeError), match=rf"`state\.{name}` must"):
+                layer.step(draw(2, 3), broken)
+
+
+def test_stored_states_and_their_steps_have_one_number_of_slots():
+    spec = SPECS["growing"]
+    weights = weights_for(spec)
+    state = empty_state(spec, 5, (2,), weights.hh)
+    state = state._replace(relevant=draw(2, 3, 5), step=torch.full((2,), 9))
+    with pytest.raises(ValueError, match=r"`state\.relevant_step` must have shape \(2, 3\); got \(2, 0\)"):
+        scan(draw(3, 2, 3), weights, state, spec=spec)
+
+
+@pytest.mark.parametrize("backend", ["fused", "reference"])
+@pytest.mark.parametrize(
+    ("spec", "missing"),
+    [
+        (ScanSpec("lstm", Screened(2, 2)), "score"),
+        (ScanSpec("lstm", Screened(2, 2)), "query"),
+        (ScanSpec("rnn", nonlinearity="modrelu"), "modrelu"),
+        (ScanSpec("lstm", Screened(2, 2, screen="learned")), "gate"),
+    ],
+    ids=["score", "query", "modrelu", "gate"],
+)
+def test_a_weight_that_is_missing_is_named_and_not_taken_for_zero(spec, missing, backend):
+    whole = weights_for(spec)._replace(modrelu=draw(5), gate=draw(5), gate_bias=draw(1))
+    scan(draw(3, 2, 3), whole, spec=spec, backend=backend)
+    weights = whole._replace(**{missing: None})
+    with pytest.raises(TypeError, match=rf"`weights\.{missing}` must be a tensor"):
+        scan(draw(3, 2, 3), weights, spec=spec, backend=backend)
+    with pytest.raises((RuntimeError, TypeError), match=f"{missing}|own"):
+        step(draw(2, 3), [weights], empty_state(spec, 5, (1, 2), whole.hh), spec=spec, backend=backend)
+    tokens, head = torch.zeros(2, dtype=torch.int64), draw(3, 5)
+    with pytest.raises(TypeError, match=rf"`weights\.{missing}` must be a tensor"):
+        generate(tokens, [weights], spec=spec, head=head, steps=3, backend=backend)
+
+
+NEVER = torch.zeros(3, 2, dtype=torch.bool)
+ODD = {
+    "x": [draw(3, 2), draw(3, 2, 4), draw(3, 2, 3).float(), draw(3, 2, 3).to("meta"), draw(3, 2, 3).long(), None, 7],
+    "reset": [NEVER[:, :1], NEVER[:1], NEVER.long(), NEVER.to("meta"), True],
+    "cut_h": [NEVER[:2], NEVER.double(), NEVER[..., None], [[False]]],
+    "cut_c": [NEVER[:2], NEVER.double(), NEVER.to("meta")],
+    "lengths": [torch.tensor(length) for length in ([0, 3], [3, 4], [-1, 2], [2**62, 1], [3], [1.0, 2.0], 3)],
+    "h_offset": [draw(3, 2), draw(3, 2, 4), draw(3, 1, 5), draw(3, 2, 5).float(), 0.5],
+    "forced_log": [Log(NEVER, NEVER), Log(NEVER[:1].long(), NEVER), 3],
+}
+
+
+@pytest.mark.filterwarnings("ignore::remanence.ops.SlowPathWarning")
+@pytest.mark.parametrize("backend", ["auto", "reference"])
+@pytest.mark.parametrize("name", ODD)
+def test_every_odd_argument_of_a_scan_is_named(name, backend):
+    spec = SPECS["screened"]
+    weights = weights_for(spec)
+    for value in ODD[name]:
+        arguments: dict[str, Any] = {"x": draw(3, 2, 3)} | {name: value}
+        with pytest.raises((ValueError, TypeError), match=rf"`({name}|forced_log\.slot|weights\.ih)` must"):
+            scan(weights=weights, spec=spec, backend=backend, **arguments)
+
+
+ODD_DRAWS = {
+    "tokens": [torch.zeros(2), torch.zeros(2, 1).long(), torch.tensor([0, 9]), torch.tensor([-1, 0]), [0, 1], None],
+    "layers": [[], [None], [draw(3)]],
+    "head": [draw(3, 4), draw(3), draw(0, 5), draw(9, 5), draw(3, 5).to("meta"), None],
+    "head_bias": [draw(4), draw(3).float(), draw(3, 1), draw(3).to("meta"), 1.0],
+    "embedding": [draw(3, 4), draw(3), draw(3, 3).float(), draw(3, 3).to("meta"), "abc"],
+    "steps": [0, -1, 2**31, 2**63, 2**80, 4.0, None],
+    "uniforms": [
+        draw(3, 2).abs() + 1,
+        torch.rand(4, 2),
+        torch.full((4, 2), -0.1).double(),
+        torch.full((4, 2), torch.nan).double(),
+        torch.ones(4, 2).double(),
+        torch.rand(4, 2).double().to("meta"),
+        0.5,
+    ],
+    "temperature": [0, -1, torch.nan, torch.inf, 10**400, "hot"],
+}
+
+
+@pytest.mark.parametrize("backend", ["auto", "reference"])
+@pytest.mark.parametrize("name", ODD_DRAWS)
+def test_every_odd_argument_of_a_generation_is_named(name, backend):
+    spec = SPECS["screened"]
+    usual: dict[str, Any] = {"tokens": torch.tensor([0, 2]), "layers": [weights_for(spec)], "head": draw(3, 5)}
+    usual |= {"steps": 4, "uniforms": torch.rand(4, 2, dtype=torch.float64)}
+    generate(**usual, spec=spec, backend=backend)
+    for value in ODD_DRAWS[name]:
+        with pytest.raises((ValueError, TypeError), match=f"`{name}` must"):
+            generate(**usual | {name: value}, spec=spec, backend=backend)
+
+
 def gradient(parameter: torch.Tensor) -> torch.Tensor:
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.clone()
 
@@ -247,6 +418,52 @@ def test_raw_scores_that_overflow_spoil_the_same_rows_in_both():
     outputs = [scan(x, weights, spec=spec, backend=backend)[0] for backend in ("fused", "reference")]
     assert torch.equal(outputs[0].isfinite(), outputs[1].isfinite())
     assert bool(outputs[0][:, [0, 2]].isfinite().all())
+
+
+@pytest.mark.parametrize("backend", ["fused", "reference"])
+@pytest.mark.parametrize("nonlinearity", ["tanh", "identity"])
+def test_a_raw_score_that_overflows_spoils_its_row_until_a_reset_and_no_other(nonlinearity, backend):
+    """As docs/maths.md says."""
+    torch.manual_seed(1)
+    spec = ScanSpec("rnn", Strided(20, 1, underfull="raw"), nonlinearity)
+    weights, x = weights_for(spec), draw(9, 3, 3)
+    weights = weights._replace(hh=weights.hh / 10, key=weights.key / 10, query=weights.query / 10)
+    state = empty_state(spec, 5, (3,), weights.hh)
+    relevant, steps = state.relevant.clone(), state.relevant_step.clone()
+    relevant[:, 0], steps[:, 0] = 0.5, 0
+    relevant[1, 0] = torch.finfo(torch.float64).max / 2  # its score is finite; times itself it is not
+    state = state._replace(relevant=relevant, relevant_step=steps, step=torch.ones(3, dtype=torch.int64))
+    reset = torch.zeros(9, 3, dtype=torch.bool)
+    reset[6, 1] = True
+    output, _, _ = scan(x, weights, state, spec=spec, reset=reset, backend=backend)
+    assert not output[:6, 1].isfinite().all(dim=1).any()
+    assert bool(output[6:].isfinite().all())
+    others = [0, 2]
+    alone, _, _ = scan(
+        x[:, others],
+        weights,
+        State(*(field[others] for field in state)),
+        spec=spec,
+        reset=reset[:, others],
+        backend=backend,
+    )
+    assert_matches({"output": output[:, others]}, {"output": alone})
+    fresh, _, _ = scan(x[6:, 1:2], weights, spec=spec, backend=backend)
+    assert_matches({"output": output[6:, 1:2]}, {"output": fresh})
+
+
+@pytest.mark.parametrize("backend", ["fused", "reference"])
+@pytest.mark.parametrize("apart", [0.0, 1e-12, 1e-9, 1e-7, 1e-5, 1.0])
+def test_normalised_weights_fade_where_scores_hardly_differ(apart, backend):
+    """Divided by their sum and 1e-7, as docs/maths.md says: nothing explodes, and equal scores give an empty read."""
+    spec = ScanSpec("rnn", Strided(2, 1, normalise=True), "identity")
+    first = torch.tensor([1.0, 0.0], dtype=torch.float64)
+    nothing = torch.zeros(2, 2, dtype=torch.float64)
+    weights = Weights(ih=torch.eye(2, dtype=torch.float64), hh=nothing, query=first, key=first)
+    x = torch.tensor([[[0.0, 5.0]], [[apart, 3.0]], [[7.0, 7.0]]], dtype=torch.float64)  # scores 0 and `apart`
+    output, _, _ = scan(x, weights, spec=spec, backend=backend)
+    share = apart / (apart + 1e-7)
+    assert_matches({"output": output[2]}, {"output": x[2] + share * x[1]})
 
 
 def test_equal_scores_normalise_to_an_empty_read_in_both():

@@ -287,7 +287,7 @@ def test_states_of_another_shape_are_refused_by_the_kernel(scans):
     state = model.run("fused")[1]
     for name in ("s", "c", "recent", "recent_score", "relevant", "relevant_score", "relevant_step", "step"):
         wrong = state._replace(**{name: getattr(state, name)[:, :-1]})
-        with pytest.raises(RuntimeError, match=f"state.{name}"):
+        with pytest.raises(ValueError, match=f"state.{name}"):
             model.run("fused", wrong)
-    with pytest.raises(RuntimeError, match="must not be negative"):
+    with pytest.raises(ValueError, match="must not be negative"):
         model.run("fused", state._replace(step=state.step - 100))

@@ -128,7 +128,7 @@ def test_what_does_not_fit_is_refused_by_the_kernel(scans):
     x, stack, state = draw(scans, REL, torch.float64)
     for name in ("s", "c", "recent", "recent_score", "relevant", "relevant_score", "relevant_step", "step"):
         wrong = state._replace(**{name: getattr(state, name)[:, :-1]})
-        with pytest.raises(RuntimeError, match=f"state.{name}"):
+        with pytest.raises(ValueError, match=f"state.{name}"):
             step(x[0], stack, wrong, spec=REL)
     with pytest.raises(RuntimeError, match="features"):
         step(x[0, :, :-1], stack, state, spec=REL)

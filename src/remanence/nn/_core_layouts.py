@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from remanence._validate import dimension, message, shape
+from remanence.ops.state_shapes import check_counts
 from remanence.ops.states import drop_row
 
 from ._sequence import CallLayout, SequenceInput, enter, leave
@@ -63,16 +64,22 @@ class StreamingCore(nn.Module, Generic[AnyState]):
             hint = "Take it from this layer's own `initial_state` or an earlier call"
             raise TypeError(message("state", f"be a {type(empty).__name__}", type(state).__name__, hint))
         growing = self._growing()
+        slots: int | str = "slots"  # as many as the first field has
         for name, field, like in zip(empty._fields, state, empty, strict=True):  # type: ignore[attr-defined]
             sizes: list[int | str] = list(like.shape)
             if growing is not None and growing < len(sizes):
-                sizes[growing] = "slots"
+                sizes[growing] = slots
             if not layout.batched:
                 del sizes[1]
             shape(f"state.{name}", field, sizes)
+            if "slots" in sizes:
+                slots = field.shape[sizes.index("slots")]
             if (field.dtype, field.device) != (like.dtype, like.device):
                 expected, got = (f"{x.dtype} on {x.device}" for x in (like, field))
                 raise ValueError(message(f"state.{name}", f"be {expected}", got, "Move it with state.to(...)"))
+            if field.layout != like.layout:
+                raise ValueError(message(f"state.{name}", f"be {like.layout}", str(field.layout), "Use .to_dense()"))
+        check_counts(state.step)  # type: ignore[attr-defined]
         return layout.inner_state(state)
 
 

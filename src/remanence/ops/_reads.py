@@ -137,9 +137,10 @@ class SoftmaxRead(Read):
         """See :meth:`Read.read`; the newest state is among the values, so none is ever read from nothing."""
         assert weights.query is not None
         query = F.linear(state, weights.query)  # W_a s
-        if weights.score is None:
+        if self.score == "dot":
             scores = torch.einsum("bkn,bn->bk", held.keys, query) / math.sqrt(query.shape[1])
         else:
+            assert weights.score is not None
             scores = (query[:, None] + held.keys).tanh() @ weights.score
         if log_gates is not None:
             scores = scores + log_gates

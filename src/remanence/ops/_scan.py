@@ -15,6 +15,7 @@ from remanence._validate import message
 from . import fused, reference
 from ._backend import Backend, choose_backend
 from ._backward_memory import present, scan_in_segments
+from ._checks import check_options, check_packed, check_scan
 from ._log import Log
 from ._scan_hooks import wrappers
 from ._spec import ScanSpec
@@ -71,6 +72,10 @@ def scan(
         h_offset: ``(T, B, n)`` added to ``h``; its gradient is dL/dh.
         forced_log: take these choices of who enters the memory instead of making them.
         backend: ``"reference"``, ``"fused"`` or ``"auto"``.
+
+    Raises:
+        TypeError: a tensor was expected, and something else came.
+        ValueError: arguments do not fit together; the message names the first that does not.
 
     Returns:
         Output ``(T, B, output_size)``, the final state and the log of who entered the memory. For a packed input the
@@ -135,7 +140,11 @@ def _scan_packed(
         return pack_like(output, packed), final, pack_log(log, packed)
     start = take_rows(state, packed.sorted_indices)
     lengths = packed_lengths(packed)
-    output, final, log = fused.scan(packed.data, weights, start, spec=spec, lengths=lengths, lean=present().lean)
+    try:
+        output, final, log = fused.scan(packed.data, weights, start, spec=spec, lengths=lengths, lean=present().lean)
+    except RuntimeError:
+        check_packed(packed, weights, state, spec)
+        raise
     return like_packed(packed, output), take_rows(final, packed.unsorted_indices), log
 
 
@@ -151,15 +160,31 @@ def _scan(
     **by_time: Any,
 ) -> tuple[Tensor, State, Log]:
     """The scan itself, on the backend that was asked for."""
+    options = {"lengths": lengths, "forced_log": forced_log, **by_time}
+    if torch.compiler.is_compiling():
+        return _run(x, weights, state, spec, backend, options)
+    try:
+        return _run(x, weights, state, spec, backend, options)
+    except (RuntimeError, TypeError, AttributeError, IndexError, AssertionError):
+        check_scan(x, weights, state, spec, options)
+        raise
+
+
+def _run(
+    x: Tensor, weights: Weights, state: State | None, spec: ScanSpec, backend: Backend, options: dict[str, Any]
+) -> tuple[Tensor, State, Log]:
     if not x.shape[0]:
         raise ValueError(message("x", "hold at least one step", "0 steps"))
     kept = present()
     run = reference.scan
     if choose_backend(backend, spec, x) == "fused":
         run = partial(fused.scan, lean=kept.lean)
+    elif not torch.compiler.is_compiling():  # torch would stretch what does not fit
+        check_options(x, spec.cell.hidden_size(weights), **options)
     segment = kept.segment
-    if segment is not None and lengths is None and torch.is_grad_enabled() and x.shape[0] > segment:
+    if segment is not None and options["lengths"] is None and torch.is_grad_enabled() and x.shape[0] > segment:
         if state is None:
             state = initial_state(spec, weights, x.shape[1])
-        return scan_in_segments(run, segment, x, weights, state, spec, by_time, forced_log)
-    return run(x, weights, state, spec=spec, lengths=lengths, forced_log=forced_log, **by_time)
+        by_time = {name: value for name, value in options.items() if name not in ("lengths", "forced_log")}
+        return scan_in_segments(run, segment, x, weights, state, spec, by_time, options["forced_log"])
+    return run(x, weights, state, spec=spec, **options)

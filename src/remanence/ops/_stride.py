@@ -32,9 +32,11 @@ class Strided(MemoryRule):
         keep: ``"k-1"`` takes the k-th largest score as threshold, as printed, which leaves k-1 positive weights;
             ``"k"`` takes the next one, which leaves k.
         score: ``"affine"`` (Ke et al. 2017), ``"tanh"`` (the authors' code) or ``"mlp"`` (depends on the query).
-        normalise: divide the weights by their sum; with ``sparse="backward"``, softmax over the scores.
+        normalise: divide the weights by their sum plus 1e-7, so that equal scores give an empty read; with
+            ``sparse="backward"``, softmax over the scores.
         underfull: weights while at most ``top_k`` states are stored: ``"threshold"`` takes the least stored score as
-            threshold, ``"raw"`` takes the scores themselves (the authors' code).
+            threshold, ``"raw"`` takes the scores themselves (the authors' code). Nothing bounds those: a read that
+            overflows makes its row infinite or NaN until a reset, and no other row.
         sparse: ``"forward"`` reads the best states only; ``"backward"`` reads all and sends gradient to the best.
         hops: ``"many"`` lets the gradient of a read go on through the reads of the state it reaches; ``"one"`` stops it
             there ("one skip-step", section 7.2 of Ke et al. 2017).

@@ -27,6 +27,7 @@ from ._log import Log
 from ._spec import ScanSpec
 from ._state import State
 from ._weights import Weights
+from .state_shapes import check_chain
 
 
 def transform_active() -> bool:
@@ -88,6 +89,7 @@ def scan(
     chain = x.new_empty(s.shape[0], 0)
     if state is not None:
         chain = state.chain
+        check_chain(chain, s)
     return output, State(s, c, h, chain, *held), Log(slot, displaced)
 
 

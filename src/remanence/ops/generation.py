@@ -13,9 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from remanence._validate import message, positive_int, real
+from remanence._validate import dimension, message, real, shape
 
 from ._backend import Backend, choose_backend
+from ._checks import check_layers, expect
 from ._half import widen_all
 from ._kernel_config import SAVE_NOTHING, Config, encode
 from ._kernel_tensors import one_device
@@ -23,8 +24,8 @@ from ._library import library
 from ._spec import ScanSpec
 from ._state import State
 from ._weights import Weights
-from .state_shapes import empty_state
-from .stream import flatten, grown, present, reference_step
+from .state_shapes import check_chain, empty_state
+from .stream import check_stack_state, flatten, grown, present, reference_step
 
 
 @torch.no_grad()
@@ -65,7 +66,7 @@ def generate(
 
     Raises:
         RuntimeError: if logits are not finite, or as :func:`scan`.
-        ValueError: if arguments do not fit together, or as :func:`scan`.
+        ValueError: if arguments do not fit together, the state among them, or as :func:`scan`.
 
     Example:
         >>> weights = Weights(ih=torch.randn(6, 3), hh=torch.randn(6, 6))
@@ -75,16 +76,23 @@ def generate(
         >>> drawn.shape, state.step.tolist()
         (torch.Size([20, 2]), [[20, 20]])
     """
-    positive_int("steps", steps)
+    dimension("steps", steps)
     real("temperature", temperature, least=0.0)
     _check(tokens, layers, head, embedding, steps, uniforms, temperature)
+    _check_ends(layers[0], spec, head, head_bias, embedding)
     if state is None:
         hidden = spec.cell.hidden_size(layers[0])
         state = empty_state(spec, hidden, (len(layers), len(tokens)), head)
     asked = _Request(tokens, layers, state, spec, head, head_bias, embedding, steps, uniforms, float(temperature))
+    run = _reference
     if choose_backend(backend, spec, head) == "fused":
-        return _fused(asked)
-    return _reference(asked)
+        run = _fused
+    try:
+        return run(asked)
+    except (RuntimeError, TypeError, AssertionError):
+        check_layers(layers, spec, layers[0].ih)
+        check_stack_state(state, layers, spec, (len(tokens),))
+        raise
 
 
 def draw_tokens(logits: Tensor, uniforms: Tensor | None, temperature: float) -> Tensor:
@@ -116,12 +124,20 @@ def _check(
     uniforms: Tensor | None,
     temperature: float,
 ) -> None:
+    for name, value in {"tokens": tokens, "head": head, "embedding": embedding, "uniforms": uniforms}.items():
+        if value is None and name in ("embedding", "uniforms"):
+            continue
+        if not isinstance(value, Tensor) or value.is_meta:
+            raise TypeError(message(name, "be a tensor with data", _kind(value)))
     if tokens.dtype != torch.int64 or tokens.dim() != 1 or not len(tokens):
         got = f"{tokens.dtype} {tuple(tokens.shape)}"
         raise ValueError(message("tokens", "be int64 of shape (B,), B >= 1", got))
     if not layers:
         raise ValueError(message("layers", "hold the weights of at least one layer", "none"))
-    known = layers[0].ih.shape[1]
+    for layer in layers:
+        if not isinstance(layer, Weights):
+            raise TypeError(message("layers", "hold Weights", type(layer).__name__))
+    known = shape("weights.ih", layers[0].ih, ("G", "input_size")).shape[1]
     if embedding is not None:
         known = len(embedding)
     low, high = (int(bound) for bound in tokens.aminmax())
@@ -134,8 +150,30 @@ def _check(
     if uniforms.shape != (steps, len(tokens)) or uniforms.dtype != torch.float64:
         got = f"{uniforms.dtype} {tuple(uniforms.shape)}"
         raise ValueError(message("uniforms", f"be float64 of shape {(steps, len(tokens))}", got))
+    if not bool(((uniforms >= 0) & (uniforms < 1)).all()):  # a NaN among them, too
+        raise ValueError(message("uniforms", "be at least 0 and less than 1", "others"))
     if temperature == 0:
         raise ValueError(message("temperature", "be more than 0", temperature, "uniforms=None takes the likeliest"))
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, Tensor):
+        return f"one on {value.device}"
+    return type(value).__name__
+
+
+def _check_ends(
+    first: Weights, spec: ScanSpec, head: Tensor, head_bias: Tensor | None, embedding: Tensor | None
+) -> None:
+    """Checks what stands before and behind the layers."""
+    features = spec.output_size(spec.cell.hidden_size(first))
+    shape("head", head, ("classes", features))
+    if not len(head):
+        raise ValueError(message("head", "have at least one class", "none"))
+    if head_bias is not None:
+        expect("head_bias", head_bias, head.shape[:1], head)
+    if embedding is not None:
+        expect("embedding", embedding, (len(embedding), first.ih.shape[1]), head)
 
 
 class _Request(NamedTuple):
@@ -188,6 +226,7 @@ def _fused(asked: _Request) -> tuple[Tensor, State]:
         asked.temperature,
         encode(asked.spec, SAVE_NOTHING),
     )
+    check_chain(chain, s)
     return drawn, State(s, c, h, chain, *held).to(asked.state.s.dtype)
 
 

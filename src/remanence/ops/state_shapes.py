@@ -74,10 +74,20 @@ def check_state(state: State, spec: ScanSpec, hidden: int, batch: tuple[int, ...
         dtype = like.dtype
         if name in COUNTS:
             dtype = torch.int64
-        if have.dtype != dtype and not torch.is_autocast_enabled(have.device.type):
+        if have.dtype != dtype and not casts(have.device):
             raise ValueError(message(f"state.{name}", f"have dtype {dtype}", str(have.dtype), "Use state.to(...)"))
         if have.device != like.device:
             raise ValueError(message(f"state.{name}", f"be on {like.device}", str(have.device), "Use state.to(...)"))
+        if have.layout != like.layout:
+            raise ValueError(message(f"state.{name}", f"be {like.layout}", str(have.layout), "Use .to_dense()"))
+    if state.relevant.shape[:-1] != state.relevant_step.shape:
+        got = str(tuple(state.relevant_step.shape))
+        raise ValueError(message("state.relevant_step", f"have shape {tuple(state.relevant.shape[:-1])}", got))
+
+
+def casts(device: torch.device) -> bool:
+    """Whether autocast is at work: then dtypes may differ. On some devices, such as "meta", there is none."""
+    return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)
 
 
 def _differs_in_slots(name: str, have: tuple[int, ...], want: tuple[int, ...]) -> bool:
@@ -91,15 +101,43 @@ def _differs_in_slots(name: str, have: tuple[int, ...], want: tuple[int, ...]) -
 
 
 def check_counts(step: Tensor) -> None:
-    """As the kernel does, where the numbers can be looked at: not while a transform or a compiler traces the scan."""
-    traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
-    if traced or type(step) is not Tensor or step.device.type != "cpu" or not step.numel():
+    """Refuses counts of steps that cannot go on, where the numbers can be looked at.
+
+    Raises:
+        ValueError: a row has taken less than no step, or so many that to count on would overflow.
+    """
+    if not readable(step) or not step.numel():
         return
     low, high = (int(bound) for bound in step.aminmax())
     if low < 0:
-        raise RuntimeError(f"`state.step` must not be negative; got {low}")
+        raise ValueError(message("state.step", "not be negative", low))
     if high > MOST_STEPS:
-        raise RuntimeError(f"`state.step` must be at most 2^62; got {high}")
+        raise ValueError(message("state.step", "be at most 2^62", high))
+
+
+def readable(tensor: Tensor) -> bool:
+    """Whether numbers can be looked at: not while a transform or a compiler traces the scan, nor on another device."""
+    traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    return not traced and type(tensor) is Tensor and tensor.device.type == "cpu"
+
+
+def check_chain(chain: Tensor, s: Tensor) -> None:
+    """Checks the field that the kernel is not given, because what it runs has none: an empty one beside ``s``."""
+    if isinstance(chain, Tensor) and chain.shape == (*s.shape[:-1], 0) and _kind(chain) == _kind(s):
+        return
+    expected = f"be {_shown(s)} and of shape {(*s.shape[:-1], 0)}"
+    got = type(chain).__name__
+    if isinstance(chain, Tensor):
+        got = f"{_shown(chain)} of shape {tuple(chain.shape)}"
+    raise ValueError(message("state.chain", expected, got, "Does the state come from another layer?"))
+
+
+def _kind(tensor: Tensor) -> tuple[object, ...]:
+    return tensor.dtype, tensor.device, tensor.layout
+
+
+def _shown(tensor: Tensor) -> str:
+    return f"{tensor.dtype} on {tensor.device} ({tensor.layout})"
 
 
 def start_afresh(state: State, rows: Tensor, empty: State) -> State:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from . import reference
 from ._backend import Backend, choose_backend
+from ._checks import check_given_state, check_layers
 from ._half import HALF, widen_all
 from ._kernel_config import SAVE_NOTHING, Config, encode, unsupported
 from ._kernel_tensors import one_device
@@ -18,7 +19,7 @@ from ._spec import ScanSpec
 from ._stack import walk_stack
 from ._state import State
 from ._weights import Weights
-from .state_shapes import check_state
+from .state_shapes import check_chain, check_state
 from .states import add_row, drop_row
 
 NOTHING = torch.empty(0)
@@ -42,8 +43,8 @@ def step(
         Output ``(B, output_size)`` of the last layer, and the state after it.
 
     Raises:
-        RuntimeError: if shapes or dtypes do not fit together, or as :func:`scan`.
-        ValueError: as :func:`scan`.
+        RuntimeError: if `x` and `layers` do not fit together, or as :func:`scan`.
+        ValueError: if the state does not fit, or as :func:`scan`.
 
     Example:
         >>> from remanence.ops.state_shapes import empty_state
@@ -53,11 +54,24 @@ def step(
         (torch.Size([2, 4]), True, [[1, 1]])
     """
     if choose_backend(backend, spec, x) != "fused":
-        return reference_step(x, layers, state, spec)
+        try:
+            return reference_step(x, layers, state, spec)
+        except (AssertionError, TypeError):
+            check_layers(layers, spec, x)
+            raise
     if x.dtype in HALF:
         output, final = step(*widen_all((x, list(layers), state)), spec=spec, backend=backend)
         return output.to(x.dtype), final.to(state.s.dtype)
-    return kernel_step(x, flatten(layers), state, encode(spec, SAVE_NOTHING))
+    try:
+        return kernel_step(x, flatten(layers), state, encode(spec, SAVE_NOTHING))
+    except RuntimeError:
+        check_stack_state(state, layers, spec, x.shape[:-1])
+        raise
+
+
+def check_stack_state(state: State, layers: Sequence[Weights], spec: ScanSpec, rows: Sequence[int]) -> None:
+    """Says which field of a state ``(num_layers, *rows, ...)`` does not fit, if one does not."""
+    check_given_state(state, spec, spec.cell.hidden_size(layers[0]), (len(layers), *rows), layers[0].hh)
 
 
 def kernel_config(spec: ScanSpec) -> list[int] | None:
@@ -75,6 +89,7 @@ def kernel_step(x: Tensor, weights: list[Tensor], state: State, config: list[int
     # The chain is that of one-hop gradients, which the kernel does not compute: it passes by.
     s, c, h, chain, *held = state
     output, s, c, h, *held = _KERNEL(x, weights, s, c, h, *held, config)
+    check_chain(chain, s)
     return output, State(s, c, h, chain, *held)
 
 

@@ -53,9 +53,11 @@ inline void check_weights(const Inputs &i, const Spec &spec, Index n) {
   expect(i.b_ih, "bias_ih", dtype, {gates});
   expect(i.b_hh, "bias_hh", dtype, {gates});
   expect(i.own, "bias_modrelu", dtype, {n});
+  STD_TORCH_CHECK(spec.nonlinearity != Nonlinearity::MODRELU || i.own, "remanence: a modrelu needs `bias_modrelu`");
   if (!spec.remembers()) return;
   STD_TORCH_CHECK(i.query && i.key, "remanence: a memory needs `query` and `key` weights");
   if (spec.has_keys()) {
+    STD_TORCH_CHECK(spec.score != Score::ADDITIVE || i.score, "remanence: an additive score needs `score` weights");
     expect(i.query, "query", dtype, {n, n});
     expect(i.key, "key", dtype, {n, n});
     expect(i.score, "score", dtype, {n});
@@ -68,6 +70,15 @@ inline void check_weights(const Inputs &i, const Spec &spec, Index n) {
     expect(i.key, "key", dtype, {n});
     expect(i.score, "score", dtype, {1});
   }
+}
+
+// Of a state that is not whole, the kernel would read what nobody gave. The backward pass does without the scores.
+inline void check_whole(const Inputs &i) {
+  bool some =
+      i.s || i.c || i.h || i.recent || i.recent_score || i.relevant || i.relevant_score || i.relevant_step || i.step;
+  bool scores = i.recent_score && i.relevant_score;
+  bool all = i.s && i.c && i.h && i.recent && i.relevant && i.relevant_step && i.step && scores;
+  STD_TORCH_CHECK(all || !some, "remanence: half a state");
 }
 
 inline void check_state(const Inputs &i, const Spec &spec, Index n, Index held) {

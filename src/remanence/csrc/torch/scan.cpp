@@ -15,6 +15,7 @@ using ForwardOut =
     std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
 
 template <class T> ForwardOut forward_typed(const Inputs &i, const Spec &spec) {
+  check_whole(i);
   Reading<T> reading = read_inputs<T>(i, spec);
   Scan<T> &a = reading.scan;
   ScalarType dtype = i.x.scalar_type();

@@ -87,6 +87,8 @@ inline void check_layer(const Stack &stack, const LayerWeights &w, Index inputs,
   optional(w.bias_ih, "bias_ih", {gates});
   optional(w.bias_hh, "bias_hh", {gates});
   optional(w.own, "own", {n});
+  STD_TORCH_CHECK(stack.spec.nonlinearity != Nonlinearity::MODRELU || w.own.numel(),
+                  "remanence: a modrelu needs `own`");
   if (!stack.spec.remembers()) return;
   bool matrices = stack.spec.has_keys();
   if (matrices) {
@@ -97,6 +99,8 @@ inline void check_layer(const Stack &stack, const LayerWeights &w, Index inputs,
     expect(w.key, "key", dtype, {n});
   }
   optional(w.score, "score", {matrices ? n : 1});
+  STD_TORCH_CHECK(!matrices || stack.spec.score != Score::ADDITIVE || w.score.numel(),
+                  "remanence: an additive score needs `score`");
   optional(w.gate, "gate", {n});
   optional(w.gate_bias, "gate_bias", {1});
   STD_TORCH_CHECK(!stack.spec.screening().gated || (w.gate.numel() && w.gate_bias.numel()),
