@@ -47,7 +47,7 @@ def spoil(value: Tensor, rng: random.Random) -> Tensor:
         lambda: value.to("meta"),
         lambda: value.to_sparse(),
         lambda: torch.full_like(value, rng.choice(NUMBERS)),
-        lambda: torch.full_like(value, rng.choice([float("nan"), float("inf"), -1e300])),
+        lambda: torch.full_like(value, rng.choice([float("nan"), float("inf"), -1e100])),
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a complex number may lose its imaginary part here

@@ -314,8 +314,10 @@ def test_stored_states_and_their_steps_have_one_number_of_slots():
         (ScanSpec("lstm", Screened(2, 2)), "query"),
         (ScanSpec("rnn", nonlinearity="modrelu"), "modrelu"),
         (ScanSpec("lstm", Screened(2, 2, screen="learned")), "gate"),
+        (ScanSpec("lstm"), "hh"),
+        (ScanSpec("lstm"), "ih"),
     ],
-    ids=["score", "query", "modrelu", "gate"],
+    ids=["score", "query", "modrelu", "gate", "hh", "ih"],
 )
 def test_a_weight_that_is_missing_is_named_and_not_taken_for_zero(spec, missing, backend):
     whole = weights_for(spec)._replace(modrelu=draw(5), gate=draw(5), gate_bias=draw(1))

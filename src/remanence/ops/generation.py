@@ -89,7 +89,7 @@ def generate(
         run = _fused
     try:
         return run(asked)
-    except (RuntimeError, TypeError, AssertionError):
+    except (RuntimeError, TypeError, AttributeError, AssertionError):
         check_layers(layers, spec, layers[0].ih)
         check_stack_state(state, layers, spec, (len(tokens),))
         raise
@@ -166,6 +166,7 @@ def _check_ends(
     first: Weights, spec: ScanSpec, head: Tensor, head_bias: Tensor | None, embedding: Tensor | None
 ) -> None:
     """Checks what stands before and behind the layers."""
+    shape("weights.hh", first.hh, ("G", "m"))
     features = spec.output_size(spec.cell.hidden_size(first))
     shape("head", head, ("classes", features))
     if not len(head):

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from remanence._validate import shape
+
 from . import reference
 from ._backend import Backend, choose_backend
 from ._checks import check_given_state, check_layers
@@ -56,7 +58,7 @@ def step(
     if choose_backend(backend, spec, x) != "fused":
         try:
             return reference_step(x, layers, state, spec)
-        except (AssertionError, TypeError):
+        except (AssertionError, TypeError, AttributeError):
             check_layers(layers, spec, x)
             raise
     if x.dtype in HALF:
@@ -71,6 +73,9 @@ def step(
 
 def check_stack_state(state: State, layers: Sequence[Weights], spec: ScanSpec, rows: Sequence[int]) -> None:
     """Says which field of a state ``(num_layers, *rows, ...)`` does not fit, if one does not."""
+    for weights in layers:
+        shape("weights.ih", weights.ih, ("G", "input_size"))
+        shape("weights.hh", weights.hh, ("G", "m"))
     check_given_state(state, spec, spec.cell.hidden_size(layers[0]), (len(layers), *rows), layers[0].hh)
 
 
