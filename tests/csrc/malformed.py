@@ -47,7 +47,7 @@ def spoil(value: Tensor, rng: random.Random) -> Tensor:
         lambda: value.to("meta"),
         lambda: value.to_sparse(),
         lambda: torch.full_like(value, rng.choice(NUMBERS)),
-        lambda: torch.full_like(value, rng.choice([float("nan"), float("inf"), -1e100])),
+        lambda: torch.full_like(value, rng.choice([float("nan"), float("inf"), -1e308])),
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a complex number may lose its imaginary part here
@@ -61,9 +61,10 @@ def spoil_one(values: Any, rng: random.Random) -> Any:
     """A named tuple with one of its tensors spoilt, or missing."""
     names = [name for name, value in values._asdict().items() if isinstance(value, Tensor)]
     name = rng.choice(names)
-    if rng.random() < 0.1:
-        return values._replace(**{name: None})
-    return values._replace(**{name: spoil(getattr(values, name), rng)})
+    spoilt: Tensor | None = spoil(getattr(values, name), rng)
+    if random.Random(str(rng.getstate())).random() < 0.1:  # `rng` goes on as before
+        spoilt = None
+    return values._replace(**{name: spoilt})
 
 
 class Calls:
