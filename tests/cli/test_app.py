@@ -3,6 +3,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import remanence
@@ -22,6 +23,26 @@ def test_help_names_every_command(command):
     result = runner.invoke(app, ["--help"])
     assert result.exit_code == 0
     assert command in result.output
+
+
+def _every_command():
+    """Words that call each command, and the two groups."""
+    yield []
+    for name, command in typer.main.get_command(app).commands.items():
+        yield [name]
+        for below in getattr(command, "commands", {}):
+            yield [name, below]
+
+
+@pytest.mark.parametrize("words", list(_every_command()), ids=" ".join)
+def test_help_reads_as_a_manual(words):
+    shown = runner.invoke(app, [*words, "--help"], env={"COLUMNS": "80"}).output
+    usage = next(line for line in shown.splitlines() if "Usage" in line)
+    assert "…" not in shown  # nothing is cut
+    assert "<bool>" not in shown  # a flag takes no value
+    assert "list[" not in shown  # no type of Python
+    assert not set("{}") & set(usage)
+    assert "[[" not in usage
 
 
 def test_help_does_not_load_torch():

@@ -9,6 +9,7 @@ import typer
 
 import remanence
 from remanence.cli._experiments import reproduce
+from remanence.cli._help import use_plain_help
 from remanence.cli._rl import rl
 from remanence.cli._training import Trust, add_training_commands
 
@@ -88,7 +89,9 @@ def verify(
 
 @app.command()
 def mi(
-    files: Annotated[list[str] | None, typer.Argument(help="Files, - for standard input, or run folders.")] = None,
+    files: Annotated[
+        list[str] | None, typer.Argument(help="Files, - for standard input, or run folders.", metavar="FILE")
+    ] = None,
     hf: Annotated[
         list[str] | None, typer.Option(help="A Hugging Face causal language model: folder, .gguf file or name.")
     ] = None,
@@ -126,12 +129,13 @@ def probe(
         str,
         typer.Argument(
             help="A run's folder, model.py:factory, package.module:factory, or hf:FOLDER (Hugging Face). A factory "
-            "returns a model, or (model, inputs)."
+            "returns a model, or (model, inputs).",
+            metavar="TARGET",
         ),
     ],
     shape: Annotated[
         str | None,
-        typer.Option(help="Random input of a factory, such as 100,2,3 for (T, B, features); rows,steps with hf:."),
+        typer.Option(help="Shape of a random input, such as 100,2,3 for (T, B, features); rows,steps with hf:."),
     ] = None,
     tokens: Annotated[int | None, typer.Option(help="Draw random tokens below this instead of random numbers.")] = None,
     text: Annotated[
@@ -157,10 +161,16 @@ def probe(
 
 @app.command()
 def kv(
-    model: Annotated[str, typer.Argument(help="A Hugging Face decoder: folder, .gguf file or name.")],
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Text to read.")],
+    model: Annotated[str, typer.Argument(help="A Hugging Face decoder: folder, .gguf file or name.", metavar="MODEL")],
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Text to read.", metavar="FILE")],
     budget: Annotated[str, typer.Option(help="Keys kept per layer and head.")] = "128,256,512,1024",
-    screen: Annotated[str, typer.Option(help="Eviction policies to compare.")] = "window,h2o,tova,attention,value,mean",
+    screen: Annotated[
+        str,
+        typer.Option(
+            help="Eviction policies to compare (default: window, h2o, tova, attention, value, mean).",
+            show_default=False,  # with it, a terminal of 80 columns cuts the list
+        ),
+    ] = "window,h2o,tova,attention,value,mean",
     tokens: Annotated[int, typer.Option(min=2, help="Tokens of the text, at most the model's positions.")] = 8000,
     dtype: Annotated[str | None, typer.Option(help="float32 or bfloat16 (default: as the model is stored).")] = None,
     download: Annotated[bool, typer.Option("--download", help="Fetch a model that is not on this machine.")] = False,
@@ -182,7 +192,7 @@ def kv(
 def report(
     paths: Annotated[
         list[Path],
-        typer.Argument(help="Run folders, comparisons, or JSON files of probe, mi or verify.", metavar="PATH..."),
+        typer.Argument(help="Run folders, comparisons, or JSON files of probe, mi or verify.", metavar="PATH"),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     probes: Annotated[bool, typer.Option(help="Probe the trained models that have not been probed.")] = True,
@@ -198,6 +208,7 @@ def report(
 
 add_training_commands(app)
 app.command()(reproduce)
+use_plain_help(app, rl)
 app.add_typer(rl, name="rl")
 
 

@@ -13,7 +13,7 @@ from remanence.cli._training import Json
 def reproduce(
     words: Annotated[
         list[str] | None,
-        typer.Argument(help="A table or figure, such as kerg2020/table-2. Further values of --only.", metavar="ID"),
+        typer.Argument(help="A table or figure, such as kerg2020/table-2, and further values of --only.", metavar="ID"),
     ] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List all tables and figures.")] = False,
     dry_run: Annotated[
@@ -36,14 +36,14 @@ def reproduce(
         typer.Option(help="Where a cluster keeps the cells: a folder that all nodes see, or s3://bucket/runs."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Cells at a time. Without it, as many as there is room for.")
+        int | None, typer.Option(min=1, help="Cells that run at a time (default: as many as fit).")
     ] = None,
     report: Annotated[
         bool, typer.Option("--report", help="Write a page about your cells and the stored runs. Run nothing.")
     ] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File of the page, .html or .md.")] = None,
     store: Annotated[
-        Path | None, typer.Option(help="Also write the results into this JSON file, or into a file in this folder.")
+        Path | None, typer.Option(help="Also write the results to this JSON file, or to a file in this folder.")
     ] = None,
     adopt: Annotated[list[Path] | None, typer.Option(help="Link a finished run as a cell.", hidden=True)] = None,
     json: Json = False,

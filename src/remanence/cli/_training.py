@@ -17,7 +17,7 @@ Trust = Annotated[
     bool, typer.Option("--trust", help="Run the code that the stored settings name. Read that code first.")
 ]
 OwnFile = Annotated[
-    Path | None, typer.Argument(help="Your own data, for the tasks text, sequence and series.", metavar="[FILE]")
+    Path | None, typer.Argument(help="Your own data, for the tasks text, sequence and series.", metavar="FILE")
 ]
 Weights = Annotated[str, typer.Option(help="'best' (by validation) or 'last'.")]
 
@@ -148,7 +148,10 @@ def tasks(json: Json = False) -> None:
     show_tasks(as_json=json)
 
 
-def runs(folder: Annotated[Path, typer.Argument(help="Folder to search.")] = Path("runs"), json: Json = False) -> None:
+def runs(
+    folder: Annotated[Path, typer.Argument(help="Folder to search.", metavar="FOLDER")] = Path("runs"),
+    json: Json = False,
+) -> None:
     """List the runs below a folder, with their status."""
     from remanence.cli._listing import show_runs
 
