@@ -20,6 +20,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.dist_info import dist_info
 
 HERE = Path(__file__).resolve().parent
 SOURCES = Path("src/remanence/csrc")
@@ -44,14 +45,28 @@ def source_hash(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+def need_torch() -> None:
+    """Ends a build that would have to leave the kernel out."""
+    if importlib.util.find_spec("torch") is None:
+        raise SystemExit(NO_TORCH)
+
+
+class Metadata(dist_info):
+    """What pip asks for first: refused here, an isolated install ends before it downloads torch and all else."""
+
+    def run(self) -> None:
+        """As setuptools does it, if the build can follow."""
+        need_torch()
+        super().run()
+
+
 class BuildKernel(build_ext):
     """Compiles the files side by side; catches a missing compiler, missing torch and compile errors alike."""
 
     def build_extension(self, ext: Extension) -> None:
         """Build, record, and fail only where the kernel is required."""
         record: dict[str, str] = {"machine": platform.machine()}
-        if importlib.util.find_spec("torch") is None:
-            raise SystemExit(NO_TORCH)
+        need_torch()
         try:
             self._build(Path(self.get_ext_fullpath(ext.name)), record)
         except (ImportError, OSError, subprocess.CalledProcessError) as error:
@@ -113,6 +128,6 @@ def _say(error: Exception) -> str:
 os.chdir(HERE)
 setup(
     ext_modules=[Extension("remanence._kernel", sources=[], py_limited_api=True)],
-    cmdclass={"build_ext": BuildKernel},
+    cmdclass={"build_ext": BuildKernel, "dist_info": Metadata},
     options={"bdist_wheel": {"py_limited_api": OLDEST_PYTHON}},
 )

@@ -84,10 +84,23 @@ def test_a_failed_build_leaves_a_working_package_that_says_why(checkout, compile
     assert "pip install --no-build-isolation ." in found["backend"]["how_to_fix"]
 
 
+def without_torch(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """``setup.py`` in an environment like pip's isolated one."""
+    hide = f"import sys, runpy; sys.modules['torch'] = None; sys.argv = {['setup.py', *arguments]}; "
+    return run(checkout, "-c", hide + "runpy.run_path('setup.py', run_name='__main__')")
+
+
+@pytest.mark.slow
+def test_without_torch_no_metadata_is_made_so_that_pip_stops_before_its_downloads(checkout):
+    refused = without_torch(checkout, "dist_info")
+    assert refused.returncode != 0
+    assert "pip install --no-build-isolation ." in refused.stderr
+    assert not list(checkout.glob("*.dist-info"))
+
+
 @pytest.mark.slow
 def test_without_torch_nothing_is_installed_and_the_command_is_named(checkout):
-    hide = "import sys, runpy; sys.modules['torch'] = None; sys.argv = ['setup.py', 'build_ext', '--inplace']; "
-    built = run(checkout, "-c", hide + "runpy.run_path('setup.py', run_name='__main__')")
+    built = without_torch(checkout, "build_ext", "--inplace")
     assert built.returncode != 0
     assert "pip install --no-build-isolation ." in built.stderr
     assert not (checkout / "src/remanence/_build.json").exists()
