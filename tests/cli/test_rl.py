@@ -63,6 +63,10 @@ def test_mistakes_are_one_line_and_exit_code_2(here, arguments, words):
     assert not (here / "runs").exists()
 
 
+def test_elsewhere_than_on_a_terminal_no_empty_line_stands_for_the_bar(here):
+    assert run("play", "nowhere").output.startswith("error: ")
+
+
 def test_a_missing_package_is_one_line_too(here, monkeypatch):
     def missing(name, options=None):
         raise ImportError("`environment` needs minigrid: pip install 'remanence[rl]'")

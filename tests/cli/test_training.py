@@ -73,6 +73,9 @@ def test_a_run_can_be_resumed_with_a_larger_budget_evaluated_and_listed(here):
         (["generate", "nowhere"], 2, "which does not exist"),
         (["evaluate", "nowhere", "--weights", "worst"], 2, "must be one of 'best', 'last'"),
         (["compare", "copy", "--models", "LSTM", "--lengths", "five"], 2, "whole numbers separated by commas"),
+        (["train", "copy", "a.txt"], 2, "`FILE` must be left out for the task 'copy', which makes its own data"),
+        (["compare", "copy", "a.txt"], 2, "These tasks read one: text, sequence, series"),
+        (["train", "text"], 2, "Name your file, as in `remanence train text book.txt`"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(here, arguments, code, words):
@@ -294,4 +297,4 @@ def test_your_own_text_is_named_on_the_command_line_and_updates_replace_epochs(h
     assert run("generate", str(here / "mine"), "--length", "5").exit_code == 0
     wrong = run("train", "copy", str(here / "mine.txt"))
     assert wrong.exit_code == 2
-    assert "path" in wrong.output
+    assert "mine.txt" in wrong.output

@@ -122,7 +122,7 @@ def test_a_first_step_that_is_always_attended_to_is_no_long_reach():
 
 WORDS = {
     0.0: "all 20 steps: of it, 100 % is left 19 steps back",
-    0.2: "all 20 steps: of it, 44.7 times as much is left 19 steps back",
+    0.2: "all 20 steps: 19 steps back it is 44.7 times it",
     -0.1: "all 20 steps: of it, 50 % is left 6 steps back, 15 % 19 back",
     -1.0: "about 4 steps: of it, 37 % is left 1 step back, 1 % 4 back",
     -9.0: "hardly more than the present step: of it, 0.012 % is left 1 step back",

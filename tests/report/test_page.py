@@ -57,11 +57,11 @@ def test_the_first_screen_says_what_came_out(write, make_comparison):
     page = text_of(write(make_comparison()))
     assert "<h1><bdi>RelRNN solves Denoise at T = 100; LSTM does not</bdi></h1>" in page
     assert (
-        "RelRNN solves Denoise at T = 100: 100 %, over 2 seeds, 99 % first seen after 1,000 updates (median)." in page
+        "RelRNN solves Denoise at T = 100: 100 % over 2 seeds; 99 % first reached after 1,000 updates (median)." in page
     )
     assert "Without more training its best run keeps 99.5 % at T = 5,000 (20 sequences each)." in page
     assert (
-        "LSTM does not solve Denoise at T = 100 within 1,000 updates: 20.5 % (20.0 % to 21.0 %), over 2 seeds" in page
+        "LSTM does not solve Denoise at T = 100 within 1,000 updates: 20.5 % (20.0 % to 21.0 %) over 2 seeds" in page
     )
     assert "a guess gets 12.5 %" in page
     assert "It carries 512 B from step to step." in page
@@ -72,7 +72,7 @@ def test_the_first_screen_says_what_came_out(write, make_comparison):
     [
         ((1.0, 0.98), "RelRNN solves Denoise at T = 100 in 1 of 2 runs"),
         ((0.9899, 0.98), "RelRNN does not solve Denoise at T = 100 within 1,000 updates"),
-        ((0.9999,), "&gt; 99.9 %, in its one run"),
+        ((0.9999,), "&gt; 99.9 % in one run"),
     ],
 )
 def test_words_are_no_stronger_than_the_numbers(write, make_run, accuracies, words):
@@ -281,6 +281,15 @@ def test_a_task_without_an_end_is_not_said_to_be_solved(write, make_run):
     assert "LSTM on Ptb-char at T = 100 reaches 1.55 (1.5 to 1.6) bits per character over 2 seeds" in page
     assert "solve" not in page
     assert "not reached" not in page
+
+
+@pytest.mark.parametrize(("unit", "words"), [("rmse", "an RMSE of 1.25"), ("perplexity", "a perplexity of 1.25")])
+def test_a_measure_that_is_no_unit_is_named_before_its_number(write, make_run, unit, words):
+    run = make_run("series", task="ptb-char", best=0.4, aims=False)
+    line = {"kind": "validation", "update": 1001, "loss": 1.0, "accuracy": 0.4, "best": True, unit: 1.25}
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    assert f"reaches {words} in one run" in text_of(write(run))
 
 
 def test_a_run_that_was_never_evaluated_counts_as_not_solved(write, make_run):

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 import typer
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 from torch import Tensor
 
 from remanence import report
 from remanence._validate import one_of
 from remanence.cli._evaluate import numbers
+from remanence.cli._progress import transient_progress
 from remanence.kv import SCREENS, CacheComparison, CacheScore, compare_caches
 from remanence.probes import load_language_model
 
@@ -47,7 +47,7 @@ def run_kv(
     if dtype is not None:
         model.to(DTYPES[dtype])
     tokens = _tokens(model, tokenizer, file, length)
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    with transient_progress() as progress:
         job = progress.add_task("full cache and screens", total=1 + len(wanted) * len(named))
         tell = lambda _: progress.advance(job)  # noqa: E731
         found = compare_caches(model, tokens, wanted, named, names=(Path(place).name, file.name), tell=tell)

@@ -9,13 +9,11 @@ from statistics import fmean
 
 import torch
 import typer
-from rich.console import Console
-from rich.progress import Progress
 
 from remanence import rl
 from remanence._wording import bracketed
 from remanence.cli._errors import exit_codes
-from remanence.cli._progress import watch
+from remanence.cli._progress import transient_progress, watch
 from remanence.cli._tables import show_rows
 from remanence.cli._train import leave_if_interrupted, show_end
 from remanence.rl import PolicyConfig, PolicyOutcome
@@ -86,7 +84,7 @@ def play_episodes(
     trust: bool = False,
 ) -> None:
     """Does what ``remanence rl play`` says."""
-    with exit_codes(), trusting(trust), Progress(console=Console(stderr=True), transient=True) as progress:
+    with exit_codes(), trusting(trust), transient_progress() as progress:
         given = settings_table(options) or None
         policy, config = rl.load_policy(run, environment, given)
         torch.set_num_threads(config.threads)

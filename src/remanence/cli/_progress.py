@@ -32,6 +32,12 @@ def watch(folder: Path, quiet: bool = False) -> Iterator[Observer]:
         yield _print
 
 
+def transient_progress() -> Progress:
+    """A bar that vanishes when the work is done; nothing, not even an empty line, where there is no terminal."""
+    console = Console(stderr=True)
+    return Progress(console=console, transient=True, disable=not console.is_terminal)
+
+
 def _is_between(line: Values) -> bool:
     """Whether it need not be printed: a policy tells of every update, which takes about a second."""
     return "frames" in line and line["update"] % 10 != 0 and line["update"] != line["budget"]

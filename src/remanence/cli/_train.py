@@ -10,12 +10,15 @@ from pathlib import Path
 import typer
 
 from remanence import runs, train
+from remanence._validate import message
 from remanence._wording import bracketed
 from remanence.cli._errors import exit_codes
 from remanence.cli._progress import watch
 from remanence.runs import Values, nested_table, remember_code, require_trust, settings_table, tag, trusting
+from remanence.tasks import list_tasks
 from remanence.train import Outcome, RunConfig
 
+READ_A_FILE = ("text", "sequence", "series")
 
 def table_of(given: Values) -> Values:
     """Options of the command as nested tables; those that were not given are left out.
@@ -126,7 +129,17 @@ def adjusted(start: RunConfig, given: Values, settings: list[str]) -> RunConfig:
         >>> adjusted(train.recipe("copy", "LSTM"), budget_of(5), []).budget.updates
         5
     """
+    _refuse_file(start.task.name, given)
     return train.with_settings(train.config_from(given, start), settings)
+
+
+def _refuse_file(task: str, given: Values) -> None:
+    """A file stands for an option that only some tasks have, and which nobody typed."""
+    file = given.get("task", {}).get("options", {}).get("path")
+    if file is None or task not in list_tasks() or task in READ_A_FILE:
+        return
+    hint = f"These tasks read one: {', '.join(READ_A_FILE)}"
+    raise ValueError(message("FILE", f"be left out for the task {task!r}, which makes its own data", repr(file), hint))
 
 
 def full_path(file: Path | None) -> str | None:

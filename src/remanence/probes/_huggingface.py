@@ -72,11 +72,11 @@ def load_language_model(place: str | Path, *, download: bool = False) -> tuple[A
         if out_of_memory(error):
             raise
         expected = "be a folder, a .gguf file or a known name of a causal language model"
-        hint = str(error).splitlines()[0] if str(error) else repr(error)
+        hint = str(error).splitlines()[0].rstrip(".") if str(error) else repr(error)
         if isinstance(error, KeyError):  # which says no more than a name
             hint = repr(error)
         if not download and not path.exists():
-            hint += ". Pass download=True to fetch it"
+            hint += ". Pass download=True (--download) to fetch it"
         raise ValueError(message("place", expected, repr(str(place)), hint)) from error
     return model.eval(), tokenizer
 

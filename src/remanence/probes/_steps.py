@@ -11,6 +11,8 @@ from remanence._wording import number_of
 HALF = 0.5
 HARDLY = 0.01
 FAINT = 0.05
+MANIFOLD = 2.0
+"""Share from which on it is given as a multiple."""
 SPREAD = math.log(4)
 """Of logarithms that count as about the same."""
 FLOAT_NOISE = 1e-5
@@ -86,6 +88,8 @@ def seen_words(log_size: np.ndarray, what: str, left: str, distance: np.ndarray 
     everything = f"all {number_of(last + 1, 'step')}"
     at_end = _amount(_share(log_size, -1))
     half = farthest(log_size, HALF, places)
+    if half == last and _share(log_size, -1) >= MANIFOLD:
+        return f"{everything}: {number_of(last, 'step')} back it is {at_end} {what}{_gap(log_size, places, last)}"
     if half == last:
         return f"{everything}: of {what}, {at_end} {left} {number_of(last, 'step')} back{_gap(log_size, places, last)}"
     near = f"50 % {left} {number_of(half, 'step')} back"
@@ -129,11 +133,11 @@ def _gap(log_size: np.ndarray, places: np.ndarray, reach: int) -> str:
 
 
 def _amount(share: float) -> str:
-    """A share in percent, with two digits where it is small."""
+    """A share in percent, with two digits where it is small; as a multiple where it is large."""
     if share >= 1000:
-        return f"{float(f'{share:.2g}'):,.0f} times as much"
-    if share >= 2:
-        return f"{share:.3g} times as much"
+        return f"{float(f'{share:.2g}'):,.0f} times"
+    if share >= MANIFOLD:
+        return f"{share:.3g} times"
     if share >= 0.1:
         return f"{100 * share:.0f} %"
     return f"{100 * share:.2g} %"

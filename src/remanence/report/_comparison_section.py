@@ -78,7 +78,7 @@ class _View:
         yield Table(_CELL_COLUMNS, rows, f"{self.found.title}: the models")
         note = (
             "Accuracy is that of the best weights by validation; the range is over the seeds. "
-            "Times are those of the machine below, with whatever else it did."
+            "Times were measured on the machine below, under the load that it had."
         )
         if any(run.has_curriculum for run in self.found.runs):
             note += " No speed is given for runs whose length grew during training."

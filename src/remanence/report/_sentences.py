@@ -16,6 +16,8 @@ ALIKE = 3
 PLURAL = {"solves": "solve", "does": "do"}
 KEPT = 0.95
 """Accuracy from which on a model is said to keep what it learnt."""
+NAMED_MEASURES = {"rmse": "an RMSE of", "perplexity": "a perplexity of"}
+"""Measures that are no units: a number comes after their name."""
 
 
 def with_range(cell: SeedRuns) -> str:
@@ -27,7 +29,11 @@ def in_unit(cell: SeedRuns) -> str:
     """The mean in the task's own unit over the seeds, their range and the unit; a dash if it has none."""
     if not cell.unit:
         return ABSENT
-    return f"{_ranged(cell.in_unit, lambda value: plain(value, 4))} {cell.unit.replace('_', ' ')}"
+    return f"{_number_in_unit(cell)} {cell.unit.replace('_', ' ')}"
+
+
+def _number_in_unit(cell: SeedRuns) -> str:
+    return _ranged(cell.in_unit, lambda value: plain(value, 4))
 
 
 def _ranged(found: Spread, words: Callable[[float | None], str]) -> str:
@@ -67,7 +73,7 @@ def _fate(cell: SeedRuns) -> object:
 def _together(found: TaskComparison, cells: Sequence[SeedRuns]) -> str:
     """One sentence about models that fared alike."""
     told = [f"{cell.short} ({with_range(cell)})" for cell in cells]
-    runs = f"{_basis(cells[0], 'in one run')} each"
+    runs = f"{_basis(cells[0])} each"
     task = found.title + at_length(cells[0].length)
     if _all_solved(cells[0]):
         return f"{enumerated(told)} solve {task}, {runs}."
@@ -137,20 +143,22 @@ def finding(found: TaskComparison, cell: SeedRuns) -> str:
         return f"{cell.short} on {task} reaches {loss} {_basis(cell)}{_ending(cell)}."
     if not cell.can_be_solved:
         reached = with_range(cell)
-        if cell.unit:
+        if cell.unit in NAMED_MEASURES:
+            reached = f"{NAMED_MEASURES[cell.unit]} {_number_in_unit(cell)}"
+        elif cell.unit:
             reached = in_unit(cell)
         words = f"{cell.short} on {task} reaches {reached} {_basis(cell)}{_within(cell)}{_ending(cell)}"
         return f"{words}, by validation.{_state(cell)}"
     if _all_solved(cell):
         updates = statistics.median(update for update, _ in cell.solved)
         middle = only_if(len(cell.runs) > 1, " (median)")
-        first = f"99{SPACE}% first seen after {count(updates)} updates{middle}"
-        verb = f"{cell.short} solves {task}: {with_range(cell)}, {_basis(cell)}, {first}"
+        first = f"99{SPACE}% first reached after {count(updates)} updates{middle}"
+        verb = f"{cell.short} solves {task}: {with_range(cell)} {_basis(cell)}; {first}"
     elif cell.solved:
         got = f"{len(cell.solved)} of {number_of(len(cell.runs), 'run')}"
         verb = f"{cell.short} solves {task} in {got}: {with_range(cell)}{_within(cell)}"
     else:
-        verb = f"{cell.short} does not solve {task}{_within(cell)}: {with_range(cell)}, {_basis(cell)}{_chance(found)}"
+        verb = f"{cell.short} does not solve {task}{_within(cell)}: {with_range(cell)} {_basis(cell)}{_chance(found)}"
     return f"{verb}{_ending(cell)}.{_kept(cell)}{_state(cell)}"
 
 
@@ -159,9 +167,9 @@ def _all_solved(cell: SeedRuns) -> bool:
     return len(cell.accuracy.values) == len(cell.runs) > 0 and (cell.accuracy.least or 0.0) >= SOLVED
 
 
-def _basis(cell: SeedRuns, alone: str = "in its one run") -> str:
+def _basis(cell: SeedRuns) -> str:
     if len(cell.runs) == 1:
-        return alone
+        return "in one run"
     return f"over {number_of(len(cell.runs), 'seed')}"
 
 

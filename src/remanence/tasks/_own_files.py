@@ -31,7 +31,10 @@ class OwnFile(Lanes):
     def stamp(self) -> tuple[int, int]:
         """Size and time of change, so that a changed file is read again."""
         file = Path(self.path).expanduser()
-        if not self.path or not file.is_file():
+        if not self.path:
+            hint = "Name your file, as in `remanence train text book.txt`"
+            raise ValueError(_validate.message("path", "name an existing file", "nothing", hint))
+        if not file.is_file():
             raise ValueError(_validate.message("path", "name an existing file", repr(self.path)))
         return file.stat().st_size, file.stat().st_mtime_ns
 
