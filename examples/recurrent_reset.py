@@ -1,7 +1,7 @@
 """Episodes of different length in one batch, as reinforcement learning collects them: one call, no loop over time.
 
 Every environment runs on its own clock, so episodes end in the middle of a rollout. `reset` is True where a new one
-begins: state, memory and step count of that row start afresh there, inside the one call.
+begins: state, memory and step count of that row are reset there, inside the one call.
 Run it: python examples/recurrent_reset.py
 """
 

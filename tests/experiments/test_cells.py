@@ -162,7 +162,7 @@ def test_a_later_measurement_is_not_misread(cells):
     measure = cells[0].work.measures[0]
     path = cells[0].folder / "measures" / measure.file
     path.write_text(sealed(unsealed(json.loads(path.read_text())) | {"version": 99}))
-    with pytest.raises(ValueError, match="bring remanence up to date"):
+    with pytest.raises(ValueError, match="upgrade remanence"):
         read_kept(cells[0].folder, measure)
 
 
@@ -503,7 +503,7 @@ def test_a_record_is_a_reduction_of_cells_and_says_where_it_was_made(cells, tmp_
     path.write_text(json.dumps(values))
     assert len(load_record(path).labels) == 2
     path.write_text(json.dumps({**values, "version": 99}))
-    with pytest.raises(ValueError, match="bring remanence up to date"):
+    with pytest.raises(ValueError, match="upgrade remanence"):
         load_record(path)
     path.write_text(json.dumps({"kind": "something"}))
     with pytest.raises(ValueError, match="kind"):

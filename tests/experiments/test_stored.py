@@ -243,7 +243,7 @@ def test_a_record_whose_cells_lack_something_is_named_and_kept(tmp_path, lost):
 def test_a_changed_number_of_a_record_is_seen(tmp_path):
     path = save_record(recorded(("RelRNN", "done", 33_000)), tmp_path / "mine.json")
     path.write_text(path.read_text().replace("0.5", "0.9"))
-    with pytest.raises(DamagedFileError, match="its checksum is another one"):
+    with pytest.raises(DamagedFileError, match="its checksum does not match"):
         load_record(path)
 
 

@@ -203,10 +203,10 @@ def _verdict(results: Sequence[DemoResult]) -> str:
     with_memory = [result for result in results if result.has_memory and result.solved]
     without = [result for result in results if not result.has_memory]
     if not with_memory:
-        return "No model with a memory reached 99 % in time: from this seed the demonstration did not succeed."
+        return "No model with a memory reached 99 % in time: with this seed the demonstration did not succeed."
     if any(result.solved for result in without):
-        return "A model without a memory reached 99 % as well: from this seed the two kinds are not told apart."
+        return "A model without a memory reached 99 % as well: with this seed the two kinds do not differ."
     best = max((result.accuracy for result in without), default=0.0)
     if best >= FAR_FROM_SOLVED:
-        return f"Only models with a memory reached 99 %, but one without came to {percent(best)} and may follow."
+        return f"Only models with a memory reached 99 %, but one without reached {percent(best)} and may follow."
     return "Within these updates only models with a memory learnt the task."

@@ -47,5 +47,5 @@ def exit_codes() -> Iterator[None]:
         if not out_of_memory(error):
             raise
         told = str(error).splitlines()[0] if str(error) else "Python found none"
-        typer.echo(f"error: memory was not enough; take smaller batches or a smaller model. {told}", err=True)
+        typer.echo(f"error: out of memory; use smaller batches or a smaller model. {told}", err=True)
         raise typer.Exit(BAD_INPUT) from error

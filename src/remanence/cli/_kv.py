@@ -105,7 +105,7 @@ def section_of(found: CacheComparison) -> report.Section:
         report.Figures(found.figures()),
         report.Table(columns, rows, "Loss and size of every cache"),
         report.Text(
-            "What has been let go is lost: a screen keeps what was looked at, not what will be asked for.", "note"
+            "An evicted key is lost: a screen keeps what received attention, not what will be asked for.", "note"
         ),
     ]
     least = min(found.screened, key=lambda score: score.loss)

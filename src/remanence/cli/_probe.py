@@ -31,7 +31,7 @@ TEXT_STEPS = 128
 LANGUAGE_MODEL = "hf:"
 Results = dict[str, ProbeResult]
 """By the name of the probe."""
-RANDOM_TOKENS = "random tokens hold nothing that context could tell; give real ones"
+RANDOM_TOKENS = "random tokens have no structure that context could predict; give real ones"
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,7 @@ def _import(place: str) -> Any:
         return importlib.import_module(place)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{place} is no Python file")
+        raise ImportError(f"{place} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -194,7 +194,7 @@ def hours_words(hours: float) -> str:
 def _say_departures(asked: Asked) -> None:
     lines = experiments.departure_lines(asked.experiment.scale(asked.scale).departures)
     if lines:
-        typer.echo("Not as in the document:")
+        typer.echo("Departures from the paper:")
     for line in lines:
         typer.echo(f"  {line}")
 

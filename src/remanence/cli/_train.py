@@ -20,6 +20,7 @@ from remanence.train import Outcome, RunConfig
 
 READ_A_FILE = ("text", "sequence", "series")
 
+
 def table_of(given: Values) -> Values:
     """Options of the command as nested tables; those that were not given are left out.
 

@@ -160,7 +160,7 @@ def corpus_of_words(parts: Sequence[Sequence[str]], separator: str = " ") -> Cor
 
 
 def frequent_words(corpus: Corpus, count: int, other: str = "<unk>") -> Corpus:
-    """Keeps the words that are most frequent in training and writes a sign for all others.
+    """Keeps the words that are most frequent in training and replaces all others by one token.
 
     Args:
         corpus: Of words.
@@ -234,11 +234,11 @@ def load_corpus(name: CorpusName) -> Corpus:
 
 
 def corpus_from_text(path: str | Path, level: Level, validation: float, test: float) -> Corpus:
-    """Reads a text file of the user's; its end is kept for validation and test.
+    """Reads a user's text file; its end is kept for validation and test.
 
     Args:
         path: UTF-8 text, packed with gzip or xz or not.
-        level: "char" or "word"; words stand between blanks, and a sign is added for the end of every line.
+        level: "char" or "word"; words are separated by spaces, and a token is added for the end of every line.
         validation: Share of the validation part.
         test: Share of the test part.
 
@@ -262,10 +262,10 @@ def corpus_from_text(path: str | Path, level: Level, validation: float, test: fl
 
 
 def corpus_from_tokens(path: str | Path, validation: float, test: float) -> Corpus:
-    """Reads a token file of the user's; its end is kept for validation and test.
+    """Reads a user's token file; its end is kept for validation and test.
 
     Args:
-        path: A one-dimensional integer array (.npy), or text with tokens between blanks and line ends.
+        path: A one-dimensional integer array (.npy), or text with tokens between spaces and line ends.
         validation: Share of the validation part.
         test: Share of the test part.
 

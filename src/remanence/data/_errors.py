@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class DataError(RuntimeError):
-    """A data file cannot be had or cannot be used; the message says which and what to do.
+    """A data file is not available or not usable; the message says which and what to do.
 
     Example:
         >>> issubclass(MissingDataError, DataError)
@@ -13,7 +13,7 @@ class DataError(RuntimeError):
 
 
 class MissingDataError(DataError):
-    """A data file is neither on this machine nor to be had from its mirrors.
+    """A data file is neither on this machine nor available from its mirrors.
 
     Example:
         >>> raise MissingDataError("no mirror answered")

@@ -201,7 +201,7 @@ def _lock(target: Path) -> Iterator[None]:
     target.parent.mkdir(parents=True, exist_ok=True)
     lock = target.with_name(target.name + ".lock")
     if lock.is_symlink() or (lock.exists() and not lock.is_file()):
-        raise DataError(f"{lock} is no regular file; remove it")
+        raise DataError(f"{lock} is not a regular file; remove it")
     with lock.open("a") as file:
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -95,7 +95,7 @@ def load_mnist() -> Mnist:
 
 
 def read_text(path: str | Path) -> str:
-    """Reads a text file of the user's, packed with gzip or xz or not, with its line ends as they are.
+    """Reads a user's text file, plain or packed with gzip or xz, with its line ends as they are.
 
     Raises:
         ValueError: If there is no such file.
@@ -120,7 +120,7 @@ def read_tokens(path: str | Path) -> np.ndarray:
     """Reads one long sequence of tokens.
 
     Args:
-        path: A one-dimensional integer array (.npy), or text with tokens of any spelling between blanks and line ends.
+        path: A one-dimensional integer array (.npy), or text with tokens of any spelling between spaces and line ends.
 
     Returns:
         Array `(N,)` of integers or of strings.
@@ -153,7 +153,7 @@ def _read_array(file: Path) -> np.ndarray:
         with file.open("rb") as stream:
             return np.lib.format.read_array(stream, allow_pickle=False)
     except (ValueError, TokenError) as error:
-        raise DataError(f"{file} is no .npy file: {error}") from error
+        raise DataError(f"{file} is not an .npy file: {error}") from error
 
 
 def existing_file(path: str | Path) -> Path:

@@ -94,7 +94,7 @@ def _rows(lines: Sequence[str], path: str | Path) -> list[list[str]]:
     try:
         return list(csv.reader(lines, delimiter=separator))
     except csv.Error as error:  # a field of more than 131,072 characters
-        raise DataError(f"{path} is no table of numbers: {error}") from error
+        raise DataError(f"{path} is not a table of numbers: {error}") from error
 
 
 def _delimiter(line: str) -> str:

@@ -83,7 +83,7 @@ class _Refreshing:
 def _failure(cell: TableCell) -> Failure:
     path = cell.folder / ERROR
     state = cell.state
-    text = f"its process ended without a word, as a killed one does; saved up to update {state.update}"
+    text = f"its process ended without a message, as when it is killed; saved up to update {state.update}"
     if path.is_file():
         text = read_file(path).decode("utf-8", "replace")
     return Failure(cell.label, text, cell.folder / LOG)

@@ -102,7 +102,7 @@ def _here(experiment: Experiment, scale: str, cells: Sequence[TableCell]) -> Ite
 
 
 def stored_parts(experiment: Experiment, records: Sequence[Record]) -> list[Part]:
-    """What stored records have of a table or figure: beside the printed numbers, what is missing, and each record."""
+    """The stored records of a table or figure: next to the printed numbers, what is missing, and each record."""
     cells = [cell for record in records for cell in cells_in(record)]
     found = coverage(experiment, cells)
     drawn = [cell for cell in found.as_printed if isinstance(cell, StoredCell)]

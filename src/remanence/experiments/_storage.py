@@ -219,7 +219,7 @@ def _whole(contents: bytes) -> bytes:
     """What :func:`packed` made, without its checksum; ValueError if it was damaged."""
     inside = contents[:-CHECKSUM_BYTES]
     if hashlib.sha256(inside).digest() != contents[-CHECKSUM_BYTES:]:
-        raise ValueError("its checksum is another one")
+        raise ValueError("its checksum does not match")
     return inside
 
 

@@ -24,7 +24,7 @@ def check_model_init(init: str, core: nn.Module) -> ModelInit:
     if init != "torch" and not ours:
         core_name = type(core).__name__
         raise ValueError(
-            message("init", f"be 'torch' for {core_name}, which is no recurrent layer of this package", init)
+            message("init", f"be 'torch' for {core_name}, which is not a recurrent layer of this package", init)
         )
     return init  # pyright: ignore[reportReturnType]
 

@@ -10,7 +10,7 @@ from .states import register_state
 
 
 class Log(NamedTuple):
-    """Who entered the memory when: the discrete choices of a scan, apart from its arithmetic.
+    """Which state entered the memory when: the discrete choices of a scan, apart from its arithmetic.
 
     ``scan(..., forced_log=log)`` takes these choices instead of making its own, so that gradients can be compared given
     the same choices.

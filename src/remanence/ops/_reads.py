@@ -46,7 +46,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Read(ABC):
-    """How a memory is scored and summed, given the state that asks, and how the sum meets the state.
+    """How a memory is scored and summed for a querying state, and how the sum is combined with that state.
 
     Derive from it, as a frozen dataclass, and give yours as ``Screened(recent, relevant, score=...)``: it runs on the
     reference.

@@ -65,7 +65,7 @@ def scan(
         weights: parameters of the layer.
         state: fields ``(B, ...)``; ``None`` starts empty.
         spec: what kind of layer this is.
-        reset: ``(T, B)`` bool: the row starts afresh before this step.
+        reset: ``(T, B)`` bool: the row is reset before this step.
         lengths: ``(B,)`` int64, at least 1: steps of each row; later outputs are 0 and leave the state alone.
         cut_h: ``(T, B)`` bool: no gradient through ``s`` (cell input, query and leak) into the step before.
         cut_c: ``(T, B)`` bool: no gradient through ``c`` into the step before.

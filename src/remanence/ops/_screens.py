@@ -34,7 +34,7 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True)
 class Screen:
-    """Who stays: attention is collected while a state is in the buffer, and relevance is compared when it leaves.
+    """Which states stay: attention is collected while a state is in the buffer, and relevance compared when it leaves.
 
     Derive from it, as a frozen dataclass, and define :meth:`relevance`. A screen keeps nothing of its own: all that it
     judges by is in the state of the layer or the cache, so chunks, single steps and replays make the same choices.
@@ -120,7 +120,7 @@ class Attention(Screen):
 
 @dataclass(frozen=True)
 class MeanAttention(Screen):
-    """Relevance is the mean attention per query since a state came, in the relevant set too.
+    """Relevance is the mean attention per query since a state was stored, in the relevant set too.
 
     A start is fair: the lead of the first states, which shared attention with few, wears off.
 

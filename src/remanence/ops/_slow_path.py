@@ -44,7 +44,7 @@ def warn_of_device_and_dtype(dtype: torch.dtype, device: torch.device) -> None:
 
 
 def warn_without_kernel() -> None:
-    """Says so if there is no kernel, for a process whose work is done by others that nobody listens to.
+    """Warns if there is no kernel, for a process whose workers' own warnings nobody sees.
 
     Example:
         >>> from remanence.ops import backend_report

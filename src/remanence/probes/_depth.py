@@ -75,7 +75,7 @@ class DependencyDepth(ProbeResult):
 
 
 def dependency_depth(attention: object, threshold: float = 1e-3, *, last: int | None = None) -> DependencyDepth:
-    """Finds, exactly, the fewest Jacobians from each step to the last whose weights multiply to a threshold at least.
+    """Finds, exactly, the fewest Jacobians from each step to the last whose weights multiply to at least a threshold.
 
     A way goes from h_t to the last macro-state. It enters a macro-state over a read (its weight counts) or over
     ``s = h + c`` itself (weight 1), and goes on to the next step's state over one Jacobian (weight 1). Every step is

@@ -188,7 +188,7 @@ def mutual_information(
     seed: int = 0,
     resamples: int | None = None,
 ) -> MutualInformation:
-    """Estimates the mutual information of two symbols at a distance, over all places and sequences together.
+    """Estimates the mutual information of two symbols at a distance, over all positions and sequences.
 
     I = H(X) + H(Y) - H(X, Y) from the counts of pairs ``(x_t, x_{t + lag})``; X and Y have the marginals of that lag.
 
@@ -220,7 +220,7 @@ def mutual_information(
         array([0.69, 0.69])
     """
     if resamples is not None:
-        warnings.warn("`resamples` is of no use any more; say `intervals`", DeprecationWarning, stacklevel=2)
+        warnings.warn("`resamples` is no longer used; use `intervals`", DeprecationWarning, stacklevel=2)
         intervals = positive_int("resamples", resamples, 0) > 0
     how = _How(estimator, groups, intervals, draws, seed)
     how.check()

@@ -163,7 +163,7 @@ def _decoded(raw: bytes, last: bool, offset: int, name: str) -> tuple[str, int]:
         return codecs.utf_8_decode(raw, "strict", last)
     except UnicodeDecodeError as error:
         place = offset + error.start
-        raise ValueError(f"{name} is no UTF-8 text: {error.reason} at byte {place}. Read it as bytes") from error
+        raise ValueError(f"{name} is not UTF-8 text: {error.reason} at byte {place}. Read it as bytes") from error
 
 
 def _character_numbers() -> tuple[Callable[[], int], Callable[[str], np.ndarray]]:

@@ -117,7 +117,7 @@ def _mapped_array(stream: BinaryIO, source: str) -> Symbols:
         with tempfile.TemporaryDirectory() as folder:
             array = np.lib.format.open_memmap(_copied(stream, Path(folder)), mode="r")
     except (ValueError, TokenError) as error:  # of a header whose brackets do not close
-        raise ValueError(f"{source} is no .npy file: {error}") from error
+        raise ValueError(f"{source} is not an .npy file: {error}") from error
     rows = len(_rows(array))
     if array.size == 0:
         raise ValueError(message("sequence", "hold at least two symbols", "an empty one"))

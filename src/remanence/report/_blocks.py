@@ -231,7 +231,7 @@ class Film:
 
 @dataclass(frozen=True)
 class Details:
-    """Blocks that are shown when asked for.
+    """Blocks that are folded until the reader opens them.
 
     Example:
         >>> Details("more", [Text("x")]).summary

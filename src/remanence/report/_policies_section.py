@@ -32,8 +32,8 @@ from remanence.report._policy_record import FORGETS, PolicyRecord
 from remanence.rl import NO_MEMORY, PolicyComparison
 
 FILMS = (
-    "One new episode of each. Beside the environment stands the memory: a bar at every step that it holds, as high as "
-    "the attention that it gets now; recent states are blue, relevant ones red."
+    "One new episode of each policy. Next to the environment is its memory: a bar for every step that it holds, as "
+    "high as the attention that the step receives now. Recent states are blue, relevant ones red."
 )
 RETURNS = (
     Column("model", numeric=False),

@@ -88,6 +88,6 @@ def _read_film(path: Path, problems: list[Problem]) -> bytes:
     is_small = not path.is_file() or path.stat().st_size <= LARGEST_FILM  # what is larger is not even read
     film = attempt(lambda: read_file(path), b"", path, problems) if is_small else b""
     if not is_small or (film and not film.startswith(b"GIF8")):
-        problems.append(Problem(str(path), f"is no GIF of at most {LARGEST_FILM / 1e6:.0f} MB"))
+        problems.append(Problem(str(path), f"is not a GIF of at most {LARGEST_FILM / 1e6:.0f} MB"))
         return b""
     return film

@@ -27,7 +27,7 @@ WORKER = "train._worker"
 """Module that ``remanence compare`` starts for each of its runs; the run's manifest keeps the command."""
 CURVE = {"lags", "values", "low", "high", "error", "bias", "floor"}
 """What a record keeps of a curve of mutual information."""
-NOTHING_KNOWN = "holds no results that are known here"
+NOTHING_KNOWN = "contains no known results"
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def write_report(
 
 
 def sentences(paths: Sequence[str | Path]) -> list[str]:
-    """What the runs at some paths show, as the report says it: a sentence per model, or one for several that did alike.
+    """What the runs at some paths show, as the report says it: one per model, or per group that fared alike.
 
     Raises:
         ValueError: If a path does not exist or holds no results.

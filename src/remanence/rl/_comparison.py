@@ -21,7 +21,7 @@ COMPARED = "here"
 
 
 class Gain(NamedTuple):
-    """How much more a policy gets with its memory than without, over seeds.
+    """How much higher a policy's return is with its memory than without, over seeds.
 
     Args:
         mean: difference of the mean returns.
@@ -62,7 +62,7 @@ def gain(having: Sequence[float], without: Sequence[float]) -> Gain:
 
 @dataclass(frozen=True)
 class PolicyComparison(Result):
-    """What several policies get in new episodes; it is stored as ``policies.json`` next to their runs.
+    """Returns of several policies in new episodes; it is stored as ``policies.json`` next to their runs.
 
     Args:
         environment: where they were trained and play.

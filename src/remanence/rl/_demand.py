@@ -21,9 +21,9 @@ def memory_demand(
     episodes: int = 100,
     observer: Observer | None = None,
 ) -> PolicyComparison:
-    """Trains a policy with its memory and without, equally long, and compares what both get in new episodes.
+    """Trains a policy with and without its memory, equally long, and compares their returns in new episodes.
 
-    Without memory it is the same network whose core starts afresh at every step. Call it again to resume it, or with
+    Without memory it is the same network, its core reset at every step. Call it again to resume it, or with
     more `frames` to go on. ``remanence rl compare ENVIRONMENT --models LSTM,none`` does the same, several runs at once.
 
     Args:

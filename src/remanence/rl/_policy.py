@@ -25,7 +25,7 @@ Seen: TypeAlias = "Space | Sequence[int] | Sequence[Field]"
 
 
 class Judgement(NamedTuple):
-    """What a policy says at every step.
+    """What a policy gives at every step.
 
     Args:
         logits: the actor's output, ``(T, B, outputs)``: logits of the actions, or means of continuous ones.
@@ -54,7 +54,7 @@ class MemoryPolicy(nn.Module):
         observation: shape of one observation, a Gymnasium space, or fields from :func:`fields_of`.
         actions: how many there are, or a Gymnasium space.
         core: one of the recurrent layers in :mod:`remanence.nn`, by name or made for the encoder's width.
-        words: whether texts are read. With a shape, the policy reads a ``"mission"`` beside an ``"image"``.
+        words: whether texts are read. With a shape, the policy reads a ``"mission"`` as well as an ``"image"``.
         squash: whether ``tanh`` brings continuous actions into their box; otherwise they are clipped.
         forgets: whether the core is reset at every step: the same network without memory.
         memory_use: what becomes of the core's attended memory while an episode goes on. ``"kept"``: it stays.

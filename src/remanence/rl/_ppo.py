@@ -33,7 +33,7 @@ class Losses(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """What is learned from: rows of equal length; all tensors are ``(steps, rows)`` but for the observations.
+    """Chunks to learn from, of equal length; all tensors are ``(steps, rows)`` except the observations.
 
     Example:
         >>> Pieces._fields[0]
@@ -99,7 +99,7 @@ def cut(rollout: Rollout, advantage: Tensor) -> Pieces:
 
 
 def ppo_losses(policy: MemoryPolicy, pieces: Pieces, config: PPOConfig) -> Losses:
-    """The clipped objective, the critic's error (clipped alike), and the entropy.
+    """The clipped objective, the clipped value loss, and the entropy.
 
     Example:
         >>> policy, zero = MemoryPolicy((3,), 2), torch.zeros(4, 5)
@@ -136,7 +136,7 @@ def _clipped_error(moved: Tensor, advantage: Tensor, clip: float) -> Tensor:
 def learn(
     policy: MemoryPolicy, optimiser: Optimizer, rollout: Rollout, config: PPOConfig, generator: torch.Generator
 ) -> dict[str, float]:
-    """Learns from what was played, in several passes of minibatches.
+    """Learns from a rollout, in several passes of minibatches.
 
     Args:
         policy: who learns.
@@ -190,4 +190,4 @@ def _cause(rollout: Rollout) -> str:
     parts = [seen] if isinstance(seen, Tensor) else seen.values()
     if not all(bool(part.isfinite().all()) for part in parts):
         return "The environment gave observations that are not finite"
-    return "The last checkpoint is whole; try a smaller ppo.learning_rate"
+    return "The last checkpoint is intact; try a smaller ppo.learning_rate"

@@ -55,7 +55,7 @@ class Checkpoint:
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
-    """Writes a checkpoint and forgets those before the last two.
+    """Writes a checkpoint and deletes those before the last two.
 
     Returns:
         Its own folder, named by the update.
@@ -109,7 +109,7 @@ def warn_aloud(text: str) -> None:
 def load_checkpoint(
     folder: Path, warn: Callable[[str], None] = warn_aloud, *, repair: bool = False
 ) -> Checkpoint | None:
-    """Reads the newest checkpoint that is whole.
+    """Reads the newest checkpoint that is intact.
 
     Args:
         folder: ``checkpoint`` of a run.
@@ -136,7 +136,7 @@ def load_checkpoint(
             where = path
             if repair:
                 where = _set_aside(path)
-            warn(f"checkpoint {where} is damaged ({error}); the one before is taken")
+            warn(f"checkpoint {where} is damaged ({error}); the one before is used")
     if found:
         raise CheckpointError(f"none of the checkpoints in {folder} can be read; start the run again in another folder")
     return None
@@ -186,7 +186,7 @@ def _read_sums(path: Path) -> Values:
 
 @contextlib.contextmanager
 def taking_up(folder: Path) -> Iterator[None]:
-    """Words what goes wrong when the state of a training is taken up: its file is whole, and yet holds something else.
+    """Words the errors of restoring a training state: its file is intact, but holds something else.
 
     Whatever the block raises becomes a :class:`CheckpointError`.
 
@@ -194,14 +194,14 @@ def taking_up(folder: Path) -> Iterator[None]:
         >>> with taking_up(Path("run/checkpoint")):
         ...     {}["optimiser"]
         Traceback (most recent call last):
-        remanence.runs._errors.CheckpointError: the checkpoint in run/checkpoint is no state of this training (...)
+        remanence.runs._errors.CheckpointError: the checkpoint in run/checkpoint does not belong to this training (...)
     """
     try:
         yield
     except RunError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
-        raise CheckpointError(f"the checkpoint in {folder} is no state of this training ({error!r})") from error
+        raise CheckpointError(f"the checkpoint in {folder} does not belong to this training ({error!r})") from error
 
 
 def save_best(folder: Path, weights: Mapping[str, Tensor], **facts: Any) -> None:

@@ -42,7 +42,7 @@ class RunLockedError(RunError):
 
 
 class StorageError(RunError):
-    """The run folder cannot be written, as on a full disk; the last checkpoint is whole.
+    """The run folder cannot be written, as on a full disk; the last checkpoint is intact.
 
     Example:
         >>> StorageError.exit_code

@@ -126,7 +126,7 @@ def read_file(path: Path) -> bytes:
         if not os.path.lexists(path):
             raise DamagedFileError(f"{path} is missing")
         if not path.is_file():
-            raise DamagedFileError(f"{path} is no regular file")
+            raise DamagedFileError(f"{path} is not a regular file")
         return path.read_bytes()
     except OSError as error:
         raise DamagedFileError(f"{path} cannot be read: {error.strerror or error}") from error
@@ -150,7 +150,7 @@ def read_json(path: Path) -> Values:
     except (RecursionError, ValueError) as error:
         if isinstance(error, DamagedFileError):
             raise
-        raise DamagedFileError(f"{path} is damaged: it holds no JSON ({error})") from error
+        raise DamagedFileError(f"{path} is damaged: it is not JSON ({error})") from error
     if not isinstance(found, dict):
         raise DamagedFileError(f"{path} is damaged: a JSON object was expected, not a {type(found).__name__}")
     try:
@@ -160,18 +160,18 @@ def read_json(path: Path) -> Values:
 
 
 def require_regular(path: Path) -> None:
-    """Refuses to write into what is no file of its own: a link leads elsewhere, and a pipe has no end.
+    """Refuses to write to anything but a regular file: a link leads elsewhere, and a pipe has no end.
 
     Example:
         >>> require_regular(Path("no such file"))
     """
     require_no_link(path)
     if path.exists() and not path.is_file():
-        raise DamagedFileError(f"{path} is no regular file; remove it")
+        raise DamagedFileError(f"{path} is not a regular file; remove it")
 
 
 def require_no_link(path: Path) -> None:
-    """Refuses a link in a run's folder: it may lead to what is nobody's business, or to what would be overwritten.
+    """Refuses a link in a run's folder: it may lead to private files, or to files that would be overwritten.
 
     Example:
         >>> require_no_link(Path("no such file"))
@@ -199,13 +199,13 @@ def storage_error(path: Path, error: OSError) -> StorageError:
         run/a could not be written: No space left on device. What was saved before is whole; ...
     """
     return StorageError(
-        f"{path} could not be written: {error.strerror or error}. What was saved before is whole; make room and resume"
+        f"{path} could not be written: {error.strerror or error}. What was saved is intact; free some space and resume"
     )
 
 
 @contextlib.contextmanager
 def locked(folder: Path, patience: float = GLANCE) -> Iterator[None]:
-    """Holds a run folder for this process; the system lets go of it when the process ends, however it ends.
+    """Locks a run folder for this process; the system releases the lock when the process ends, however it ends.
 
     Args:
         folder: The run folder, which exists.
@@ -232,7 +232,7 @@ def locked(folder: Path, patience: float = GLANCE) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked_file(path: Path, patience: float = GLANCE) -> Iterator[None]:
-    """Holds one file for this process while it is read and replaced; the lock is beside it and goes with the process.
+    """Locks one file while it is read and replaced; the lock is next to it and ends with the process.
 
     Args:
         path: The file, which need not exist; its folder does.
@@ -328,16 +328,16 @@ def sealed(table: Settings) -> str:
 
 
 def unsealed(table: Settings) -> Values:
-    """The object without its checksum, if it has one; ValueError if that is another one.
+    """The object without its checksum, if it has one; ValueError if that does not match.
 
     Example:
         >>> unsealed({"update": 3, "sha256": "0"})
         Traceback (most recent call last):
-        ValueError: its checksum is another one
+        ValueError: its checksum does not match
     """
     rest = {key: value for key, value in table.items() if key != SEAL}
     if SEAL in table and table[SEAL] != _checksum(rest):
-        raise ValueError("its checksum is another one")
+        raise ValueError("its checksum does not match")
     return rest
 
 

@@ -126,7 +126,7 @@ class TensorBoard:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            say("no TensorBoard events: the package is not installed (pip install tensorboard); metrics.jsonl has all")
+            say("no TensorBoard events: pip install tensorboard to get them; metrics.jsonl has all measurements")
             return
         require_no_link(folder)
         self._folder = folder

@@ -43,7 +43,7 @@ TakenJob = TypeVar("TakenJob", contravariant=True)
 
 
 class Engine(Protocol[TakenJob]):
-    """Carries out jobs, several at a time. What they come to lies in their folders; nobody else knows who does them."""
+    """Carries out jobs, several at a time. Their results are in their folders; nothing else depends on the engine."""
 
     def start(self, jobs: Sequence[TakenJob], /) -> None:
         """Takes on jobs."""

@@ -57,7 +57,7 @@ def random_states() -> Values:
 
 
 def set_random_states(states: Values) -> None:
-    """Puts the global generators back.
+    """Restores the global generators.
 
     Example:
         >>> before = random_states()
@@ -82,7 +82,7 @@ def _listed(state: Any) -> list[Any]:
 
 @contextlib.contextmanager
 def isolated(threads: int) -> Iterator[None]:
-    """Lets a run seed and set threads as it likes, and puts everything back for whoever called it.
+    """Lets a run set seeds and threads as it likes, and restores the caller's afterwards.
 
     Example:
         >>> before = torch.get_rng_state()

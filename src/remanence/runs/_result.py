@@ -41,7 +41,7 @@ class ResultError(ValueError):
     Example:
         >>> result_from({"steps": 3})
         Traceback (most recent call last):
-        remanence.runs._result.ResultError: the result says no `kind`; it has 'steps'
+        remanence.runs._result.ResultError: the result has no `kind`; it has 'steps'
     """
 
 
@@ -172,7 +172,7 @@ def tag(kind: str, version: int = 1) -> Values:
 
 
 def check_version(values: Settings, kind: str, version: int) -> int:
-    """Sees that plain values are of a kind, and not newer than this package.
+    """Checks that plain values are of a kind, and not newer than this package.
 
     Returns:
         The version that they are of.
@@ -192,7 +192,7 @@ def check_version(values: Settings, kind: str, version: int) -> int:
         raise ResultError(f"the {kind} must say its version, a whole number >= 1; got {found!r}")
     if found > version:
         raise NewerVersionError(
-            f"the {kind} is of version {found}, and this package reads up to {version}; bring remanence up to date"
+            f"the {kind} is of version {found}, and this package reads up to {version}; upgrade remanence"
         )
     return found
 
@@ -214,7 +214,7 @@ def result_from(values: object) -> Result:
         raise ResultError(f"a result must be a JSON object; got a {type(values).__name__}")
     kind = values.get(KIND)
     if kind is None:
-        raise ResultError(f"the result says no `kind`; it has {', '.join(map(repr, values)) or 'nothing'}")
+        raise ResultError(f"the result has no `kind`; it has {', '.join(map(repr, values)) or 'nothing'}")
     if kind not in _KINDS:
         raise UnknownKindError(f"results of kind {kind!r} are not known here; known: {', '.join(sorted(_KINDS))}")
     return _KINDS[kind].from_dict(values)
@@ -268,4 +268,4 @@ def read_result(path: str | Path) -> Result:
     except ResultError as error:
         raise type(error)(f"{path}: {error}") from error
     except (ValueError, RecursionError) as error:
-        raise ResultError(f"{path} is damaged or holds no JSON: {error}") from error
+        raise ResultError(f"{path} is damaged or not JSON: {error}") from error

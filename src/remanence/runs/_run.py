@@ -190,12 +190,12 @@ class Run:
         if self.exists or not self.folder.exists():
             return
         if not self.folder.is_dir():
-            raise ValueError(f"{self.folder} is no folder; name another one")
+            raise ValueError(f"{self.folder} is not a folder; name another one")
         if any(path.name != "lock" and not path.name.startswith(WRITING) for path in self.folder.iterdir()):
             kind = "run"
             if self.kinds == ("policy",):
                 kind = "run of a policy"
-            raise ValueError(f"{self.folder} exists and is no {kind}; name another folder")
+            raise ValueError(f"{self.folder} exists and is not a {kind}; name another folder")
 
     def _json(self, name: str, kind: str) -> Values:
         path = self.folder / name

@@ -61,7 +61,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], Values]:
         tensors = safetensors.torch.load(contents)
         metadata = _metadata(contents)
         if "sha256" in metadata and _digest(tensors, metadata["facts"]) != metadata["sha256"]:
-            raise ValueError("its checksum is another one")  # files of older versions carry none
+            raise ValueError("its checksum does not match")  # files of older versions carry none
         return tensors, table_of(json.loads(metadata["facts"]))
     except (safetensors.SafetensorError, KeyError, TypeError, ValueError, RecursionError, RuntimeError) as error:
         raise DamagedFileError(f"{path} is damaged ({error})") from error

@@ -37,7 +37,7 @@ def read_table(path: str | Path) -> Values:
 
 
 def read_stored_table(path: str | Path, keys: Iterable[str]) -> Values:
-    """Reads the settings of a run, which names all of them: of a file that lost its end, defaults would take the place.
+    """Reads the settings of a run, which must all be there: defaults would replace those of a truncated file.
 
     Args:
         path: The file.

@@ -39,7 +39,7 @@ def trusting(yes: bool = True) -> Iterator[None]:
 
 
 def remember_code(names: Iterable[str]) -> None:
-    """Notes that the user's own command named this code: the very same code may run again for its run.
+    """Notes that the user's own command named this code: the same code may run again for its run.
 
     Example:
         >>> remember_code(["math"])

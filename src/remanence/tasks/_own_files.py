@@ -45,8 +45,8 @@ class Text(OwnFile, Language):
     r"""Predict the next symbol of a text file.
 
     Description:
-        A UTF-8 file, packed with gzip or xz or not, by characters or by words (between blanks, with `<eos>` after every
-        line). Its beginning is for training, its end for validation and test::
+        A UTF-8 file, plain or packed with gzip or xz, by characters or by words (between spaces, with `<eos>` after
+        every line). Its beginning is for training, its end for validation and test::
 
             file     |-------------- training --------------|-- validation --|-- test --|
 
@@ -108,7 +108,7 @@ class SequenceFile(OwnFile, Language):
     """Predict the next token of any sequence.
 
     Description:
-        A one-dimensional integer array (`.npy`), or a text file with tokens of any spelling between blanks and line
+        A one-dimensional integer array (`.npy`), or a text file with tokens of any spelling between spaces and line
         ends. Its beginning is for training, its end for validation and test::
 
             file     |-------------- training --------------|-- validation --|-- test --|

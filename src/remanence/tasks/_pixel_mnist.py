@@ -37,7 +37,7 @@ class PixelMnist(Task):
              . # .
 
         The first 50,000 training pictures are for training, the last 10,000 for validation, the 10,000 test pictures
-        for the test. Training goes over them in an order that is shuffled anew for every epoch.
+        for the test. Training goes over them in an order that is reshuffled for every epoch.
 
     Input:
         `(784 / group, B, group)`, grey values from 0 to 1.
@@ -119,7 +119,7 @@ class PixelMnist(Task):
     def batch(self, position: int, batch_size: int, *, split: Split = "train", seed: int = 0) -> Batch:
         """Gives batch number `position` of the passes over a split.
 
-        Training is shuffled anew for every epoch, an incomplete last batch left out. Validation and test have one
+        Training is reshuffled for every epoch, an incomplete last batch left out. Validation and test have one
         order, and their last batch may be smaller.
         """
         epoch, number = divmod(position, self.batches_per_epoch(batch_size, split))

@@ -80,7 +80,7 @@ class _Recall(Task):
         return Baseline(loss, accuracy=1 / self.symbols)
 
     def sample(self, batch_size: int, generator: torch.Generator) -> Batch:
-        """Draws one batch; T is the same for all rows, drawn anew for every batch if `shortest` is given."""
+        """Draws one batch; T is the same for all rows, drawn again for every batch if `shortest` is given."""
         drawn = self._draw(batch_size, generator)
         return self._piece(drawn, 0, drawn.steps)
 

@@ -24,7 +24,7 @@ class SymbolSequences(Task):
 
     Args:
         length: Symbols of a sequence; a batch has one step less, since the target is the next symbol.
-        train_sequences: If given, training goes over this many sequences, drawn once per seed and shuffled anew for
+        train_sequences: If given, training goes over this many sequences, drawn once per seed and reshuffled for
             every epoch, instead of fresh ones for every batch.
 
     Example:
@@ -82,7 +82,7 @@ class SymbolSequences(Task):
 
 @dataclass(frozen=True)
 class BinarySequences(SymbolSequences):
-    """Sequences of 0 and 1, each as likely, so that one number tells all about two of them: their correlation.
+    """Sequences of equally likely bits: the correlation of two bits gives their joint distribution.
 
     Args:
         length: Symbols of a sequence.

@@ -18,7 +18,7 @@ from remanence.tasks._stream import Split, stream
 
 
 class Task(ABC):
-    """A seeded recipe for sequences and for judging a model's answers; it knows no model.
+    """A seeded recipe for sequences and for scoring a model's answers; it does not depend on any model.
 
     A model maps `inputs` to an output `(T, B, output_size)`: class scores (logits), or values. Subclasses are frozen
     dataclasses that give `sample`, `input_size` and `output_size`; register one with `register_task` and it can be made

@@ -45,7 +45,7 @@ def assert_agrees(actual: object, exact: object, computed_in: torch.dtype = torc
 
 
 def assert_estimates(measured: object, exact: object) -> None:
-    """Assert that what was estimated from finitely much is within 5 % of what it estimates, each number for itself.
+    """Assert that every estimate from a finite sample is within 5 % of the true value.
 
     Args:
         measured: a number, a sequence or an array.
@@ -66,7 +66,7 @@ def assert_estimates(measured: object, exact: object) -> None:
 
 
 def assert_sampled(measured: object, exact: object, error: object) -> None:
-    """Assert that what was measured on a sample is within five of its standard errors, each number for itself.
+    """Assert that every number measured on a sample is within five of its standard errors.
 
     Args:
         measured: a number, a sequence or an array.
@@ -88,7 +88,7 @@ def assert_sampled(measured: object, exact: object, error: object) -> None:
 
 
 def assert_frequency(count: int, trials: int, probability: float) -> None:
-    """Assert that an event came about as often as its probability says, by :func:`assert_sampled`.
+    """Assert that an event occurred as often as its probability says, by :func:`assert_sampled`.
 
     Args:
         count: how often it came.

@@ -66,7 +66,7 @@ def sparse_chi(sets: Sets, t: int, k: int) -> NDArray[np.float64]:
 
 
 def read_depth(sets: Sets, t: int, k: int) -> int:
-    """The dependency depth: the least number of Jacobians on any way from ``t`` to ``t + k``.
+    """The dependency depth: the least number of Jacobians on any path from ``t`` to ``t + k``.
 
     Example:
         >>> read_depth({3: {1}}, t=1, k=2), read_depth({}, t=1, k=2)
@@ -91,7 +91,7 @@ def dependency_bound(eigenvalue: float, depth: int, kappa: int) -> float:
 
 
 def random_sets(generator: np.random.Generator, length: int, kappa: int) -> dict[int, frozenset[int]]:
-    """Every step attends to ``min(kappa, t)`` steps drawn without replacement, itself possible.
+    """Every step attends to ``min(kappa, t)`` steps drawn without replacement, itself included.
 
     Example:
         >>> len(random_sets(np.random.default_rng(0), 5, 2)[5])

@@ -84,7 +84,7 @@ class Processes:
 
 @contextlib.contextmanager
 def joined_processes(device: str = "cpu") -> Iterator[bool]:
-    """Joins the other processes if ``torchrun`` started this one, says whether there are any, and parts at the end.
+    """Joins the other processes if ``torchrun`` started this one, says whether there are any, and leaves at the end.
 
     Args:
         device: Where models run; decides between gloo and nccl.

@@ -77,7 +77,7 @@ def _cell(model: str, config: RunConfig, folder: Path, length: int | None, seed:
 
 
 def run_name(config: RunConfig) -> str:
-    """The folder name of a run: what it is about, and a digest, so that the same command finds the same run.
+    """The folder name of a run: task, model, seed and a digest, so that the same command finds the same run.
 
     Example:
         >>> run_name(RunConfig()).startswith("copy-LSTM-s0-")

@@ -66,7 +66,7 @@ class AveragingSGD(torch.optim.Optimizer):
 
 
 def load_optimiser(optimiser: torch.optim.Optimizer, saved: Values) -> None:
-    """Gives an optimiser a state that was saved; one that is of other parameters is refused.
+    """Gives an optimiser a saved state; a state of other parameters is refused.
 
     Torch takes tensors of any size, and fails only later, when it makes a step with them.
 

@@ -101,7 +101,7 @@ _COMPARED: dict[str, Values] = {"copy": _COMPARED_RECALL, "denoise": _COMPARED_R
 
 
 def recipe(task: str, model: str) -> RunConfig:
-    """A configuration to start from, sensible for both.
+    """A sensible default configuration for a task and a model.
 
     Args:
         task: any name; one that is not known here, such as a user's own, gets the general settings.
@@ -118,7 +118,7 @@ def recipe(task: str, model: str) -> RunConfig:
 
 
 def comparison_recipe(task: str, model: str) -> RunConfig:
-    """A configuration for a comparison that a person waits for: minutes, with a curriculum where that helps.
+    """A configuration for a comparison that takes minutes, with a curriculum where that helps.
 
     It is the :func:`recipe`; for copy and denoise with 8,000 updates instead of 20,000 and a curriculum from length 10.
 

@@ -71,7 +71,7 @@ class Saver:
         if len(carried) == self.processes.size and len(carried[0]) == len(self.learner.rows):
             self.learner.carried = carried[self.processes.rank]
         elif any(state is not None for states in carried for state in states):
-            self.journal.say("the batch is shared out differently now; the carried layer state is dropped")
+            self.journal.say("the batch is split differently now; the carried layer state is dropped")
         return progress
 
 

@@ -22,7 +22,7 @@ def _long(place: Place) -> Recipe:
 
 LONG_BITS = Experiment(
     id="beyond/long-bits",
-    title="Bits with a power law: sequences eight times as long as those that were learnt from",
+    title="Bits with a power law: sequences eight times as long as in training",
     axes={"model": MODELS},
     recipe=_long,
     smoke=Scale(BINARY_SMOKE, {"model": ("RNN",)}),

@@ -25,7 +25,7 @@ def _chosen(place: Place) -> Recipe:
 
 DEFAULTS = Experiment(
     id="beyond/defaults",
-    title="Copy and Denoise at T = 100 by the options that a user leaves alone",
+    title="Copy and Denoise at T = 100 with other defaults",
     axes={
         "task": ("copy", "denoise"),
         "model": tuple(RATES),

@@ -54,7 +54,7 @@ QUICK_RATES = (5e-3, 1e-2, 2e-2)  # in so few updates the lower rates of the tab
 
 SCREENED = Experiment(
     id="beyond/screens",
-    title="Who stays: recall and characters by screen, task and learning rate",
+    title="Screens compared on recall and characters, by task and learning rate",
     axes={"task": (*RECALL, TEXT), "screen": SCREENS, "rate": (2e-4, 1e-3, 5e-3)},
     recipe=_screened,
     smoke=Scale(

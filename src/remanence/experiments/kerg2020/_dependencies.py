@@ -25,7 +25,7 @@ NUMBERS = {
 
 DEPENDENCIES = Experiment(
     id="kerg2020/dependencies",
-    title="Theorem 2 and Remark 6 in trained models: states that are read, ways to them, and what is bounded",
+    title="Theorem 2 and Remark 6 in trained models: states that are read, paths to them, and the bound",
     axes={"task": ("copy", "denoise"), "model": ("RelRNN", "RelLSTM", "MemRNN"), "length": (100,)},
     recipe=lambda place: learnt(place["task"], place, (MEASURE,)),
     smoke=Scale(

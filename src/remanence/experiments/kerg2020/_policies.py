@@ -39,7 +39,7 @@ def _learnt(place: Place) -> Recipe:
 
 TABLE_4 = Experiment(
     id="kerg2020/table-4",
-    title="MiniGrid: mean return where a policy has learnt (train), and in a larger version (test)",
+    title="MiniGrid: mean return in the training environment (train) and in a larger one (test)",
     axes={"environment": tuple(ENVIRONMENTS), "model": MODELS},
     recipe=_learnt,
     smoke=Scale(

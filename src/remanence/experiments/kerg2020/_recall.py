@@ -154,7 +154,7 @@ TABLE_1 = Experiment(
 TABLE_1_AFTER_ALL = replace(
     TABLE_1,
     id="kerg2020/table-1-after-all",
-    title="Transfer Copy after all 200,000 updates: does training on after 99 % carry further?",
+    title="Transfer Copy after all 200,000 updates: does training past 99 % transfer further?",
     recipe=_transferred_after_all,
     note="Accuracy of the last weights on 1,000 fresh sequences (the authors' code takes 10,000). No run ends early.",
 )

@@ -30,7 +30,7 @@ def _changed(place: Place) -> Recipe | None:
 TABLE_1_CAUSES = replace(
     TABLE_1,
     id="kerg2020/table-1-causes",
-    title="Transfer Copy with one setting changed: what brings the printed numbers nearer?",
+    title="Transfer Copy with one setting changed: which one explains the printed numbers?",
     axes={"model": MISSED, "change": tuple(CHANGES)},
     recipe=_changed,
     document_recipe=TABLE_1.recipe,
