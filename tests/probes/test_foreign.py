@@ -171,6 +171,9 @@ def test_one_length_only_is_said():
 
     with pytest.raises(ValueError, match="runs on 20 steps only"):
         probes.truncation_gap(Fixed(), BATCH_FIRST(), [1, 2], batch_first=True)
+    found = probes.stability(Fixed(), BATCH_FIRST(), batch_first=True)
+    assert not found.any_length
+    assert "no shorter window was tried, because the model runs on one length only" in found.verdict
 
 
 def test_a_dictionary_without_a_known_name_says_which_keys_it_has():

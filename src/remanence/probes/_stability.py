@@ -59,6 +59,8 @@ class Stability(ProbeResult):
     """Steps beyond which the gradient is exactly zero, as in a convolution; the exponent is then -inf."""
     steps: int | None = None
     """Length of the run: a change by less than a factor e over all of it is no clear one."""
+    any_length: bool = True
+    """Whether the model runs on other lengths; if not, ``window_measured`` is ``None`` because none could be tried."""
 
     @property
     def memory_length(self) -> float:
@@ -88,6 +90,8 @@ class Stability(ProbeResult):
         return f"forgets: a small difference falls by a factor e in {self.memory_length:.3g} steps ({exponent})"
 
     def _window_words(self) -> str:
+        if not self.any_length:
+            return "no shorter window was tried, because the model runs on one length only"
         if self.window_measured is None:
             return f"no shorter window keeps outputs within {self.epsilon:g}"
         return f"{last_steps(self.window_measured)} alone give outputs within {self.epsilon:g}"
@@ -142,7 +146,8 @@ def stability(
     if contraction is not None:
         by_lemma = _window(contraction, bound, epsilon)
     windows = {"window_by_lemma": by_lemma, "window_measured": measured}
-    return Stability(contraction=contraction, epsilon=epsilon, steps=subject.layout.steps, **windows, **found)
+    run = {"steps": subject.layout.steps, "any_length": subject.layout.any_length}
+    return Stability(contraction=contraction, epsilon=epsilon, **run, **windows, **found)
 
 
 def _exponent(subject: Subject) -> dict[str, Any]:
