@@ -42,7 +42,8 @@ def picture(cells):
 
 def table(cells):
     """What every map says in numbers."""
-    rows = ["| figure | accuracy | states read (untrained), of those there | on symbols, evenly |", "|---|---|---|---|"]
+    names = "| figure | accuracy | states read (untrained), of those stored | on symbols, if uniform |"
+    rows = [names, "|---|---|---|---|"]
     for name, cell in cells.items():
         run = cell.result("attention")
         symbols = f"{run['on_symbols']:.2f}, {run['even']:.2f}" if "on_symbols" in run else ""
@@ -63,12 +64,12 @@ def section():
     words = f"""## Figures of the papers
 
 Readers go down, the steps they read to the right, in blocks. Each command runs a figure with the paper's settings; the
-maps here are of smaller models, whose settings [](../tables/index.md) lists. Figure 3 of Ke et al. 2017 shows the rows
-that answer alone; here are all.
+maps here are of smaller models, whose settings [](../tables/index.md) lists. Figure 3 of Ke et al. 2017 shows only the
+rows that answer; here are all rows.
 
 {table(whole)}
 
-A step *reads* the exponential of the entropy of its weights. What the papers say about these maps is measured by the
-claims `kerg2020/figure1`, `kerg2020/figure1-denoise`, `kerg2020/figure7-9`, `kerg2020/figure10-11` and
-`ke2017/figure3`."""
+The number of states that a step *reads* is the exponential of the entropy of its weights. What the papers say about
+these maps is measured by the claims `kerg2020/figure1`, `kerg2020/figure1-denoise`, `kerg2020/figure7-9`,
+`kerg2020/figure10-11` and `ke2017/figure3`."""
     return "\n\n".join([words, *parts])

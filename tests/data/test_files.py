@@ -210,7 +210,7 @@ def test_a_small_file_that_unpacks_to_very_much_is_refused(tmp_path, monkeypatch
 
 def test_a_lock_that_is_a_link_is_refused(tmp_path):
     (tmp_path / "a.lock").symlink_to(tmp_path / "made")
-    with pytest.raises(DataError, match="no regular file"), _files._lock(tmp_path / "a"):
+    with pytest.raises(DataError, match="not a regular file"), _files._lock(tmp_path / "a"):
         pass
     assert not (tmp_path / "made").exists()
 

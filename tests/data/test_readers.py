@@ -74,10 +74,10 @@ NPY = b"\x93NUMPY\x01\x00"
 def test_what_is_no_array_is_named(tmp_path, contents):
     path = tmp_path / "a.npy"
     path.write_bytes(contents)
-    with pytest.raises(DataError, match=r"a\.npy is no \.npy file"):
+    with pytest.raises(DataError, match=r"a\.npy is not an \.npy file"):
         data.read_tokens(path)
     if contents:
-        with pytest.raises(ValueError, match=r"a\.npy is no \.npy file"):
+        with pytest.raises(ValueError, match=r"a\.npy is not an \.npy file"):
             read_symbols(path)
 
 

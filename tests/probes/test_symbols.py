@@ -55,9 +55,9 @@ def test_standard_input(monkeypatch):
     [
         ("bytes", b"", "standard input is empty"),
         ("characters", b"", "standard input is empty"),
-        ("characters", b"a\xff", "standard input is no UTF-8 text"),
+        ("characters", b"a\xff", "standard input is not UTF-8 text"),
         ("dna", b"", "standard input holds no A, C, G or T"),
-        ("npy", b"", "standard input is no .npy file"),
+        ("npy", b"", "standard input is not an .npy file"),
     ],
 )
 def test_bad_standard_input_is_named(monkeypatch, kind, content, words):
@@ -91,11 +91,11 @@ def test_many_symbols_are_numbered_afresh():
     [
         ("a.txt", b"", "auto", "is empty"),
         ("a.npy", b"", "auto", "is empty"),
-        ("a.txt", b"ab\xff", "characters", "no UTF-8 text: invalid start byte at byte 2. Read it as bytes"),
+        ("a.txt", b"ab\xff", "characters", "not UTF-8 text: invalid start byte at byte 2. Read it as bytes"),
         ("a.fa", b">only a header\n", "auto", "holds no A, C, G or T"),
         ("a.fa", b"", "auto", "is empty"),
-        ("a.txt", b"\xfe\xff", "words", "no UTF-8 text: invalid start byte at byte 0. Read it as bytes"),
-        ("a.npy", b"not numpy", "auto", "is no .npy file"),
+        ("a.txt", b"\xfe\xff", "words", "not UTF-8 text: invalid start byte at byte 0. Read it as bytes"),
+        ("a.npy", b"not numpy", "auto", "is not an .npy file"),
         ("a.txt", b"  ", "words", "`sequence` must hold at least two symbols"),
         ("a.txt", b"ab", "letters", "`kind` must be one of"),
     ],
@@ -152,7 +152,7 @@ def test_more_than_256_words_are_mapped_and_counted(tmp_path, monkeypatch):
 def test_the_bad_byte_is_named_whatever_the_blocks(tmp_path, monkeypatch, block):
     (tmp_path / "text").write_bytes("ä".encode() + b"bc\xff")
     monkeypatch.setattr(_spool, "BLOCK", block)
-    with pytest.raises(ValueError, match=r"no UTF-8 text: .* at byte 4\. Read it as bytes"):
+    with pytest.raises(ValueError, match=r"not UTF-8 text: .* at byte 4\. Read it as bytes"):
         probes.read_symbols(tmp_path / "text", "characters")
 
 

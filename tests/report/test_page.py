@@ -9,6 +9,7 @@ import pytest
 
 from remanence.experiments import Record
 from remanence.figures import Axis, Curve, Figure, Look
+from remanence.probes import NotMeasured
 from remanence.report import (
     Code,
     Column,
@@ -19,11 +20,13 @@ from remanence.report import (
     Finding,
     Heading,
     Page,
+    ProbeFinding,
     Problem,
     Section,
     Switches,
     Table,
     Text,
+    probes_section,
     write_report,
 )
 from remanence.runs import tag, write_result
@@ -411,6 +414,12 @@ def test_a_page_of_blocks_shows_every_text_as_text(text):
     assert page.count("<script") == 3
     assert "<img" not in page.partition("<script")[0]
     assert "<script>window.hurt" not in page
+
+
+def test_a_percentage_in_a_verdict_stays_on_one_line():
+    found = NotMeasured("stability", "falls to 3 % of 5")
+    section = probes_section([ProbeFinding("mine", "stability", found)])
+    assert "3\N{NO-BREAK SPACE}% of 5" in section.findings[0].text
 
 
 def test_results_that_do_not_fit_together_are_named(write, make_comparison, tmp_path):

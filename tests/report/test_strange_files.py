@@ -73,7 +73,7 @@ def test_a_pipe_among_results_is_named_and_not_waited_for(make_run):
     run: Path = make_run("mine")
     os.mkfifo(run.parent / "answers.json")
     problems = find_results([run.parent]).problems
-    assert ["no regular file" in problem.text for problem in problems if "answers" in problem.place] == [True]
+    assert ["not a regular file" in problem.text for problem in problems if "answers" in problem.place] == [True]
 
 
 RECORD = "kerg2020_table-5_earlier-init"

@@ -186,7 +186,7 @@ def test_a_state_of_another_core_is_refused_though_its_checksum_fits(recall, tmp
     save_checkpoint(
         tmp_path / "run" / "checkpoint", Checkpoint(2, checkpoint.weights, {**checkpoint.training, **changed})
     )
-    with pytest.raises(CheckpointError, match="is no state of this training"):
+    with pytest.raises(CheckpointError, match="does not belong to this training"):
         resume_policy(tmp_path / "run", config=tiny(recall, frames=4 * 64))
 
 
@@ -210,7 +210,7 @@ def test_another_run_in_the_folder_is_not_touched(recall, tmp_path):
 
 def test_a_folder_of_something_else_is_not_touched(recall, tmp_path):
     (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(ValueError, match="exists and is no run of a policy"):
+    with pytest.raises(ValueError, match="exists and is not a run of a policy"):
         train_policy(tiny(recall), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

@@ -259,7 +259,7 @@ def test_a_folder_of_another_configuration_is_refused(faults, reference):
 
 def test_a_folder_that_is_no_run_is_refused(faults, tmp_path):
     (tmp_path / "mine.txt").write_text("precious")
-    with pytest.raises(ValueError, match="exists and is no run"):
+    with pytest.raises(ValueError, match="exists and is not a run"):
         train(faults.tiny_config(), tmp_path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
@@ -172,6 +173,16 @@ def at_length(length: int | None) -> str:
     if length is None:
         return ""
     return f" at T{SPACE}={SPACE}{length:,}"
+
+
+def unbroken(words: str) -> str:
+    """A sentence whose percentages stay on one line.
+
+    Example:
+        >>> unbroken("3 % of 5") == f"3{SPACE}% of 5"
+        True
+    """
+    return re.sub(r"(?<=\d) %", f"{SPACE}%", words)
 
 
 def shortened(text: str, longest: int = 48) -> str:

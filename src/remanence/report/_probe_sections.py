@@ -8,7 +8,7 @@ from dataclasses import replace
 from remanence._wording import number_of
 from remanence.figures import Figure, Look, overlay
 from remanence.report._blocks import Block, Column, Entry, Facts, Figures, Finding, Heading, Section, Switches, Table
-from remanence.report._numbers import ABSENT, count, only_if
+from remanence.report._numbers import ABSENT, count, only_if, unbroken
 from remanence.report._reading import InformationCurve, ProbeFinding
 
 CROWD = 6
@@ -28,10 +28,10 @@ def probes_section(found: Sequence[ProbeFinding]) -> Section:
     places = list(dict.fromkeys(probe.place for probe in found))
     told = [probe for probe in found if not probe.result.verdict.startswith("does not apply")]
     if len(places) == 1:
-        said = [Finding(f"{probe.title}: {probe.result.verdict}.") for probe in told]
+        said = [Finding(unbroken(f"{probe.title}: {probe.result.verdict}.")) for probe in told]
         headline = f"{_amount(told)} of {places[0].removesuffix('.json')}"
     else:
-        said = [Finding(f"{probe.place}, {probe.title.lower()}: {probe.result.verdict}.") for probe in told]
+        said = [Finding(unbroken(f"{probe.place}, {probe.title.lower()}: {probe.result.verdict}.")) for probe in told]
         headline = _amount(told)
     return Section("probes", "Probes", [block for place in places for block in _of_place(place, found)], headline, said)
 
@@ -50,7 +50,7 @@ def _of_place(place: str, found: Sequence[ProbeFinding]) -> Iterator[Block]:
         figures = [figure for figure in probe.result.figures() if not figure.is_empty]
         drawn += [_titled(probe, figure) for figure in figures]
         if not figures:
-            bare.append((probe.title, probe.result.verdict))
+            bare.append((probe.title, unbroken(probe.result.verdict)))
     yield Figures(drawn)
     if bare:
         yield Facts(bare)
@@ -58,7 +58,7 @@ def _of_place(place: str, found: Sequence[ProbeFinding]) -> Iterator[Block]:
 
 def _titled(probe: ProbeFinding, figure: Figure) -> Figure:
     title = probe.title + only_if(probe.kind in NAMED_BY_PLACE, f": {figure.title.lower()}")
-    return replace(figure, title=title, caption=f"{figure.caption.rstrip('.')}.", wide=False)
+    return replace(figure, title=title, caption=unbroken(f"{figure.caption.rstrip('.')}."), wide=False)
 
 
 def information_section(curves: Sequence[InformationCurve], styles: Mapping[str, Look]) -> Section:
