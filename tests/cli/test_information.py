@@ -68,7 +68,7 @@ def test_standard_input_and_what_to_be_wary_of():
         (b"abcabc", ("--longest", "-3"), "`longest` must be an int >= 1"),
         (b"abcabc", ("--count", "0"), "`count` must be an int >= 1"),
         (b"ab\xff", ("--kind", "characters"), "not UTF-8 text"),
-        (b"abc", ("--kind", "npy"), "no .npy file"),
+        (b"abc", ("--kind", "npy"), "not an .npy file"),
         (b"abc", ("--kind", "letters"), "`kind` must be one of"),
         (b"abc", ("--estimator", "naive"), "`estimator` must be one of"),
     ],

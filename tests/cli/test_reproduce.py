@@ -128,7 +128,7 @@ def test_cells_that_go_on_elsewhere_are_named_when_a_command_is_stopped(tmp_path
     cells[0].folder.mkdir(parents=True)
     with locked(cells[0].folder), pytest.raises(typer.Exit), watching(["seed"], cells, False, "saved"):
         raise Stopped(signal.SIGTERM)
-    assert "1 still run in processes left over from an earlier command; `pgrep" in capsys.readouterr().err
+    assert "1 cell still running in processes left over from an earlier command; `pgrep" in capsys.readouterr().err
 
 
 def test_one_error_of_many_cells_is_told_once(capsys):

@@ -54,7 +54,7 @@ def test_packed_files_and_byte_order_marks_are_read(tmp_path):
         ("1," * 20_000_000 + "1\n", "line 1: expected at most 65,536 values; got 20,000,001"),
         ("a,b\n" + "," * 20_000_000, "line 2: expected at most 65,536 values; got 20,000,001"),
         (",".join(["n" * 1000] * 2), r"2 columns named 'n{50,59}; give"),
-        ("a,b\n" + "9" * 200_000 + ",1\n", "no table of numbers: field larger than field limit"),
+        ("a,b\n" + "9" * 200_000 + ",1\n", "not a table of numbers: field larger than field limit"),
         ("a,b\n" + "9" * 100_000 + ",1\n", r"got '9{50,60}\. Fill it in"),
         ("a,a\n1,2\n3,4\n", "2 columns named 'a'"),
         ("a\0,b\n1,\0\n", "column 'b' must hold finite numbers"),

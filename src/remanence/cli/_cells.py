@@ -55,7 +55,7 @@ def _left_behind(cells: Sequence[TableCell]) -> str:
     if not left:
         return ""
     listed = "`pgrep -f remanence.experiments.worker` lists them"
-    return f"{left} still run in processes left over from an earlier command; {listed}"
+    return f"{number_of(left, 'cell')} still running in processes left over from an earlier command; {listed}"
 
 
 def _line(row: Values) -> str:

@@ -196,7 +196,7 @@ def storage_error(path: Path, error: OSError) -> StorageError:
 
     Example:
         >>> print(storage_error(Path("run/a"), OSError(28, "No space left on device")))
-        run/a could not be written: No space left on device. What was saved before is whole; ...
+        run/a could not be written: No space left on device. What was saved is intact; ...
     """
     return StorageError(
         f"{path} could not be written: {error.strerror or error}. What was saved is intact; free some space and resume"
