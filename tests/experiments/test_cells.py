@@ -286,7 +286,7 @@ def test_a_process_that_is_killed_again_and_again_is_given_up(cells, monkeypatch
     monkeypatch.setattr("remanence.experiments.engines._local._start", start)
     (failure,) = run_cells(cells[:1], make_engine("local", 1), pause=0.01)
     assert len(started) == 4
-    assert "as a killed one does" in failure.traceback
+    assert "as when it is killed" in failure.traceback
 
 
 def test_a_cell_that_another_process_is_at_is_waited_for(cells, monkeypatch):

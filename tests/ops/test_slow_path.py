@@ -9,7 +9,7 @@ import torch
 
 from remanence.experiments import find_experiment, make_engine, plan_cells
 from remanence.nn import RelLSTM
-from remanence.ops import ScanSpec, Screened, SlowPathWarning, Strided, _backend, _slow_path, count_pairs, pairs
+from remanence.ops import ScanSpec, Screened, SlowPathWarning, Strided, _backend, _pairs, _slow_path, count_pairs
 from remanence.ops._library import Library
 from remanence.ops._screens import SCREENS
 from remanence.train import RunConfig, _grid, carry_out, plan_grid
@@ -26,7 +26,7 @@ def untold(monkeypatch):
 
 @pytest.fixture
 def no_kernel(monkeypatch, untold):
-    for module in (_backend, _slow_path, pairs):
+    for module in (_backend, _slow_path, _pairs):
         monkeypatch.setattr(module, "library", lambda: MISSING)
 
 

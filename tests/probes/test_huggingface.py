@@ -76,7 +76,7 @@ def test_mi_measures_what_a_language_model_says(folder):
 @needs_transformers
 @pytest.mark.filterwarnings("ignore")
 def test_nothing_is_fetched_unless_asked():
-    with pytest.raises(ValueError, match="Pass download=True to fetch it"):
+    with pytest.raises(ValueError, match=r"Pass download=True \(--download\) to fetch it"):
         probes.load_language_model("nobody/no-such-model")
 
 

@@ -81,7 +81,7 @@ def test_intervals_cover_about_as_often_as_they_say_in_one_sequence_with_a_memor
 
 
 def test_the_bootstrap_of_before_is_told_to_be_gone():
-    with pytest.warns(DeprecationWarning, match="say `intervals`"):
+    with pytest.warns(DeprecationWarning, match="use `intervals`"):
         assert np.isnan(probes.mutual_information(b"01" * 50, [1], resamples=0).low).all()
 
 
