@@ -18,7 +18,7 @@ from remanence.experiments.measures._answers import answers, streamed
 from remanence.experiments.measures._gradients import training_bytes, training_memory
 from remanence.experiments.measures._information import estimator, repetitive
 from remanence.nn import LSTM, SABLSTM, RelLSTM, SequenceModel
-from remanence.runs import read_result
+from remanence.runs import NewerVersionError, ResultError, read_result
 from remanence.tasks import BinaryPowerLaw, Copy, Denoise
 from remanence.testing import assert_agrees
 from remanence.train import config_from, train
@@ -190,6 +190,14 @@ def test_a_kept_curve_says_what_the_measured_one_does():
     assert kept_curve(kept).fit(500, 600) is None
     first = kept["lags"].index(1)
     assert kept["error"][first] == finite(float(curve.error[0])), "the error itself, not what an interval makes of it"
+
+
+def test_a_kept_curve_of_another_kind_or_version_is_refused():
+    kept = described(measured(b"0011" * 200, np.arange(1, 9)), 1, 8, None)
+    with pytest.raises(NewerVersionError, match="kept-curve"):
+        kept_curve({**kept, "version": 2})
+    with pytest.raises(ResultError, match="kept-curve"):
+        kept_curve({**kept, "kind": "mutual_information"})
 
 
 def test_a_kept_law_is_the_fitted_one():

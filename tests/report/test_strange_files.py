@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from remanence.experiments import Record
+from remanence.experiments import KEPT_CURVE, Record
 from remanence.experiments._stored import FOLDER
 from remanence.report._page import Problem
 from remanence.report._reading import find_results
 from remanence.report._run_record import read_run
-from remanence.runs import History, sealed, write_result
+from remanence.runs import History, sealed, tag, write_result
 
 
 @pytest.mark.parametrize("name", ["config.toml", "status.json", "manifest.json", "metrics.jsonl", "probes.json"])
@@ -102,7 +102,8 @@ def test_a_record_whose_entries_do_not_fit_is_named(tmp_path, name, wrong):
 
 def test_a_curve_whose_numbers_do_not_fit_is_named(tmp_path):
     path = tmp_path / "curve.json"
-    curve = {"lags": [1], "values": [0.5, 0.2], "low": [0, 0], "high": [1, 1], "error": [0.1], "bias": 0, "floor": 0}
+    points = {"lags": [1], "values": [0.5, 0.2], "low": [0, 0], "high": [1, 1], "error": [0.1], "bias": 0, "floor": 0}
+    curve = {**tag(KEPT_CURVE), **points}
     write_result(path, Record("mine/a", "", "bits", "", "", (), "", {}, {"curve": curve}))
     found = find_results([path])
     assert not found.records

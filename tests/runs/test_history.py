@@ -2,7 +2,7 @@
 
 import pytest
 
-from remanence.runs import Growth, History, MetricsFile
+from remanence.runs import Growth, History, MetricsFile, NewerVersionError
 
 LINES = [
     {"kind": "train", "update": 5, "loss": 0.9, "accuracy": 0.4, "seconds": 1.5},
@@ -54,3 +54,27 @@ def test_damaged_lines_are_left_out(tmp_path):
     history = History.from_lines(MetricsFile(path).read())
     assert [line.update for line in history.training] == [1]
     assert history.lengths == ()
+
+
+def test_every_line_says_its_version_and_is_read_without_it(tmp_path):
+    file = MetricsFile(tmp_path / "metrics.jsonl")
+    file.append({"kind": "train", "update": 1, "loss": 0.5})
+    file.append({"kind": "train", "update": 2, "loss": 0.25})
+    file.cut_after(1)
+    assert file.path.read_text() == '{"kind": "train", "version": 1, "update": 1, "loss": 0.5}\n'
+    assert file.read() == [{"kind": "train", "update": 1, "loss": 0.5}]
+    assert History.from_lines(file.read()).training[0].values == {"loss": 0.5}
+
+
+def test_a_line_of_a_newer_version_is_refused_by_name(tmp_path):
+    file = MetricsFile(tmp_path / "metrics.jsonl")
+    file.path.write_text('{"kind": "train", "version": 2, "update": 1}\n')
+    with pytest.raises(NewerVersionError, match=r"metrics\.jsonl: the train is of version 2.*upgrade remanence"):
+        file.read()
+
+
+@pytest.mark.parametrize("version", ["0", '"new"', "true", "null"])
+def test_a_line_with_a_damaged_version_is_a_damaged_line(tmp_path, version):
+    file = MetricsFile(tmp_path / "metrics.jsonl")
+    file.path.write_text(f'{{"kind": "train", "version": {version}, "update": 1}}\n')
+    assert file.read_and_check() == ([], [1])

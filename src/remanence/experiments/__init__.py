@@ -9,7 +9,7 @@ from remanence._renamed import renamed
 from remanence.experiments._calibration import estimated_seconds, gain_of_threads
 from remanence.experiments._cell import TableCell, adopt, carry_out, refresh, unique
 from remanence.experiments._cell_state import CellState
-from remanence.experiments._curves import kept_curve, kept_law
+from remanence.experiments._curves import KEPT_CURVE, kept_curve, kept_law
 from remanence.experiments._departures import departure_lines
 from remanence.experiments._driver import Failure, row_of, run_cells
 from remanence.experiments._experiment import (
@@ -81,6 +81,7 @@ __all__ = [
     "entries",
     "grid",
     "read",
+    "KEPT_CURVE",
     "kept_curve",
     "kept_law",
     "figures_of",

@@ -9,8 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from remanence.probes import InformationLaw, MutualInformation, logarithmic_lags, mutual_information
-from remanence.runs import Settings, Values
+from remanence.runs import Settings, Values, check_version, tag
 
+KEPT_CURVE = "kept-curve"
+"""Kind of what a record keeps of a curve of mutual information."""
 POINTS = ("lags", "values", "low", "high", "error", "bias", "floor")
 SHOWN = 40
 """Points that a record keeps of a curve; fits take all."""
@@ -37,7 +39,8 @@ def described(curve: MutualInformation, shortest: int, longest: int, threshold: 
     laws = {law: curve.fit(shortest, longest, threshold=threshold, law=law) for law in ("exponential", "power")}
     best = curve.fit(shortest, longest, threshold=threshold)
     fits = {law: _facts(fit) for law, fit in laws.items()}
-    return points | {"best": best and best.law, "fits": fits, "fitted": [shortest, longest]}
+    found = {"best": best and best.law, "fits": fits, "fitted": [shortest, longest]}
+    return {**tag(KEPT_CURVE), **points, **found}
 
 
 def _facts(fit: InformationLaw | None) -> Values | None:
@@ -90,7 +93,11 @@ def kept_curve(points: Settings) -> MutualInformation:
         >>> points = described(measured(b"0011" * 200, np.arange(1, 9)), 1, 8, None)
         >>> kept_curve(points).lags.tolist()
         [1, 2, 3, 4, 5, 6, 7, 8]
+
+    Raises:
+        ResultError: it is no kept curve, or of a later version.
     """
+    check_version(points, KEPT_CURVE, 1)
     columns = {name: np.array(points[name], dtype=float) for name in POINTS}  # None becomes NaN
     columns["lags"] = columns["lags"].astype(np.int64)
     unknown = np.zeros_like(columns["lags"])

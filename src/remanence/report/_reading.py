@@ -10,7 +10,16 @@ from pathlib import Path
 
 from remanence import claims, train
 from remanence._validate import message
-from remanence.experiments import Part, Record, find_experiment, kept_curve, kept_law, list_experiments, stored_parts
+from remanence.experiments import (
+    KEPT_CURVE,
+    Part,
+    Record,
+    find_experiment,
+    kept_curve,
+    kept_law,
+    list_experiments,
+    stored_parts,
+)
 from remanence.probes import InformationLaw, MutualInformation, ProbeResult
 from remanence.report._measured_weights import read_checked
 from remanence.report._page import Problem
@@ -25,8 +34,6 @@ CELL = "cell-measurement"
 COMPARISON = "comparison.json"
 WORKER = "train._worker"
 """Module that ``remanence compare`` starts for each of its runs; the run's manifest keeps the command."""
-CURVE = {"lags", "values", "low", "high", "error", "bias", "floor"}
-"""What a record keeps of a curve of mutual information."""
 NOTHING_KNOWN = "contains no known results"
 
 
@@ -261,7 +268,7 @@ def curves_inside(results: object, name: str = "") -> Iterator[tuple[str, Mutual
             yield from curves_inside(entry, name)
     elif isinstance(results, Mapping):
         label = str(results.get("label", name))
-        if results.keys() >= CURVE:
+        if results.get("kind") == KEPT_CURVE:
             curve = kept_curve(results)
             curve.figures()  # or its numbers do not fit together
             yield label or "curve", curve, kept_law(results)

@@ -14,6 +14,10 @@ from typing import Any, TypeVar
 from remanence.runs._files import read_file, replace_file, require_no_link, require_regular, storage_error
 from remanence.runs._history import is_line
 from remanence.runs._plain import Values
+from remanence.runs._result import KIND, VERSION, NewerVersionError, ResultError, check_version, tag
+
+LINE_VERSION = 1
+"""Of every line of the file; lines without one are of version 1."""
 
 Value = TypeVar("Value")
 
@@ -39,11 +43,10 @@ class MetricsFile:
 
     def append(self, line: Values) -> None:
         """Adds one measurement; numbers that are not finite become null, which JSON has a word for."""
-        text = json.dumps({key: _finite(value) for key, value in line.items()})
         require_regular(self.path)
         try:
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(text + "\n")
+                file.write(_text(line))
         except OSError as error:
             raise storage_error(self.path, error) from error
 
@@ -58,13 +61,17 @@ class MetricsFile:
             raise storage_error(self.path, error) from error
 
     def read(self) -> list[Values]:
-        """All whole lines; a last one that a kill has torn is left out."""
+        """All whole lines; a last one that a kill has torn is left out.
+
+        Raises:
+            NewerVersionError: If a newer version of the package wrote a line.
+        """
         return read_lines(self.path)
 
     def read_and_check(self) -> tuple[list[Values], list[int]]:
         """All measurements, and the numbers of lines that are none, from 1; not of a last one that a kill has torn."""
         text = _text_of(self.path)
-        lines = [_parsed(line) for line in text.splitlines()]
+        lines = _parsed_lines(self.path, text)
         damaged = [number for number, line in enumerate(lines, start=1) if not is_line(line)]
         if damaged and damaged[-1] == len(lines) and not text.endswith("\n"):
             damaged.pop()
@@ -74,7 +81,7 @@ class MetricsFile:
         """Drops what was measured after an update: a resumed run will measure it again."""
         if self.path.exists():
             kept = [line for line in self.read() if is_line(line) and line["update"] <= update]
-            replace_file(self.path, "".join(json.dumps(line) + "\n" for line in kept).encode())
+            replace_file(self.path, "".join(map(_text, kept)).encode())
 
 
 def read_lines(path: Path) -> list[Values]:
@@ -84,8 +91,7 @@ def read_lines(path: Path) -> list[Values]:
         >>> read_lines(Path("no such file"))
         []
     """
-    lines = map(_parsed, _text_of(path).splitlines())
-    return [line for line in lines if line is not None]
+    return [line for line in _parsed_lines(path, _text_of(path)) if line is not None]
 
 
 def _text_of(path: Path) -> str:
@@ -94,11 +100,34 @@ def _text_of(path: Path) -> str:
     return read_file(path).decode("utf-8", errors="replace")
 
 
+def _text(line: Values) -> str:
+    """A measurement as the file has it, with the version of its form."""
+    finite = {key: _finite(value) for key, value in line.items()}
+    return json.dumps({**tag(line[KIND], LINE_VERSION), **finite}) + "\n"
+
+
+def _parsed_lines(path: Path, text: str) -> list[Any]:
+    try:
+        return [_parsed(line) for line in text.splitlines()]
+    except NewerVersionError as error:
+        raise NewerVersionError(f"{path}: {error}") from error
+
+
 def _parsed(line: str) -> Any:
-    """What a line says; None if a kill has torn it, or it is damaged."""
-    with contextlib.suppress(ValueError, RecursionError):
-        return json.loads(line)
-    return None
+    """What a line says, without its version; None if a kill has torn it, or it is damaged."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or VERSION not in found:
+        return found
+    try:
+        check_version(found, found.get(KIND, ""), LINE_VERSION)
+    except NewerVersionError:
+        raise
+    except ResultError:
+        return None
+    return {name: value for name, value in found.items() if name != VERSION}
 
 
 def _finite(value: Value) -> Value | None:

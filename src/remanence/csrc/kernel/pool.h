@@ -19,7 +19,9 @@ namespace remanence {
 class Pool {
  public:
   static constexpr std::size_t LEAST = std::size_t(64) << 10;  // what is worth keeping
-  static constexpr std::size_t PAGE = 4096, HUGE = std::size_t(2) << 20, HUGE_FROM = 2 * HUGE;
+  static constexpr std::size_t PAGE = 4096;
+  static constexpr std::size_t HUGE = std::size_t(2) << 20;
+  static constexpr std::size_t HUGE_FROM = 2 * HUGE;
 
   // At least `bytes`, aligned to 64, with anything in it.
   void *take(std::size_t bytes) {
@@ -123,7 +125,8 @@ class Pool {
     void *memory = mmap(nullptr, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     if (!slack) return memory;
-    char *start = static_cast<char *>(memory), *block = start + (slack - reinterpret_cast<std::size_t>(start) % slack);
+    char *start = static_cast<char *>(memory);
+    char *block = start + (slack - reinterpret_cast<std::size_t>(start) % slack);
     munmap(start, std::size_t(block - start));
     if (std::size_t rest = std::size_t(start + slack - block)) munmap(block + size, rest);
     madvise(block, size / HUGE * HUGE, MADV_HUGEPAGE);
