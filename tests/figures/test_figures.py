@@ -97,6 +97,11 @@ def test_pooling_keeps_the_greatest_of_every_block():
     assert pooled.values[-1, -1] == values[12:, 9:].max()
 
 
+@pytest.mark.parametrize("values", [(2e5, 8e6), (3.0, 97.0), (1.1, 99.0)])
+def test_a_logarithmic_axis_over_one_power_of_ten_has_more_than_that_tick(values):
+    assert len(log_axis("bytes", values).ticks) >= 3
+
+
 def test_a_compact_figure_keeps_both_ends():
     long = Figure("a", "b", (Curve("c", np.arange(5000), np.arange(5000.0)), HeatMap(np.ones((400, 400)))))
     curve, heat = compact(long, points=100).parts
