@@ -64,6 +64,14 @@ class AbsoluteValues(SphinxTransform):
             node.replace_self(nodes.Text(f"|{node.astext()}|"))
 
 
+def keep_sentences(app, what, name, obj, options, lines):
+    """Napoleon takes the words before a colon for the type of an attribute; a sentence is none, a shape is."""
+    is_shape = lines and lines[0].startswith(("(", "int64", "Each ("))
+    if what in ("attribute", "property") and lines and not is_shape:
+        lines.insert(0, "")
+
+
 def setup(app):
     write_reference(Path(__file__).parent / "reference")
     app.add_transform(AbsoluteValues)
+    app.connect("autodoc-process-docstring", keep_sentences, priority=100)  # before Napoleon

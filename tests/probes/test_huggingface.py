@@ -52,6 +52,24 @@ def test_the_likeliest_story_is_the_published_one(folder):
 
 @needs_transformers
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("start", [7, 50_000, None])
+def test_a_folder_without_a_tokenizer_is_enough_for_tokens(tmp_path, start):
+    import transformers
+
+    settings = {"vocab_size": 40, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1}
+    config = transformers.LlamaConfig(**settings, num_attention_heads=2, bos_token_id=start, eos_token_id=None)
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="tokenizer"):
+        probes.load_language_model(tmp_path)
+    model, tokenizer = probes.load_language_model(tmp_path, needs_tokenizer=False)
+    assert tokenizer is None
+    tokens = probes.sample_tokens(model, tokenizer, 3, 20)
+    assert tokens.shape == (3, 20)
+    assert tokens[:, 0].unique().tolist() == [7 if start == 7 else 0]
+
+
+@needs_transformers
+@pytest.mark.filterwarnings("ignore")
 def test_texts_are_drawn_by_their_seed_and_end_in_time(folder):
     model, tokenizer = probes.load_language_model(folder)
     texts = [probes.sample_texts(model, tokenizer, 3, 20, seed=seed) for seed in (0, 0, 1)]

@@ -198,7 +198,7 @@ def _predicts_next(batch: Batch) -> bool:
 def language_model(request: Request) -> ProbedModel:
     """A Hugging Face model from a folder, on a text of the user or on one that it draws itself."""
     place = request.target.removeprefix(LANGUAGE_MODEL)
-    model, tokenizer = probes.load_language_model(place)
+    model, tokenizer = probes.load_language_model(place, needs_tokenizer=request.text is not None)
     rows, steps = _text_shape(request.shape, getattr(model.config, "max_position_embeddings", None))
     if request.text is None:
         return ProbedModel(model, probes.sample_tokens(model, tokenizer, rows, steps))

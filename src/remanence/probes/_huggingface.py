@@ -31,16 +31,19 @@ def _require_for_gguf() -> None:
         )
 
 
-def load_language_model(place: str | Path, *, download: bool = False) -> tuple[Any, Any]:
+def load_language_model(
+    place: str | Path, *, download: bool = False, needs_tokenizer: bool = True
+) -> tuple[Any, Any]:
     """Loads a causal language model and its tokenizer.
 
     Args:
         place: a folder as ``save_pretrained`` writes it, a ``.gguf`` file (which needs the packages ``gguf`` and
             ``accelerate``), or the name of a model that has been fetched before.
         download: whether a model that is not on this machine may be fetched.
+        needs_tokenizer: whether a folder without a tokenizer is refused.
 
     Returns:
-        The model in evaluation mode, and the tokenizer.
+        The model in evaluation mode, and the tokenizer; None if there is none and none is needed.
 
     Raises:
         ImportError: transformers is missing, or what a ``.gguf`` file needs.
@@ -66,7 +69,7 @@ def load_language_model(place: str | Path, *, download: bool = False) -> tuple[A
         options["use_safetensors"] = True  # other weights are pickles
     try:
         _require_no_kernels(library.AutoConfig.from_pretrained(source, **options))
-        tokenizer = library.AutoTokenizer.from_pretrained(source, **options)
+        tokenizer = _tokenizer(library, source, needs_tokenizer, options)
         model = library.AutoModelForCausalLM.from_pretrained(source, **options)
     except Exception as error:  # settings and weights may be anything, and so are the errors about them
         if out_of_memory(error):
@@ -79,6 +82,15 @@ def load_language_model(place: str | Path, *, download: bool = False) -> tuple[A
             hint += ". Pass download=True (--download) to fetch it"
         raise ValueError(message("place", expected, repr(str(place)), hint)) from error
     return model.eval(), tokenizer
+
+
+def _tokenizer(library: Any, source: str, needed: bool, options: dict[str, bool | str]) -> Any:
+    try:
+        return library.AutoTokenizer.from_pretrained(source, **options)
+    except Exception as error:  # a missing tokenizer has no type of error of its own
+        if needed or out_of_memory(error):
+            raise
+        return None
 
 
 def _require_no_kernels(config: Any) -> None:
@@ -138,12 +150,12 @@ def sample_texts(
 
 
 @torch.no_grad()
-def sample_tokens(model: object, tokenizer: object, rows: int, steps: int, *, seed: int = 0) -> torch.Tensor:
+def sample_tokens(model: Any, tokenizer: object, rows: int, steps: int, *, seed: int = 0) -> torch.Tensor:
     """Samples tokens from a causal language model, from its start token on, without stopping at an end token.
 
     Args:
         model: as for :func:`sample_texts`.
-        tokenizer: with a start or an end token.
+        tokenizer: with a start or an end token; None takes those of the model's settings, or token 0.
         rows: B.
         steps: T; no more than the model's context.
         seed: seed for sampling.
@@ -157,7 +169,17 @@ def sample_tokens(model: object, tokenizer: object, rows: int, steps: int, *, se
         torch.Size([4, 100])
     """
     generator = torch.Generator().manual_seed(positive_int("seed", seed, 0))
-    return torch.tensor(_draw(model, _start(tokenizer), rows, steps, 1.0, generator))
+    start = _start_of_model(model) if tokenizer is None else _start(tokenizer)
+    return torch.tensor(_draw(model, start, rows, steps, 1.0, generator))
+
+
+def _start_of_model(model: Any) -> int:
+    """The start or end token that the settings name, if the model has it."""
+    for name in ("bos_token_id", "eos_token_id"):
+        found = getattr(model.config, name, None)
+        if isinstance(found, int) and 0 <= found < model.config.vocab_size:
+            return found
+    return 0
 
 
 def _start(tokenizer: object) -> int:
