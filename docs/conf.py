@@ -26,7 +26,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_generated"]
 html_theme = "furo"
-html_math_renderer = "mathml"
+html_math_renderer = "offline"
 html_static_path = ["_static"]
 html_css_files = ["page.css"]
 html_title = f"remanence {version}"
@@ -43,6 +43,9 @@ napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True  # fields are members already; a second description of each would be an error
+
+
+TYPE = ":type: "
 
 
 def generated(name: str) -> str:
@@ -65,13 +68,17 @@ class AbsoluteValues(SphinxTransform):
 
 
 def keep_sentences(app, what, name, obj, options, lines):
-    """Napoleon takes the words before a colon for the type of an attribute; a sentence is none, a shape is."""
-    is_shape = lines and lines[0].startswith(("(", "int64", "Each ("))
-    if what in ("attribute", "property") and lines and not is_shape:
-        lines.insert(0, "")
+    """Joins what Napoleon took apart: words before a colon are the type of an attribute only if they are a shape."""
+    types = [number for number, line in enumerate(lines) if line.startswith(TYPE)]
+    if what not in ("attribute", "property") or not types:
+        return
+    words = lines[types[0]].removeprefix(TYPE)
+    if not words.startswith(("(", "int64", "Each (")):
+        del lines[types[0]]
+        lines[0] = f"{words}: {lines[0]}"
 
 
 def setup(app):
     write_reference(Path(__file__).parent / "reference")
     app.add_transform(AbsoluteValues)
-    app.connect("autodoc-process-docstring", keep_sentences, priority=100)  # before Napoleon
+    app.connect("autodoc-process-docstring", keep_sentences, priority=900)  # after Napoleon

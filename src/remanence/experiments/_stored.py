@@ -49,7 +49,7 @@ class StoredCell:
     # Tables take any `Filled`, whose place is a property; what is cached is therefore behind one.
     @property
     def place(self) -> Place:
-        """Where it stands: values of the axes, of what a record has beside them, and the seed."""
+        """Where it stands: values of the axes, other settings that the record names, and the seed."""
         return self._place
 
     @cached_property

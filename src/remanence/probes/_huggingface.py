@@ -31,9 +31,7 @@ def _require_for_gguf() -> None:
         )
 
 
-def load_language_model(
-    place: str | Path, *, download: bool = False, needs_tokenizer: bool = True
-) -> tuple[Any, Any]:
+def load_language_model(place: str | Path, *, download: bool = False, needs_tokenizer: bool = True) -> tuple[Any, Any]:
     """Loads a causal language model and its tokenizer.
 
     Args:
