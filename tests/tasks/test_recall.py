@@ -69,7 +69,7 @@ def test_denoise_places_are_uniform():
 @pytest.mark.parametrize("encoding", ["one-hot", "scalar"])
 @pytest.mark.parametrize("task_class", [Copy, Denoise, LateCues])
 def test_steps_that_show_a_symbol_are_known(task_class, encoding):
-    task = task_class(length=12, items=3, symbols=4, encoding=encoding)
+    task = task_class(length=20, items=3, symbols=4, encoding=encoding)
     batch = sample(task)
     shown = task.shows_symbol(batch.inputs)
     tokens = batch.inputs.argmax(-1) if encoding == "one-hot" else batch.inputs.squeeze(-1).long()
