@@ -637,6 +637,20 @@ def compare_not_finite(fused: dict[str, torch.Tensor], exact: dict[str, torch.Te
 
 
 @pytest.mark.parametrize("backend", ["fused", "reference"])
+@pytest.mark.parametrize("memory", [Screened(2, 2, "mean"), Strided(2, 1)], ids=str)
+@pytest.mark.parametrize("step", [-3, -(2**63), 9, 2**63 - 1])
+def test_steps_that_no_state_can_have_are_refused(step, memory, backend):
+    layer = AnyLSTM(3, 5, memory=memory, dtype=torch.float64, backend=backend)
+    x = draw(4, 2, 3)
+    state = layer(draw(9, 2, 3))[1].detach()
+    layer(x, state)
+    state.relevant_step[0, 1, 1] = step
+    for call in (lambda: layer(x, state), lambda: layer.step(x[0], state), lambda: layer.trace(x, state)):
+        with pytest.raises(ValueError, match=r"`state\.relevant_step` must hold steps before `state\.step`"):
+            call()
+
+
+@pytest.mark.parametrize("backend", ["fused", "reference"])
 def test_a_free_slot_is_free_beside_a_nan_and_nothing_beats_a_nan(backend):
     spec = ScanSpec("rnn", Screened(1, 3))
     weights = weights_for(spec)
