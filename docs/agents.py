@@ -28,7 +28,7 @@ def figure(task, models, styles):
     """Learning curves of one task: the mean over the seeds, in a band from the least to the greatest."""
     parts = []
     for model, cells in models.items():
-        curves = [{line["frames"]: line["mean_return"] for line in cell.lines("train")} for cell in cells]
+        curves = [learning_curve(cell) for cell in cells]
         frames = [at for at in curves[0] if all(curve.get(at) is not None for curve in curves)]
         values = [[curve[at] for curve in curves] for at in frames]
         if len(curves) > 1:
@@ -39,6 +39,12 @@ def figure(task, models, styles):
         parts.append(Curve(model, frames, [fmean(at) for at in values], look=styles[model], group=model))
     words = f"{task}: mean return of the last 100 episodes while learning"
     return Figure(task, words, tuple(parts), Axis("frames", unit="SI"), Axis("mean return"))
+
+
+def learning_curve(cell):
+    """The mean return by the number of frames."""
+    frames = cell.learning_curve("train", "frames")
+    return dict(zip(frames, cell.learning_curve("train", "mean_return"), strict=True))
 
 
 def compared(task, models):

@@ -22,10 +22,11 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
-    "sphinx.ext.mathjax",
+    "offline_math",
 ]
 exclude_patterns = ["_build", "_generated"]
 html_theme = "furo"
+html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["page.css"]
 html_title = f"remanence {version}"

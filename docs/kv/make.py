@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from remanence.figures import Axis, Curve, Figure, length_axis, to_svg
+from remanence.figures import Axis, Curve, Figure, length_axis, looks, to_svg
 from remanence.kv import SCREENS, CacheComparison, CacheScore
 
 HERE = Path(__file__).parent
@@ -110,10 +110,11 @@ def speed_figures(lines: list[Line]) -> list[Figure]:
     lengths = sorted({line["length"] for line in lines})
     axis = length_axis("tokens seen", lengths)
     policies = list(dict.fromkeys(line["policy"] for line in lines))
+    styles = looks(policies)
 
     def curves(field: str, unit: float, drawn: list[str]) -> tuple[Curve, ...]:
         heights = {policy: [line[field] / unit for line in lines if line["policy"] == policy] for policy in drawn}
-        return tuple(Curve(policy, lengths, heights[policy], draws="both") for policy in drawn)
+        return tuple(Curve(policy, lengths, heights[policy], "both", styles[policy]) for policy in drawn)
 
     times = curves("ms", 1, policies)
     sizes = curves("nbytes", 1e6, [policies[0], policies[-1]])

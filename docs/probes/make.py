@@ -3,6 +3,7 @@
 ``python docs/probes/make.py``. The pictures are the figures that ``plot()`` draws, as SVG.
 """
 
+import textwrap
 from pathlib import Path
 
 import torch
@@ -250,8 +251,9 @@ def main():
         code = f"import torch\nfrom remanence import probes\n{code.rstrip()}"
         exec(code, scope)
         (HERE / f"{name}.svg").write_text(to_svg(*scope["result"].figures()), encoding="utf-8")
-        shown = f"{code}\nprint(result.verdict)\n# {scope['result'].verdict}"
-        page = f"# {name}\n\n{question}\n\n```python\n{shown}\n```\n\n![{question}]({name}.svg)\n\n{words.strip()}\n"
+        verdict = textwrap.fill(scope["result"].verdict, 90, initial_indent="# ", subsequent_indent="# ")
+        shown = f"{code}\nprint(result.verdict)\n{verdict}"
+        page = f"# {question}\n\n```python\n{shown}\n```\n\n![{question}]({name}.svg)\n\n{words.strip()}\n"
         page += f"\n{section()}\n" if name == "attention_map" else ""
         (HERE / f"{name}.md").write_text(page, encoding="utf-8")
 

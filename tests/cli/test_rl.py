@@ -184,6 +184,8 @@ def test_policies_are_compared_resumed_and_reported(here):
     assert drawn < returns < runs
     assert "contains no known results" not in page
     one = next(Path("runs/compare-remanence-TMaze-v0").glob("*/run"))
+    alone = run("play", str(one), "--episodes", "1", "--json")
+    assert json.loads(alone.stdout)[0]["standard_error"] is None  # NaN is no JSON
     filmed = run("play", str(one), "--episodes", "1", "--film")
     assert filmed.exit_code == 0, filmed.output
     assert (one / "film.gif").read_bytes().startswith(b"GIF8")

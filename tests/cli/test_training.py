@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from remanence.cli import _compare
 from remanence.cli._app import app
-from remanence.runs import Stopped
+from remanence.runs import Stopped, _imports
 from remanence.runs import _files as files
 from remanence.tasks import _registry
 from remanence.train import Run, comparison_recipe, recipe
@@ -22,6 +22,17 @@ from remanence.train import Run, comparison_recipe, recipe
 runner = CliRunner()
 SMALL = ["--length", "3", "--hidden", "4", "--set", "task.options.items=2", "--set", "task.options.symbols=2"]
 SMALL += ["--set", "evaluation.batches=1", "--set", "evaluation.batch_size=4", "--set", "loop.log_every=2"]
+
+
+OWN_TASK = """
+from dataclasses import dataclass
+from remanence.tasks import Copy, register_task
+
+@register_task("my-copy")
+@dataclass(frozen=True)
+class MyCopy(Copy):
+    length: int = 2
+"""
 
 
 @pytest.fixture
@@ -125,16 +136,49 @@ def test_a_text_model_writes(here):
 @pytest.mark.parametrize("first", ["", "from __future__ import annotations\n"])
 def test_a_users_own_task_is_imported_from_its_file(here, monkeypatch, first):
     monkeypatch.setattr(_registry, "_TASKS", dict(_registry._TASKS))  # other tests shall not meet it
-    Path("mine.py").write_text(
-        f"{first}from dataclasses import dataclass\nfrom remanence.tasks import Copy, register_task\n"
-        "@register_task('my-copy')\n@dataclass(frozen=True)\nclass MyCopy(Copy):\n    length: int = 2\n"
-    )
+    Path("mine.py").write_text(first + OWN_TASK)
     arguments = ["train", "my-copy", "--model", "LSTM", "--updates", "2", "--set", 'imports=["mine.py"]', *SMALL]
     done = run(*arguments)
     assert done.exit_code == 0, done.output
     missing = run(*arguments[: -len(SMALL) - 1], 'imports=["nowhere.py"]')
     assert missing.exit_code == 2
     assert "existing Python files" in missing.output
+
+
+@pytest.mark.parametrize("named", ["mine.py", "sub/../mine.py", "mine_module"])
+def test_a_run_with_a_task_of_ones_own_works_from_any_folder(here, monkeypatch, named):
+    """Also where the task is in a module that only the folder of the first command has."""
+    code = OWN_TASK.replace("my-copy", "moved-copy")
+    Path("sub").mkdir()
+    Path("mine.py").write_text(code)
+    Path("mine_module.py").write_text(code)
+    as_a_new_process(monkeypatch)
+    monkeypatch.syspath_prepend("")  # as `python -m` does
+    arguments = ["train", "moved-copy", "--model", "LSTM", "--updates", "2", "--run", "runs/moved"]
+    done = run(*arguments, "--set", f"imports={json.dumps([named])}", *SMALL)
+    assert done.exit_code == 0, done.output
+
+    (here / "elsewhere").mkdir()
+    monkeypatch.chdir(here / "elsewhere")
+    measuring = ["--batches", "1", "--batch-size", "2"]
+    for command in (
+        ["evaluate", "../runs/moved", "--length", "2,3", *measuring],
+        ["resume", "../runs/moved", "--set", "budget.updates=3"],
+        ["probe", "../runs/moved"],
+        ["evaluate", str(here / "runs/moved"), *measuring],
+    ):
+        as_a_new_process(monkeypatch)
+        done = run(*command)
+        assert done.exit_code == 0, done.output
+
+
+def as_a_new_process(monkeypatch) -> None:
+    """Nothing of the user's is imported or registered yet."""
+    monkeypatch.setattr(
+        _registry, "_TASKS", {name: task for name, task in _registry._TASKS.items() if "-copy" not in name}
+    )
+    monkeypatch.setattr(_imports, "_HAS_RUN", {})
+    sys.modules.pop("mine_module", None)
 
 
 def test_compare_trains_a_grid_and_measures_transfer(here):

@@ -97,6 +97,11 @@ def test_pooling_keeps_the_greatest_of_every_block():
     assert pooled.values[-1, -1] == values[12:, 9:].max()
 
 
+@pytest.mark.parametrize("values", [(2e5, 8e6), (3.0, 97.0), (1.1, 99.0)])
+def test_a_logarithmic_axis_over_one_power_of_ten_has_more_than_that_tick(values):
+    assert len(log_axis("bytes", values).ticks) >= 3
+
+
 def test_a_compact_figure_keeps_both_ends():
     long = Figure("a", "b", (Curve("c", np.arange(5000), np.arange(5000.0)), HeatMap(np.ones((400, 400)))))
     curve, heat = compact(long, points=100).parts
@@ -110,3 +115,19 @@ def test_a_legend_that_all_panels_share_is_drawn_once():
     assert drawn.count(">LSTM<") == 1
     other = Figure("d", "", (curves[0], Curve("RNN", [0, 1], [2.0, 1.0])))
     assert to_svg(Figure("a", "", curves), other).count(">LSTM<") == 2
+
+
+def test_the_longest_name_of_a_legend_has_room():
+    long = "Transformer 16, context 32, trained on sequences of 256"
+    curves = (Curve(long, [0, 1], [1.0, 2.0]), Curve("data", [0, 1], [2.0, 1.0]))
+    drawn = ElementTree.fromstring(to_svg(Figure("a", "", curves)))
+    width = float(drawn.attrib["viewBox"].split()[2])
+    [panel] = [part for part in drawn.iter() if any(text.text == long for text in part)]
+    assert float(panel.attrib["width"]) > 6 * len(long)  # six pixels a letter at least
+    assert width > 490 + 6 * len(long)
+
+
+def test_several_panels_fit_a_page_of_text_without_shrinking():
+    curves = (Curve("LSTM", [0, 1], [1.0, 2.0]), Curve("GRU", [0, 1], [2.0, 1.0]))
+    drawn = ElementTree.fromstring(to_svg(*(Figure(name, "", curves) for name in "abcd")))
+    assert float(drawn.attrib["viewBox"].split()[2]) <= 750

@@ -6,6 +6,7 @@ import warnings
 
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 
 from remanence.experiments import find_experiment, make_engine, plan_cells
 from remanence.nn import RelLSTM
@@ -84,6 +85,16 @@ def test_other_devices_and_dtypes_are_said_once(untold, dtype, device, reason):
     with pytest.warns(SlowPathWarning, match=reason):
         _slow_path.warn_of_device_and_dtype(dtype, torch.device(device))
     _slow_path.warn_of_device_and_dtype(dtype, torch.device(device))
+
+
+def test_a_scan_on_another_device_says_so_once(untold):
+    spec = ScanSpec("lstm", Screened(2, 2))
+    with FakeTensorMode():  # a tensor that says that it is on a GPU, on a machine without one
+        x = torch.empty(5, 2, 3, device="cuda")
+    assert _backend.choose_backend("reference", spec, x) == "reference"
+    with pytest.warns(SlowPathWarning, match=r"not on 'cuda'. Keep layer and input on the CPU.*backend='reference'"):
+        assert _backend.choose_backend("auto", spec, x) == "reference"
+    assert _backend.choose_backend("auto", spec, x) == "reference"  # a second warning would be an error
 
 
 def test_nothing_is_said_where_the_kernel_could_not_have_run(untold):

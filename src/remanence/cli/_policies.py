@@ -101,7 +101,8 @@ def play_episodes(
         if film:
             rl.keep_film(run, seed=seed, likeliest=likeliest)
         score = rl.evaluate_policy(policy, where, episodes, seed=seed, likeliest=likeliest, options=there, tell=tell)
-    row = {"environment": where, "episodes": episodes, "mean_return": score.mean, "standard_error": score.error}
+    error = score.error if episodes > 1 else None  # one episode has none
+    row = {"environment": where, "episodes": episodes, "mean_return": score.mean, "standard_error": error}
     show_rows([{**tag("play"), **row, "mean_length": fmean(score.lengths)}], as_json)
     if video is not None and not as_json:
         typer.echo(f"film of one episode: {video}")

@@ -14,13 +14,15 @@ from ._figure import Axis, Band, Bars, Curve, Figure, HeatMap, Part, Value, Valu
 from ._looks import COLOURS, Look
 from ._ticks import finite_numbers, linear_ticks, log_ticks, tick_label
 
-WIDTH = 680
-HEIGHT = 380
 LEFT = 70
 TOP = 24
 BOTTOM = 48
-LEGEND = 190
-"""Pixels to the right for the legend of several curves."""
+LINE = 18
+"""Pixels from one line of a legend to the next."""
+SAMPLE = 34
+"""Pixels that the stroke before a name in a legend takes."""
+LETTER = 6.6
+"""Pixels of a letter, on the average; names in a legend get room by it."""
 CELL = 6
 """Pixels of a cell of a heat map."""
 SHADES = 8
@@ -32,34 +34,23 @@ DASHES["dashdot"] = ' stroke-dasharray="6 3 2 3"'
 
 
 def to_svg(*figures: Figure) -> str:
-    """The text of an SVG file: heat maps side by side, others two in a row; one legend if it is the same for all.
+    """The text of an SVG file: heat maps side by side, others two in a row, small enough to be read on a page.
+
+    A single figure has its legend to the right, several have them below; one legend if it is the same for all.
 
     Example:
         >>> to_svg(Figure("a", "b", (Curve("c", [0, 1], [1.0, 2.0]),))).count("<polyline")
         1
     """
-    per_row = 2
     if all(map(_is_map, figures)):
-        per_row = len(figures)
-    shared = len(figures) > 1 and len({_legend_of(figure) for figure in figures}) == 1
-    panels = [
-        _panel(figure, len(figures) > 1, legend=not shared or number == per_row - 1)
-        for number, figure in enumerate(figures)
-    ]
-    rows = [panels[start : start + per_row] for start in range(0, len(panels), per_row)]
-    pieces: list[str] = []
-    top = 0
-    for row in rows:
-        left = 0
-        for panel in row:
-            drawn = panel.drawn
-            if len(panels) > 1:
-                box = f'x="{left}" y="{top}" width="{panel.width}" height="{panel.height}"'
-                drawn = f"<svg {box}>{drawn}</svg>"
-            pieces.append(drawn)
-            left += panel.width
-        top += max(panel.height for panel in row)
-    return _document(pieces, max(sum(panel.width for panel in row) for row in rows), top)
+        return _document(_in_rows([_map(figure) for figure in figures], len(figures)))
+    if len(figures) == 1:
+        return _document(_alone(figures[0]))
+    drawn = [figure.with_looks() for figure in figures]
+    if len({_legend_of(figure) for figure in drawn}) > 1:
+        return _document(_in_rows([_with_legend_below(figure) for figure in drawn]))
+    panels = _in_rows([_panel(figure, SMALL, titled=True) for figure in drawn])
+    return _document(_stacked(panels, _legend(_named(drawn[0]), panels.width)))
 
 
 @dataclass(frozen=True)
@@ -69,6 +60,44 @@ class _Panel:
     drawn: str
     width: int
     height: int
+
+
+@dataclass(frozen=True)
+class _Size:
+    """Right end of the plot, and height of the panel."""
+
+    right: int
+    height: int
+
+
+WIDE = _Size(660, 380)
+BESIDE_LEGEND = _Size(490, 380)
+SMALL = _Size(350, 270)
+
+
+def _in_rows(panels: Sequence[_Panel], per_row: int = 2) -> _Panel:
+    """Several panels as one."""
+    rows = [panels[start : start + per_row] for start in range(0, len(panels), per_row)]
+    pieces: list[str] = []
+    top = 0
+    for row in rows:
+        left = 0
+        for panel in row:
+            pieces.append(_placed(panel, left, top))
+            left += panel.width
+        top += max(panel.height for panel in row)
+    return _Panel("\n".join(pieces), max(sum(panel.width for panel in row) for row in rows), top)
+
+
+def _stacked(*panels: _Panel) -> _Panel:
+    """One below the other."""
+    return _in_rows(panels, per_row=1)
+
+
+def _placed(panel: _Panel, left: int, top: int) -> str:
+    if left == top == 0:
+        return panel.drawn
+    return f'<svg x="{left}" y="{top}" width="{panel.width}" height="{panel.height}">{panel.drawn}</svg>'
 
 
 def _is_map(figure: Figure) -> bool:
@@ -81,26 +110,38 @@ def _named(figure: Figure) -> list[Curve]:
 
 
 def _legend_of(figure: Figure) -> tuple[tuple[str, Look | None], ...]:
-    return tuple((curve.name, curve.look) for curve in _named(figure.with_looks()))
+    return tuple((curve.name, curve.look) for curve in _named(figure))
 
 
-def _panel(figure: Figure, titled: bool, legend: bool) -> _Panel:
-    for part in figure.parts:
-        if isinstance(part, HeatMap):
-            return _map(part, figure)
+def _alone(figure: Figure) -> _Panel:
+    """With the legend to the right."""
     drawn = figure.with_looks()
     named = _named(drawn)
-    right = WIDTH - (LEGEND if len(named) > 1 else 20)
-    across = _ruler(drawn.x, _places(drawn.parts), LEFT, right)
-    up = _ruler(drawn.y, _heights(drawn.parts), HEIGHT - BOTTOM, TOP)
+    if len(named) < 2:
+        return _panel(drawn, WIDE)
+    plot = _panel(drawn, BESIDE_LEGEND)
+    legend = _legend(named, _width_of(named))
+    lowered = _Panel(_placed(legend, 0, TOP), legend.width, legend.height + TOP)
+    return _in_rows([plot, lowered])
+
+
+def _with_legend_below(figure: Figure) -> _Panel:
+    plot = _panel(figure, SMALL, titled=True)
+    return _stacked(plot, _legend(_named(figure), plot.width))
+
+
+def _panel(figure: Figure, size: _Size, titled: bool = False) -> _Panel:
+    """Axes and what they show, without a legend."""
+    if _is_map(figure):
+        return _map(figure)
+    across = _ruler(figure.x, _places(figure.parts), LEFT, size.right)
+    up = _ruler(figure.y, _heights(figure.parts), size.height - BOTTOM, TOP)
     pieces = [*_frame(across, up)]
-    for part in drawn.parts:
+    for part in figure.parts:
         pieces += _part(part, across, up)
-    if len(named) > 1 and legend:
-        pieces += _legend(named, right + 12)
     if titled:
-        pieces.append(_text((LEFT + right) / 2, TOP - 8, figure.title, "middle"))
-    return _Panel("\n".join(pieces), WIDTH if legend else right + 20, HEIGHT)
+        pieces.append(_text((LEFT + size.right) / 2, TOP - 8, figure.title, "middle"))
+    return _Panel("\n".join(pieces), size.right + 20, size.height)
 
 
 @dataclass(frozen=True)
@@ -194,7 +235,7 @@ def _frame(across: _Ruler, up: _Ruler) -> Iterator[str]:
         yield _text(across.first - 6, y + 4, label, "end")
     size = f'width="{right - across.first}" height="{bottom - up.last}"'
     yield f'<rect x="{across.first}" y="{up.last}" {size} fill="none" stroke="#999"/>'
-    yield _text((across.first + right) / 2, HEIGHT - 10, across.axis.title, "middle")
+    yield _text((across.first + right) / 2, bottom + BOTTOM - 10, across.axis.title, "middle")
     middle = (up.last + bottom) / 2
     turned = f' transform="rotate(-90 14 {middle})"'
     yield _text(14, middle, up.axis.title, "middle", extra=turned)
@@ -235,17 +276,33 @@ def _joined(points: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x},{y}" for x, y in points)
 
 
-def _legend(curves: Sequence[Curve], left: float) -> Iterator[str]:
+def _width_of(curves: Sequence[Curve]) -> int:
+    """Pixels of the longest line of a legend."""
+    return SAMPLE + math.ceil(LETTER * max(len(curve.name) for curve in curves)) + 16
+
+
+def _legend(curves: Sequence[Curve], width: int) -> _Panel:
+    """Names and looks of curves, in as many columns as the width has room for; nothing for a single curve."""
+    if len(curves) < 2:
+        return _Panel("", width, 0)
+    columns = max(1, width // _width_of(curves))
+    pieces: list[str] = []
     for number, curve in enumerate(curves):
-        look = curve.look or Look()
-        y = TOP + 10 + 18 * number
-        line = f'x1="{left}" y1="{y}" x2="{left + 22}" y2="{y}" stroke="{look.colour}" stroke-width="2"'
-        yield f"<line {line}{DASHES[look.dash]}/>"
-        yield _text(left + 28, y + 4, curve.name, "start")
+        row, column = divmod(number, columns)
+        pieces += _entry(curve, 10 + column * width // columns, LINE * row + 10)
+    return _Panel("\n".join(pieces), width, LINE * math.ceil(len(curves) / columns) + 14)
 
 
-def _map(part: HeatMap, figure: Figure) -> _Panel:
+def _entry(curve: Curve, left: float, y: float) -> Iterator[str]:
+    look = curve.look or Look()
+    line = f'x1="{left}" y1="{y}" x2="{left + SAMPLE - 12}" y2="{y}" stroke="{look.colour}" stroke-width="2"'
+    yield f"<line {line}{DASHES[look.dash]}/>"
+    yield _text(left + SAMPLE - 6, y + 4, curve.name, "start")
+
+
+def _map(figure: Figure) -> _Panel:
     """Cells, darker where more; the square root shows small weights."""
+    part = next(part for part in figure.parts if isinstance(part, HeatMap))
     values = np.asarray(part.values, dtype=float)
     rows, columns = values.shape
     shades = np.rint(SHADES * np.sqrt(np.clip(values, 0, None) / (values.max() or 1.0))).astype(int)
@@ -277,7 +334,7 @@ def _text(x: float, y: float, words: str, anchor: str, extra: str = "") -> str:
     return f'<text x="{x}" y="{y}" text-anchor="{anchor}"{extra}>{escape(words)}</text>'
 
 
-def _document(pieces: Sequence[str], width: int, height: int) -> str:
-    look = f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12" fill="#333"'
-    ground = f'<rect width="{width}" height="{height}" fill="white"/>'
-    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {look}>', ground, *pieces, "</svg>"]) + "\n"
+def _document(panel: _Panel) -> str:
+    look = f'viewBox="0 0 {panel.width} {panel.height}" font-family="sans-serif" font-size="12" fill="#333"'
+    ground = f'<rect width="{panel.width}" height="{panel.height}" fill="white"/>'
+    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {look}>', ground, panel.drawn, "</svg>"]) + "\n"

@@ -55,7 +55,8 @@ def log_ticks(values: Iterable[object]) -> list[float]:
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     if high / low >= DECADES:
         decades = _within([10.0**power for power in powers], low, high)
-        return decades[:: -(-len(decades) // MOST)]
+        if len(decades) > 1:
+            return decades[:: -(-len(decades) // MOST)]
     steps = _within([digit * 10.0**power for power in powers for digit in (1, 2, 5)], low, high)
     if len(steps) < FEWEST and high / low <= 4:
         return linear_ticks(low, high)

@@ -208,7 +208,8 @@ def _parts(space: Space, name: str) -> Iterator[Field]:
         yield Field(name, "text", (LONGEST_TEXT,))
     else:
         expected = "be made of Box, Discrete, MultiDiscrete, MultiBinary, Text, Dict and Tuple"
-        raise ValueError(message("observation space", expected, f"{space} as {name or 'the whole'!r}"))
+        found = f"{space} as {name!r}" if name else str(space)
+        raise ValueError(message("observation space", expected, found))
 
 
 def _inside(name: str, key: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.machinery
 import importlib.util
 import os
 import sys
@@ -100,6 +101,17 @@ def absolute_imports(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _absolute(name: str) -> str:
-    if not name.endswith(".py"):
-        return name
-    return str(Path(name).expanduser().resolve())
+    if name.endswith(".py"):
+        return str(Path(name).expanduser().resolve())
+    if _is_module_of_this_folder(name):
+        return str(Path(f"{name}.py").resolve())
+    return name
+
+
+def _is_module_of_this_folder(name: str) -> bool:
+    """Whether the current folder has this module, so that a command from another folder would not find it."""
+    path = Path(f"{name}.py")
+    if "." in name or not path.is_file():
+        return False
+    found = importlib.machinery.PathFinder.find_spec(name)
+    return found is not None and found.origin is not None and Path(found.origin).resolve() == path.resolve()
