@@ -20,6 +20,10 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}/{behaviour}/{name}"
 
 
+NO_ADDRESSES = {"no-host": "http://[::1", "no-label": f"http://{'a' * 70}.org/", "no-letters": "http://\u00e9..org/"}
+"""Where a mirror leads that is broken."""
+
+
 class Handler(BaseHTTPRequestHandler):
     """Serves `server.files`; behaves as the first part of the path says."""
 
@@ -31,6 +35,14 @@ class Handler(BaseHTTPRequestHandler):
         body = self.server.files.get(name)
         if body is None:
             self.send_error(404)
+            return
+        if behaviour in NO_ADDRESSES:
+            self.send_response(302)
+            self.send_header("Location", NO_ADDRESSES[behaviour])
+            self.end_headers()
+            return
+        if behaviour == "less-than-nothing":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nabc\r\n")
             return
         if behaviour == "corrupt":
             body = bytes(len(body))

@@ -1,5 +1,6 @@
 """Fetching: whole, resumed, broken, wrong and missing files."""
 
+import gc
 import hashlib
 import os
 
@@ -161,3 +162,19 @@ def test_a_planted_pipe_is_not_written_into(web, target):
     finally:
         os.close(reader)
     assert target.read_bytes() == BODY
+
+
+@pytest.mark.filterwarnings("ignore:Exception ignored in")
+@pytest.mark.parametrize("broken", ["no-host", "no-label", "no-letters", "less-than-nothing"])
+def test_a_mirror_that_talks_nonsense_does_not_stop_the_next_one(web, target, broken):
+    fetch(form(web, broken, "good"), target)
+    assert target.read_bytes() == BODY
+    with pytest.raises(MissingDataError, match="could not be fetched"):
+        fetch(form(web, broken), target.with_name("other"))
+    gc.collect()  # urllib leaves the answer open that led nowhere
+
+
+def test_a_folder_in_the_place_of_the_file_is_an_error_of_ours(web, target):
+    target.mkdir(parents=True)
+    with pytest.raises(MissingDataError, match="could not be fetched"):
+        fetch(form(web, "good"), target)

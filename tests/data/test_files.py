@@ -208,6 +208,17 @@ def test_a_small_file_that_unpacks_to_very_much_is_refused(tmp_path, monkeypatch
     assert _files.unpack(path) == bytes(1000)
 
 
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_header_of_an_archive_that_names_any_size_is_refused(tmp_path, kind):
+    """What it names is read at once: this one asks for more memory than any machine has."""
+    header = tarfile.TarInfo("m")
+    header.type = kind
+    header.size = 8 << 60
+    (tmp_path / "a.tgz").write_bytes(gzip.compress(header.tobuf(tarfile.GNU_FORMAT) + bytes(1024)))
+    with pytest.raises(DataError, match="cannot be unpacked"):
+        unpack(tmp_path / "a.tgz", "m")
+
+
 def test_a_lock_that_is_a_link_is_refused(tmp_path):
     (tmp_path / "a.lock").symlink_to(tmp_path / "made")
     with pytest.raises(DataError, match="not a regular file"), _files._lock(tmp_path / "a"):

@@ -459,6 +459,15 @@ def test_a_run_that_was_saved_before_its_first_measurement_shows_how_far_it_is(c
     assert (cell.state.update, row_of(cell)["seconds_left"]) == (3, None)
 
 
+def test_a_run_that_goes_on_no_longer_says_why_it_stopped(cells):
+    cell, _ = cells
+    run = Run.create(cell.folder / "run", cell.work.config)
+    run.set_status("interrupted", update=2, budget=4, reason="signal 15")
+    with locked(cell.folder):
+        assert (cell.state.status, cell.state.reason) == ("running", "")
+    assert (cell.state.status, cell.state.reason) == ("interrupted", "signal 15")
+
+
 def test_printed_stands_beside_measured():
     found = entries(TABLE, plan_cells(TABLE, "paper", "nowhere", ["length=100,2000"], [0]))
     rows = {(entry.place["model"], entry.place["length"]): entry.printed_words for entry in found}

@@ -56,8 +56,8 @@ def test_even_attention_makes_all_states_relevant_and_the_latest_alone_none():
 
 def test_the_way_to_a_state_that_is_read_has_no_jacobian(tmp_path, even):
     """Full attention reads every state itself: depth 0, whatever the distance, and all of them are read."""
-    model, batch = even
-    found = dependencies._ways(model, Copy(length=20, items=3), batch)
+    model, task, batch = even
+    found = dependencies._ways(model, task, batch)
     assert found["depth"] == found["deepest"] == 0
     assert found["reached"] == 1
 
@@ -72,7 +72,7 @@ def even():
     model = SequenceModel.for_task(task, "MemRNN", hidden_size=4)
     with torch.no_grad():
         model.core.get_parameter("weight_score_l0").zero_()
-    return model, task.batch(0, 4)
+    return model, task, task.batch(0, 4)
 
 
 def test_an_even_read_takes_all_there_is(even):
@@ -82,11 +82,14 @@ def test_an_even_read_takes_all_there_is(even):
     assert_agrees(np.sum(found["map"], axis=1), 1, torch.bfloat16)  # rounded to three digits
 
 
-def test_a_sharp_read_takes_one():
+@pytest.mark.parametrize("encoding", ["one-hot", "scalar"])
+def test_a_sharp_read_takes_one(encoding):
     weights = np.zeros((6, 6))
     weights[range(6), [0, 0, 0, 1, 1, 1]] = 1.0
-    batch = Copy(length=2, items=2, symbols=2).batch(0, 1)
-    found = attention._read(weights, batch, 0, np.ones(6, dtype=bool))
+    task = Copy(length=2, items=2, symbols=2, encoding=encoding)
+    batch = task.batch(0, 1)
+    shown = task.shows_symbol(batch.inputs)
+    found = attention._read(weights, batch.mask[:, 0].numpy(), shown[:, 0].numpy(), np.ones(6, dtype=bool))
     assert (found["effective"], found["on_symbols"], found["farthest"]) == (1.0, 1.0, 4.0)
 
 

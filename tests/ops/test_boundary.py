@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from remanence.nn import GRU, LSTM, SABLSTM, MemLSTM, RelLSTM, RelRNN
+from remanence.nn import GRU, LSTM, SABLSTM, MemLSTM, RecurrentLayer, RelLSTM, RelRNN
 from remanence.ops import Full, Log, ScanSpec, Screened, State, Strided, Weights, generate, scan, step
 from remanence.ops.state_shapes import empty_state
 from remanence.testing import assert_matches
@@ -479,19 +479,20 @@ def test_equal_scores_normalise_to_an_empty_read_in_both():
 
 
 @pytest.mark.parametrize("backend", ["fused", "reference"])
-def test_a_cut_of_the_reads_reaches_empty_slots_too(backend):
-    spec = ScanSpec("rnn", Screened(2, 3), cut_reads=True)
+@pytest.mark.parametrize("memory", [Screened(2, 3), Strided(3, 4)])
+def test_a_slot_that_holds_nothing_gets_no_gradient(memory, backend):
+    """It stays empty or is overwritten; in either case nothing of it is read or given back."""
+    spec = ScanSpec("rnn", memory)
     weights = weights_for(spec)
     state = empty_state(spec, 5, (2,), weights.hh)
-    relevant = torch.zeros_like(state.relevant).requires_grad_()
-    cut = torch.zeros(4, 2, dtype=torch.bool)
-    cut[2, 0] = True
-    options = {"spec": spec, "cut_h": cut, "backend": backend}
-    _, final, _ = scan(draw(4, 2, 3), weights, state._replace(relevant=relevant), **options)
-    final.relevant[:, 2].sum().backward()  # a slot that stays empty
+    relevant = draw(*state.relevant.shape).requires_grad_()
+    _, final, _ = scan(draw(4, 2, 3), weights, state._replace(relevant=relevant), spec=spec, backend=backend)
+    assert bool((final.relevant_step[:, 0] >= 0).all())
+    assert bool((final.relevant_step[:, 2] == -1).all())
+    assert not final.relevant[:, 2].any()
+    final.relevant.sum().backward()
     assert relevant.grad is not None
-    assert not relevant.grad[0].any()
-    assert bool((relevant.grad[1, 2] == 1).all())
+    assert not relevant.grad.any()
 
 
 def test_symbols_beyond_the_alphabet_are_refused_by_the_operator_itself():
@@ -540,3 +541,123 @@ def test_children_of_busy_threads_do_not_hang():
         stop.set()
         for thread in threads:
             thread.join()
+
+
+class AnyLSTM(RecurrentLayer):
+    cell = "lstm"
+
+
+SCREENS = ("attention", "mean", "value", "learned", "random", "newest")
+MEMORIES = [*(Screened(3, 3, screen) for screen in SCREENS), Strided(3, 1), Full(4), Full()]
+
+
+def spoil_empty_slots(state: State, value: float) -> State:
+    """The state with a number in all that holds nothing: the ring behind row 0's two steps, the free relevant slots."""
+    free = state.relevant_step == -1
+    not_yet = torch.arange(state.recent.shape[2]) >= state.step[..., None]
+    fields = {
+        "recent": state.recent.masked_fill(not_yet[..., None], value),
+        "relevant": state.relevant.masked_fill(free[..., None], value),
+    }
+    if state.recent_score.shape[2]:
+        fields["recent_score"] = state.recent_score.masked_fill(not_yet, value)
+        fields["relevant_score"] = state.relevant_score.masked_fill(free, value)
+    return state._replace(**fields)
+
+
+@pytest.mark.parametrize("backend", ["fused", "reference"])
+@pytest.mark.parametrize("memory", MEMORIES, ids=str)
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, 1e308])
+def test_what_stands_in_an_empty_slot_never_matters(value, memory, backend):
+    layer = AnyLSTM(3, 5, memory=memory, dtype=torch.float64, backend=backend)
+    given = layer(draw(2, 2, 3))[1].detach()
+    x = draw(3, 2, 3)
+    found = []
+    for state in (given, spoil_empty_slots(given, value)):
+        layer.zero_grad()
+        leaf = state.relevant.clone().requires_grad_()
+        output, final = layer(x, state._replace(relevant=leaf))
+        (output.sum() + final.relevant.sum()).backward()
+        found.append([output, *final, gradient(leaf), *map(gradient, layer.parameters()), layer.step(x[0], state)[0]])
+    for clean, spoilt in zip(*found, strict=True):
+        assert torch.equal(clean, spoilt)
+
+
+@pytest.mark.parametrize("hidden", [1, 4, 17])
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_score_weights_near_the_largest_number_choose_alike(dtype, sign, hidden):
+    """A sum of such weights overflows where the scores themselves do not: one state gets all the attention."""
+    torch.manual_seed(0)
+    layer = RelLSTM(3, hidden, recent=2, relevant=2, dtype=dtype)
+    with torch.no_grad():
+        layer.weight_score_l0.fill_(sign * torch.finfo(dtype).max / hidden)
+    x = torch.randn(9, 2, 3, dtype=dtype)
+    outputs = {}
+    for backend in ("fused", "reference"):
+        layer.backend = backend
+        outputs[backend] = layer(x)[0].detach()
+    assert all(bool(output.isfinite().all()) for output in outputs.values())
+    if dtype == torch.float64:  # in single precision rounding may choose another state
+        assert_matches({"output": outputs["fused"]}, {"output": outputs["reference"]})
+
+
+CELLS = {"rnn": ("tanh", "relu", "modrelu", "identity"), "lstm": ("",), "gru": ("",), "goru": ("",)}
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("field", ["s", "c", "h", "x", "recent", "relevant"])
+@pytest.mark.parametrize("value", [torch.inf, -torch.inf, torch.nan])
+def test_an_infinite_state_reaches_the_same_numbers_in_both(value, field, cell):
+    """A closed gate times infinity is NaN, an open one infinity; that of a GORU was infinity in either case."""
+    torch.manual_seed(0)
+    for nonlinearity in CELLS[cell]:
+        for memory in (None, Screened(2, 2), Strided(2, 1, underfull="raw")):
+            options = {"nonlinearity": nonlinearity} if nonlinearity else {}
+            layer = type("Any", (RecurrentLayer,), {"cell": cell})(3, 5, memory=memory, dtype=torch.float64, **options)
+            state = layer(draw(4, 2, 3))[1].detach()
+            x = draw(5, 2, 3)
+            spoilt = x if field == "x" else getattr(state, field)
+            spoilt.view(-1)[:1] = value  # nothing, if this layer has no such field
+            results = {}
+            for backend in ("fused", "reference"):
+                layer.backend = backend
+                output, final = layer(x, state)
+                results[backend] = {"output": output.detach()} | final.detach()._asdict()
+            compare_not_finite(results["fused"], results["reference"])
+
+
+def compare_not_finite(fused: dict[str, torch.Tensor], exact: dict[str, torch.Tensor]) -> None:
+    """NaN and each infinity at the same places, and the rest by the one rule."""
+    for name in exact:
+        for same in (torch.isnan, torch.isposinf, torch.isneginf):
+            assert torch.equal(same(fused[name]), same(exact[name])), name
+    finite = [{name: value.nan_to_num(0, 0, 0) for name, value in found.items()} for found in (fused, exact)]
+    assert_matches(*finite)
+
+
+@pytest.mark.parametrize("backend", ["fused", "reference"])
+@pytest.mark.parametrize("memory", [Screened(2, 2, "mean"), Strided(2, 1)], ids=str)
+@pytest.mark.parametrize("step", [-3, -(2**63), 9, 2**63 - 1])
+def test_steps_that_no_state_can_have_are_refused(step, memory, backend):
+    layer = AnyLSTM(3, 5, memory=memory, dtype=torch.float64, backend=backend)
+    x = draw(4, 2, 3)
+    state = layer(draw(9, 2, 3))[1].detach()
+    layer(x, state)
+    state.relevant_step[0, 1, 1] = step
+    for call in (lambda: layer(x, state), lambda: layer.step(x[0], state), lambda: layer.trace(x, state)):
+        with pytest.raises(ValueError, match=r"`state\.relevant_step` must hold steps before `state\.step`"):
+            call()
+
+
+@pytest.mark.parametrize("backend", ["fused", "reference"])
+def test_a_free_slot_is_free_beside_a_nan_and_nothing_beats_a_nan(backend):
+    spec = ScanSpec("rnn", Screened(1, 3))
+    weights = weights_for(spec)
+    state = empty_state(spec, 5, (2,), weights.hh)
+    state.step.fill_(5)
+    state.relevant_step[:, 0] = 0
+    state.relevant_score[:, 0] = torch.nan
+    _, final, log = scan(draw(4, 2, 3), weights, state, spec=spec, backend=backend)
+    assert log.slot[:, 0].tolist() == [1, 2, -1, -1]
+    assert bool((final.relevant_step[:, 0] == 0).all())

@@ -66,6 +66,16 @@ def test_denoise_places_are_uniform():
     assert ((share - 2 / 5).abs() < 5 * spread).all()
 
 
+@pytest.mark.parametrize("encoding", ["one-hot", "scalar"])
+@pytest.mark.parametrize("task_class", [Copy, Denoise, LateCues])
+def test_steps_that_show_a_symbol_are_known(task_class, encoding):
+    task = task_class(length=20, items=3, symbols=4, encoding=encoding)
+    batch = sample(task)
+    shown = task.shows_symbol(batch.inputs)
+    tokens = batch.inputs.argmax(-1) if encoding == "one-hot" else batch.inputs.squeeze(-1).long()
+    assert torch.equal(tokens.T[shown.T], batch.targets.T[batch.mask.T])
+
+
 @pytest.mark.parametrize("task_class", [Copy, Denoise])
 def test_codings_say_the_same(task_class):
     one_hot, scalar = sample(task_class(encoding="one-hot")), sample(task_class(encoding="scalar"))

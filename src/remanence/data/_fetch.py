@@ -24,6 +24,10 @@ MOST_FETCHED = 1 << 30
 """Bytes of a file whose size is not known: a mirror may send without end."""
 
 
+BROKEN = (OSError, http.client.HTTPException, ValueError)
+"""What a transfer may end with; the last where a mirror leads to an address, or names a length, that is none."""
+
+
 class TooLongError(OSError):
     """A mirror sends more bytes than the file has; none of them is kept."""
 
@@ -63,10 +67,10 @@ def fetch(form: Form, target: Path) -> None:
         try:
             _download(url, part, form.size)
             _check(url, part, form.sha256)
-        except (OSError, http.client.HTTPException, ChecksumError) as error:
+            part.replace(target)
+        except (*BROKEN, ChecksumError) as error:
             complaints.append(error)
         else:
-            part.replace(target)
             return
     if complaints and all(isinstance(error, ChecksumError) for error in complaints):
         raise complaints[-1]
@@ -95,7 +99,7 @@ def _download(url: str, part: Path, size: int | None) -> None:
         except TooLongError:
             part.unlink()
             raise
-        except (OSError, http.client.HTTPException):
+        except BROKEN:
             if attempt == _ATTEMPTS - 1:
                 raise
         else:

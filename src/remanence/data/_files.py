@@ -137,12 +137,21 @@ def _unpack(raw: bytes, suffix: str, member: str) -> bytes:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive, archive.open(member) as file:
             return file.read(most)
     if suffix == ".tgz":
-        with tarfile.open(fileobj=io.BytesIO(raw), mode="r:gz") as archive:
+        with _TarStream(fileobj=io.BytesIO(raw)) as stream, tarfile.open(fileobj=stream, mode="r:") as archive:
             file = archive.extractfile(member)
             if file is None:
                 raise KeyError(member)
             return file.read(most)
     return raw
+
+
+class _TarStream(gzip.GzipFile):
+    """The unpacked bytes of a .tgz: a header in it may name any size, and is read at once."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is not None and size > MOST_UNPACKED + 1:
+            raise tarfile.ReadError(f"a part of it has {size:,} bytes")
+        return super().read(size)
 
 
 def _within_limit(path: Path, contents: bytes) -> bytes:

@@ -91,7 +91,8 @@ def read_state(work: Work, folder: Path) -> CellState:
         return run
     is_trained = work.config is not None and run.is_done
     if is_locked(folder):
-        return replace(run, status="measuring" if is_trained else "running")
+        # A run that goes on keeps the reason of its last stop until it writes again, and that is over.
+        return replace(run, status="measuring" if is_trained else "running", reason="")
     error = folder / ERROR
     if error.is_file():
         return replace(run, status="failed", reason=_brief(read_file(error).decode("utf-8", "replace")))

@@ -13,7 +13,7 @@ from remanence._validate import LARGEST_SIZE, dimension, message, one_of
 from ._memory import MemoryRule, MemoryRun, SlotCounts
 from ._reads import Held, Read, ScoreName, SoftmaxRead, check_score
 from ._screens import SCREENS, Judged, Screen, ScreenLike
-from ._slots import displaced_step, mark_slot, roll, unroll, write_slot
+from ._slots import displaced_step, empty_slots, mark_slot, roll, unroll, write_slot
 from ._state import EMPTY, State
 from ._weights import OwnParameter, Weights
 from .states import empty_rows, where_rows
@@ -173,14 +173,19 @@ class Buffer(MemoryRun):
         self.screen = rule.screening
         self.read = read
         self.parameters = weights
-        self.relevant = state.relevant
-        self.relevant_score = state.relevant_score
+        free = state.relevant_step == EMPTY  # whatever stands there: a weight of 0 would let a NaN through
+        self.relevant = empty_slots(free, state.relevant)
+        self.relevant_score = empty_slots(free, state.relevant_score)
         self.relevant_step = state.relevant_step
         self.recent_score = state.recent_score
         self.recent = state.recent[:, :0]
         if not fresh:
             self.recent = unroll(state.recent, state.step)
             self.recent_score = unroll(state.recent_score, state.step)
+            not_yet = self._age() >= state.step[:, None]
+            self.recent = empty_slots(not_yet, self.recent)
+            if self.recent_score.shape[1]:
+                self.recent_score = empty_slots(not_yet, self.recent_score)
         # Keys are not part of the state: an optimiser step between two calls would leave them stale.
         self.recent_key = read.keys(weights, self.recent)
         self.relevant_key = read.keys(weights, self.relevant)
@@ -320,6 +325,7 @@ class Buffer(MemoryRun):
         received, received_later = self.weights.detach().tensor_split([self.recent.shape[1]], dim=1)
         if self.screen.follows:
             followed = self.screen.collect(self.relevant_score, received_later[:, None])
+            followed = empty_slots(self.relevant_step == EMPTY, followed)  # the weights of a NaN are NaN everywhere
             self.relevant_score = self._advance(active, followed, self.relevant_score)
         # The oldest score left with its state; the newest state starts at 0.
         moved = F.pad(self.recent_score[:, 1:], (0, 1))

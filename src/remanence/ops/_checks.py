@@ -16,9 +16,9 @@ from remanence._validate import message, shape
 
 from ._log import Log
 from ._spec import ScanSpec
-from ._state import BEFORE_START, State
+from ._state import State
 from ._weights import PARAMETER_NAMES, Weights
-from .state_shapes import casts, check_counts, check_state, readable
+from .state_shapes import casts, check_counts, check_held, check_state, readable
 
 
 def check_scan(x: Tensor, weights: Weights, state: State | None, spec: ScanSpec, options: dict[str, Any]) -> None:
@@ -51,12 +51,7 @@ def check_given_state(state: State, spec: ScanSpec, hidden: int, batch: tuple[in
         raise TypeError(message("state", "be a State or None", type(state).__name__))
     check_state(state, spec, hidden, batch, like)
     check_counts(state.step)
-    if not readable(state.relevant_step) or not state.relevant_step.numel():
-        return
-    low, high = (int(bound) for bound in state.relevant_step.aminmax())
-    if low < BEFORE_START or high >= int(state.step.max()):
-        got = f"steps from {low} to {high}"
-        raise ValueError(message("state.relevant_step", "hold steps before `state.step`, -1 in empty slots", got))
+    check_held(state.relevant_step, state.step)
 
 
 def check_weights(x: Tensor, weights: Weights, spec: ScanSpec) -> None:

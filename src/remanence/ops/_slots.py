@@ -14,6 +14,7 @@ def choose_slot(score: Tensor, scores: Tensor, steps: Tensor, due: Tensor) -> Te
     """The slot that a candidate takes: the first free one, else that of the least score if it is strictly beaten.
 
     Of several equal least scores the youngest goes, so that among equals the older state stays; -1 if nothing enters.
+    Nothing beats a NaN, but a free slot is free beside one.
 
     Args:
         score: ``(B,)`` of the candidate.
@@ -32,7 +33,7 @@ def choose_slot(score: Tensor, scores: Tensor, steps: Tensor, due: Tensor) -> Te
     # Who goes: a free slot before all others, then the youngest of the least; whoever scores more comes last.
     priority = steps.masked_fill(free, torch.iinfo(torch.int64).max).masked_fill(scores > least, BEFORE_START - 1)
     least = least[:, 0]
-    enters = due & ((score.detach() > least) | (least == -math.inf))
+    enters = due & ((score.detach() > least) | free.any(dim=1))
     return torch.where(enters, priority.argmax(dim=1), EMPTY)  # the first of several equal ones
 
 
@@ -46,6 +47,11 @@ def write_slot(held: Tensor, place: Tensor, new: Tensor) -> Tensor:
     if held.dim() > 2:
         place = place[..., None]
     return torch.where(place, new[:, None], held)
+
+
+def empty_slots(place: Tensor, held: Tensor) -> Tensor:
+    """``held`` ``(B, K, ...)`` with 0 in some places ``(B, K)``, by selection: a NaN does not survive."""
+    return torch.where(place.reshape(place.shape + (1,) * (held.dim() - 2)), 0.0, held)
 
 
 def displaced_step(steps: Tensor, slot: Tensor) -> Tensor:

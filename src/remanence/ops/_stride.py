@@ -13,7 +13,7 @@ from remanence._validate import MOST_STEPS, dimension, one_of, positive_int
 
 from ._memory import MemoryRule, MemoryRun, SlotCounts
 from ._reads import Held, Read, ThresholdRead
-from ._slots import choose_slot, displaced_step, mark_slot, write_slot
+from ._slots import choose_slot, displaced_step, empty_slots, mark_slot, write_slot
 from ._state import BEFORE_START, EMPTY, State
 from ._weights import Weights
 from .states import empty_rows, where_rows
@@ -138,7 +138,7 @@ class Stride(MemoryRun):
         self.parameters = weights
         self.length = length
         self.ragged = ragged
-        self.values = state.relevant
+        self.values = empty_slots(state.relevant_step == EMPTY, state.relevant)
         self.steps = state.relevant_step
         if memory.slots is None:
             # All that can be stored in this call, allocated once; `fields` gives back what was not used.

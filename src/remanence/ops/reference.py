@@ -20,7 +20,7 @@ from ._row_steps import last_of_rows, row_positions
 from ._spec import ScanSpec
 from ._state import EMPTY, State
 from ._weights import Weights
-from .state_shapes import check_counts, check_state, initial_state, start_afresh
+from .state_shapes import check_counts, check_held, check_state, initial_state, start_afresh
 from .states import empty_rows, map_tensors, where_rows
 
 
@@ -85,6 +85,7 @@ def _start(state: State | None, spec: ScanSpec, weights: Weights, batch: int, re
         return initial_state(spec, weights, batch)
     check_state(state, spec, spec.cell.hidden_size(weights), (batch,), weights.hh)
     check_counts(state.step)
+    check_held(state.relevant_step, state.step)
     if reset is None:
         return state
     return start_afresh(state, reset[0], initial_state(spec, weights, batch))

@@ -9,7 +9,7 @@ from torch import Tensor
 from remanence._validate import MOST_STEPS, message
 
 from ._spec import ScanSpec
-from ._state import EMPTY, EMPTY_SLOT, State
+from ._state import BEFORE_START, EMPTY, EMPTY_SLOT, State
 from ._weights import Weights
 from .states import where_rows
 
@@ -113,6 +113,20 @@ def check_counts(step: Tensor) -> None:
         raise ValueError(message("state.step", "not be negative", low))
     if high > MOST_STEPS:
         raise ValueError(message("state.step", "be at most 2^62", high))
+
+
+def check_held(relevant_step: Tensor, step: Tensor) -> None:
+    """Refuses steps of held states that lie in the future, or before any row begins, where they can be looked at.
+
+    Raises:
+        ValueError: there is such a step.
+    """
+    if not readable(relevant_step) or not relevant_step.numel():
+        return
+    low, high = (int(bound) for bound in relevant_step.aminmax())
+    if low < BEFORE_START or high >= max(0, int(step.max())):
+        got = f"steps from {low} to {high}"
+        raise ValueError(message("state.relevant_step", "hold steps before `state.step`, -1 in empty slots", got))
 
 
 def readable(tensor: Tensor) -> bool:

@@ -147,6 +147,20 @@ class _Recall(Task):
             return tokens.to(torch.get_default_dtype()).unsqueeze(-1)
         return torch.eye(self.input_size, device=tokens.device)[tokens]
 
+    def shows_symbol(self, inputs: Tensor) -> Tensor:
+        """Which steps show a symbol that is asked for later.
+
+        Args:
+            inputs: `(T, B, input_size)`, of a batch of this task.
+
+        Returns:
+            bool `(T, B)`; False for blanks, the marker and, in late cues, what distracts.
+        """
+        tokens = inputs.argmax(-1)
+        if self.encoding == "scalar":
+            tokens = inputs.squeeze(-1)
+        return (tokens >= 1) & (tokens <= self.symbols)
+
 
 @register_task("copy")
 @dataclass(frozen=True)

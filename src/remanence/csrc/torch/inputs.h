@@ -96,7 +96,7 @@ inline void check_state(const Inputs &i, const Spec &spec, Index n, Index held) 
   expect(i.relevant_score, "state.relevant_score", dtype, {batch, spec.has_keys() ? slots : 0});
   expect(i.relevant_step, "state.relevant_step", ScalarType::Long, {batch, slots});
   expect(i.step, "state.step", ScalarType::Long, {batch});
-  check_steps(in<int64_t>(i.step), batch);
+  check_steps(in<int64_t>(i.step), batch, in<int64_t>(i.relevant_step), slots);
 }
 
 inline void check_by_time(const Inputs &i, Index n) {

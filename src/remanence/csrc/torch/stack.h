@@ -125,7 +125,7 @@ inline void check_state(const Stack &stack, ScalarType dtype) {
   stack.expect(state.relevant_score, "state.relevant_score", dtype, {buffer ? slots : 0});
   stack.expect(state.relevant_step, "state.relevant_step", ScalarType::Long, {slots});
   stack.expect(state.step, "state.step", ScalarType::Long, {});
-  check_steps(in<int64_t>(state.step), stack.depth() * stack.batch);
+  check_steps(in<int64_t>(state.step), stack.depth() * stack.batch, in<int64_t>(state.relevant_step), slots);
 }
 
 inline StackState make_final(const Stack &stack) {

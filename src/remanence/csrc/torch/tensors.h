@@ -6,6 +6,7 @@
 #include <torch/headeronly/core/ScalarType.h>
 #include <torch/headeronly/util/Exception.h>
 
+#include <algorithm>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -109,11 +110,17 @@ inline Spec read_spec(const Config &c) {
   return spec;
 }
 
-inline void check_steps(const int64_t *step, Index count) {
-  for (Index i = 0; i < count; ++i) {
+// Ages are differences of these steps: none may overflow.
+inline void check_steps(const int64_t *step, Index rows, const int64_t *relevant_step, Index slots) {
+  int64_t most = 0;
+  for (Index i = 0; i < rows; ++i) {
     STD_TORCH_CHECK(step[i] >= 0, "`state.step` must not be negative; got ", step[i]);
     STD_TORCH_CHECK(step[i] <= MOST_STEPS, "`state.step` must be at most 2^62; got ", step[i]);
+    most = std::max(most, step[i]);
   }
+  for (Index i = 0; i < rows * slots; ++i)
+    STD_TORCH_CHECK(relevant_step[i] >= BEFORE_START && relevant_step[i] < most,
+                    "`state.relevant_step` must hold steps before `state.step`; got ", relevant_step[i]);
 }
 
 // A new tensor on the CPU; without torch's dispatcher, which takes longer than a small step.

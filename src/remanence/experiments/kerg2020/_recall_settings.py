@@ -64,6 +64,13 @@ H_DETACH = (
 )
 
 
+def _h_detach(task: str) -> tuple[Setting, ...]:
+    """Its own code has Copy and not Denoise."""
+    if task == "copy":
+        return (*H_DETACH, Setting("task.options.encoding", "scalar", H_DETACH_CODE))
+    return H_DETACH
+
+
 def _attentive(task: str, source: str) -> tuple[Setting, ...]:
     """RelRNN and MemRNN: tanh and Adam on Copy, modReLU and RMSprop on Denoise."""
     name, nonlinearity = {"copy": ("adam", "tanh"), "denoise": ("rmsprop", "modrelu")}[task]
@@ -100,8 +107,10 @@ def model_settings(task: str, model: str) -> tuple[Setting, ...]:
         if model == "OrthRNN":
             return settings
         return (*settings, Setting("optimiser.orthogonal_learning_rate", 2e-5, "authors' code of expRNN: a tenth"))
-    others = {"LSTM": (*_optimiser("adam", 2e-4, TABLE[task]), *GATED), "SABLSTM": SAB, "HDetachLSTM": H_DETACH}
-    return {**others, "GORU": GORU, "RNN": RNN}[model]
+    if model == "HDetachLSTM":
+        return _h_detach(task)
+    others = {"LSTM": (*_optimiser("adam", 2e-4, TABLE[task]), *GATED), "SABLSTM": SAB, "GORU": GORU, "RNN": RNN}
+    return others[model]
 
 
 def recall_settings(task: str, model: str, length: int) -> tuple[Setting, ...]:

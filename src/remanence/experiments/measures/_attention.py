@@ -10,7 +10,7 @@ import torch
 from remanence import probes
 from remanence.nn import SequenceModel
 from remanence.runs import Values
-from remanence.tasks import Batch, Task
+from remanence.tasks import Batch, Copy, Denoise, Task
 from remanence.train import Run, build_model
 
 BLOCKS = 32
@@ -28,7 +28,7 @@ def attention(run: Path, rows: int, weights: str = "last") -> Values:
     """
     model, fresh, task = before_and_after(run, weights)
     batch = task.batch(0, rows, split="test")
-    return {"untrained": attended(fresh, batch)["effective"], **attended(model, batch)}
+    return {"untrained": attended(fresh, task, batch)["effective"], **attended(model, task, batch)}
 
 
 def before_and_after(run: Path, weights: str) -> tuple[SequenceModel, SequenceModel, Task]:
@@ -51,11 +51,17 @@ def maps_by_row(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:
     return [probes.attention_map(model, batch.inputs[:, row : row + 1]).maps[0] for row in rows]
 
 
-def attended(model: torch.nn.Module, batch: Batch) -> Values:
-    """What the steps of some sequences read, averaged; symbols are one-hot, blank first and marker last."""
+def attended(model: torch.nn.Module, task: Task, batch: Batch) -> Values:
+    """What the steps of some sequences of a task read, averaged."""
     maps = maps_by_row(model, batch)
     readable = np.any([found > 0 for found in maps], axis=(0, 1))  # steps that are stored at all
-    found = [_read(weights, batch, row, readable) for row, weights in enumerate(maps)]
+    symbols = None
+    if isinstance(task, Copy | Denoise):
+        symbols = task.shows_symbol(batch.inputs)
+    found = []
+    for row, weights in enumerate(maps):
+        shown = None if symbols is None else symbols[:, row].numpy()
+        found.append(_read(weights, batch.mask[:, row].numpy(), shown, readable))
     steps = len(maps[0])
     names = [name for name in found[0] if name != "farthest"]
     facts = {name: round(float(np.mean([one[name] for one in found])), 4) for name in names}
@@ -77,19 +83,18 @@ def in_blocks(weights: np.ndarray, size: int) -> np.ndarray:
     return np.add.reduceat(rows, starts, axis=1)
 
 
-def _read(weights: np.ndarray, batch: Batch, row: int, readable: np.ndarray) -> dict[str, float]:
-    mask = batch.mask[:, row].numpy()
-    answers = weights[mask & (weights.sum(axis=1) > 0)]
+def _read(weights: np.ndarray, asked: np.ndarray, shown: np.ndarray | None, readable: np.ndarray) -> dict[str, float]:
+    """What one sequence reads at the steps that are asked for an answer; ``shown`` are the steps that show a symbol."""
+    answers = weights[asked & (weights.sum(axis=1) > 0)]
     shares = answers / answers.sum(axis=1, keepdims=True)
     logs = np.log(np.where(shares > 0, shares, 1.0))
     reader, read = np.nonzero(weights)
-    could = np.tril(np.ones_like(weights))[mask] * readable
+    could = np.tril(np.ones_like(weights))[asked] * readable
     facts = {
         "effective": float(np.exp(-(shares * logs).sum(axis=1)).mean()),
         "available": float(could.sum(axis=1).mean()),
         "farthest": float((reader - read).max()),
     }
-    if batch.inputs.dim() == 3 and batch.inputs.shape[2] > 2 and mask.sum() > 1:
-        symbol = (batch.inputs[:, row, 1:-1].sum(dim=-1) > 0).numpy()
-        facts |= {"on_symbols": shares[:, symbol].sum(axis=1).mean(), "even": (could * symbol).sum() / could.sum()}
+    if shown is not None:
+        facts |= {"on_symbols": shares[:, shown].sum(axis=1).mean(), "even": (could * shown).sum() / could.sum()}
     return facts

@@ -51,9 +51,8 @@ def needed_steps(task: Task, batch: Batch) -> Tensor:
         # Keys stand at even steps, each before its value.
         shown = 2 * (batch.inputs[None] == keys[:, None]).int().argmax(dim=0) + 1
         return torch.where(batch.mask, shown, needed)
-    if not isinstance(task, Copy | Denoise | LateCues) or task.encoding != "one-hot":
-        raise ValueError(message("task", "be Copy, Denoise or late cues, one-hot, or MQAR", task.name))
-    tokens = batch.inputs.argmax(-1)
+    if not isinstance(task, Copy | Denoise | LateCues):
+        raise ValueError(message("task", "be Copy, Denoise, late cues or MQAR", task.name))
     # Row by row and in order of time, as `masked_scatter` fills the answers.
-    shown = ((tokens >= 1) & (tokens <= task.symbols)).T.nonzero()[:, 1]
+    shown = task.shows_symbol(batch.inputs).T.nonzero()[:, 1]
     return needed.T.masked_scatter(batch.mask.T, shown).T
