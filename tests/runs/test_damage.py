@@ -161,11 +161,20 @@ def test_a_metrics_line_that_says_nothing_does_not_block_resuming(folder):
     assert Run(folder).history.update == 6
 
 
-@pytest.mark.parametrize("text", ["", "[]", "3", "{", '{"status": 3}', '{"update": 1}', "[" * 100_000, "\xff"])
+@pytest.mark.parametrize("text", ["", "[]", "3", "{", "{}", '{"status": 3}', '{"update": 1}', "[" * 100_000, "\xff"])
 def test_a_damaged_status_is_named(folder, text):
     (folder / "status.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(DamagedFileError, match=r"status\.json is damaged"):
         resume(folder)
+
+
+@pytest.mark.parametrize("text", ["{}", '{"a": {}}'])
+@pytest.mark.parametrize("name", ["status", "manifest"])
+def test_facts_of_nothing_are_not_taken_for_none(folder, name, text):
+    """An object without a checksum could be an older version's; that one said more."""
+    (folder / f"{name}.json").write_text(text)
+    with pytest.raises(DamagedFileError, match=rf"{name}\.json is damaged: it does not say"):
+        getattr(Run(folder), name)
 
 
 def test_a_newer_status_is_refused_by_name(folder):

@@ -99,12 +99,12 @@ class Run:
     @property
     def manifest(self) -> Values:
         """Facts about where and how it was made; empty before it started."""
-        return self._json("manifest.json", "manifest")
+        return self._json("manifest.json", "manifest", "torch")
 
     @property
     def status(self) -> Values:
         """What has become of it: ``new``, ``running``, ``done``, ``interrupted``, ``failed``, or ``killed``."""
-        found = self._json("status.json", "status") or self._without_status()
+        found = self._json("status.json", "status", "status", "update") or self._without_status()
         if not isinstance(found.get("status"), str) or not isinstance(found.get("update"), int):
             raise DamagedFileError(f"{self.folder / 'status.json'} is damaged: it names no status and update")
         if found["status"] == "running":
@@ -197,11 +197,15 @@ class Run:
                 kind = "run of a policy"
             raise ValueError(f"{self.folder} exists and is not a {kind}; name another folder")
 
-    def _json(self, name: str, kind: str) -> Values:
+    def _json(self, name: str, kind: str, *always: str) -> Values:
+        """A file that may not be there yet; one that is there names `always`, whatever version wrote it."""
         path = self.folder / name
         if not os.path.lexists(path):
             return {}
         found = read_json(path)
+        for entry in always:
+            if entry not in found:
+                raise DamagedFileError(f"{path} is damaged: it does not say `{entry}`; put it back, or remove it")
         if "kind" in found:  # files of older versions do not say it
             try:
                 check_version(found, kind, 1)
