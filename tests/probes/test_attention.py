@@ -126,6 +126,21 @@ def test_lists_of_steps_say_the_same_as_the_matrix():
         probes.dependency_depth((trace.steps[:, 0], trace.weights[:5, 0]))
 
 
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_a_survey_follows_the_ways_of_one_row(batch_first):
+    layer = remanence.nn.RelRNN(2, 6, recent=3, relevant=3, batch_first=batch_first)
+    with torch.no_grad():
+        layer.get_parameter("weight_score_l0").mul_(40)  # sharp: every row keeps other states
+    x = torch.randn(60, 4, 2)
+    survey = probes.probe_model(layer, x.transpose(0, 1) if batch_first else x)
+    layer.batch_first = False
+    trace = layer.trace(x[:, -1:])[0]
+    alone = probes.dependency_depth((trace.steps[:, 0], trace.weights[:, 0]))
+    found = survey["dependency_depth"]
+    assert found.kappa == alone.kappa == survey["attention_map"].kappa
+    assert np.array_equal(found.depth, alone.depth)
+
+
 def test_sparse_attention_takes_near_linear_time(monkeypatch):
     """Counted, not timed: pushes to the queue grow with the number of reads."""
     counts = []

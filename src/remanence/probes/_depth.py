@@ -82,9 +82,10 @@ def dependency_depth(attention: object, threshold: float = 1e-3, *, last: int | 
     settled in the order of its depth, best weight first, so sparse attention takes near-linear time.
 
     Args:
-        attention: ``(T, T)`` weights, rows are readers; an :class:`AttentionMap`, of which the first map is taken; or a
-            pair of ``(T, K)`` arrays, the steps that each step reads (-1 for none) and their weights, as a layer's
-            trace has them for one row: nothing of size ``T * T`` is then made.
+        attention: ``(T, T)`` weights, rows are readers; an :class:`AttentionMap` of one sequence (the mean over several
+            has ways that lead through all of them), of which the first map is taken; or a pair of ``(T, K)`` arrays,
+            the steps that each step reads (-1 for none) and their weights, as a layer's trace has them for one row:
+            nothing of size ``T * T`` is then made.
         threshold: least product of weights that counts.
         last: the end of the ways; ``None`` is the last step.
 

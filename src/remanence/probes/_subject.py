@@ -161,6 +161,17 @@ class Subject:
         vars(other)["layout"] = dataclasses.replace(self.layout, steps=length)
         return other
 
+    def last_row(self) -> Subject:
+        """The same with the last of its rows alone."""
+        row_dim = self.layout.row_dim
+        if row_dim is None:
+            return self
+        other = copy.copy(self)
+        other.inputs = self.inputs.narrow(row_dim, self.layout.rows - 1, 1)
+        other.batch = other.inputs
+        vars(other)["layout"] = dataclasses.replace(self.layout, rows=1)
+        return other
+
     @property
     def has_other_inputs(self) -> bool:
         """Whether the model also gets tensors other than the measured sequence."""
@@ -295,12 +306,13 @@ def _resized(value: Tensor, whole: Tensor, part: Tensor) -> Tensor:
 
 
 def _fitted(lengths: Tensor, whole: Tensor, part: Tensor) -> Tensor:
-    """Lengths of the rows of a part of the inputs: a full row stays full, and none is longer than the part."""
+    """Lengths of the last rows of a part of the inputs: a full row stays full, and none is longer than the part."""
     for time in (1, 0):
         full = whole.shape[time]
         steps = part.shape[time]
         if len(lengths) == whole.shape[1 - time] and int(lengths.max()) <= full:
-            return torch.where(lengths == full, steps, lengths.clamp(max=steps))
+            fitted = torch.where(lengths == full, steps, lengths.clamp(max=steps))
+            return fitted[-part.shape[1 - time] :]
     return lengths
 
 

@@ -132,7 +132,8 @@ class _Survey:
             lambda: perturbation_reach(model, subject),
             lambda: context_use(model, subject),
             lambda: attention_map(model, subject),
-            lambda: dependency_depth(self.results["attention_map"]),
+            # Of one row: a mean over rows has ways that lead through several of them.
+            lambda: dependency_depth(attention_map(model, subject.last_row())),
             lambda: stability(model, subject),
             lambda: truncation_gap(model, subject, _windows(subject)),
             lambda: cost(model, _cost_lengths(subject), subject),
