@@ -61,10 +61,10 @@ def test_a_file_that_was_lost_is_named(make_run, name):
 
 def test_a_number_that_changed_by_itself_is_named(make_run):
     path: Path = make_run("mine") / "manifest.json"
-    path.write_text(sealed({"cores": 12}))
+    path.write_text(sealed({"torch": "2.13.0", "cores": 12}))
     problems: list[Problem] = []
-    assert read_run(path.parent, problems).manifest == {"cores": 12}
-    path.write_text(path.read_text().replace("12", "13"))
+    assert read_run(path.parent, problems).manifest == {"torch": "2.13.0", "cores": 12}
+    path.write_text(path.read_text().replace("12", "14"))
     assert read_run(path.parent, problems).manifest == {}
     assert "its checksum does not match" in problems[0].text
 
