@@ -7,7 +7,7 @@ import statistics
 
 import pytest
 
-from remanence.experiments import Record
+from remanence.experiments import KEPT_CURVE, Record
 from remanence.figures import Axis, Curve, Figure, Look
 from remanence.probes import NotMeasured
 from remanence.report import (
@@ -261,7 +261,7 @@ def test_variants_that_fare_alike_have_one_name_in_the_headline(write, make_run)
 
 
 def test_stored_information_curves_are_drawn(write, tmp_path):
-    curve = {"lags": [1, 2], "values": [0.5, 0.25], "floor": [0.1, 0.1], "bias": [0.0, 0.0]}
+    curve = {**tag(KEPT_CURVE), "lags": [1, 2], "values": [0.5, 0.25], "floor": [0.1, 0.1], "bias": [0.0, 0.0]}
     curve |= {name: [None, None] for name in ("low", "high", "error")}
     curve |= {"best": "power", "fits": {"power": {"gamma": 1.0, "amplitude": 0.5}}}
     results = {"models": [{"label": "RNN 8", "curve": curve}], "data": {"training set": {"curve": curve}}}
