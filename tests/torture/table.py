@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -79,7 +80,7 @@ class FaultTable(Result):
         """Counts an outcome, and keeps what was seen of one that may not be."""
         self.row(fault, command).count(outcome, times)
         if outcome in ("lost", "wrong"):
-            self.findings.append(Finding(fault, command, outcome, seen))
+            self.findings.append(Finding(fault, command, outcome, seen.replace(sys.prefix, "")))  # of any machine
 
     def row(self, fault: str, command: str) -> Row:
         """The row of a fault and a command; a new one if there is none."""
