@@ -8,6 +8,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from remanence.cli._interrupts import interrupts_held
+
 
 def _no_type(ctx: object) -> None:
     """Of an argument: its name says what it is."""
@@ -25,7 +27,12 @@ def _tidy(parameters: Iterable[Any]) -> None:
 
 
 class PlainCommand(TyperCommand):
-    """A command with a plain help text."""
+    """A command with a plain help text, which Ctrl-C interrupts as soon as its arguments are read."""
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """Reads the arguments."""
+        with interrupts_held():
+            return super().make_context(*args, **options)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """With the option ``--help``, which is not among ``params``."""
