@@ -7,7 +7,7 @@ import pytest
 from remanence import claims, experiments
 from remanence._documents import PAPERS
 from remanence.claims._framework import measure
-from remanence.claims._printed import beside, differs
+from remanence.claims._printed import _missing, beside, differs
 from remanence.experiments import nearest, stored_cells
 
 TABLES = [experiment for experiment in experiments.list_experiments() if experiment.printed]
@@ -63,3 +63,10 @@ def test_every_model_that_misses_a_printed_number_has_a_claim_of_its_own(id):
 def test_what_is_not_measured_names_papers_and_says_why():
     assert set(claims.NOT_MEASURED) <= set(PAPERS)
     assert all(": " in words for left_out in claims.NOT_MEASURED.values() for words in left_out)
+
+
+def test_a_table_counts_the_numbers_that_nobody_measured():
+    cells = stored_cells("kerg2020/table-1")
+    assert _missing(cells) == ""
+    rest = [cell for cell in cells if cell.place["model"] != "RelRNN"]
+    assert _missing(rest) == "5 of 39 printed numbers were not measured"

@@ -117,6 +117,13 @@ def test_seeds_that_do_not_agree_settle_nothing(printed):
     assert found.reason == "LSTM: 3 of 4 runs fall short and the others do not"
 
 
+def test_what_was_not_run_leaves_open_whether_the_rest_is_right():
+    found = judge(True, [run(falls_short=False)], NEEDS, missing="7 of 8 numbers were not measured")
+    assert found.verdict == "not settled at this budget"
+    assert found.reason == "7 of 8 numbers were not measured"
+    assert judge(False, [run(falls_short=True)] * 3, NEEDS, missing="7 of 8").verdict == "fails as printed"
+
+
 def test_sides_that_were_not_tuned_alike_do_not_settle_who_is_better():
     found = judge(True, [run(falls_short=False)], NEEDS, favour="the rate of RelRNN was searched")
     assert found.verdict == "not settled at this budget"

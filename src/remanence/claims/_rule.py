@@ -73,18 +73,22 @@ class Ruling:
     reason: str = ""
 
 
-def judge(printed: bool, runs: Sequence[TrainedRun] = (), needs: Budget | None = None, favour: str = "") -> Ruling:
+def judge(
+    printed: bool, runs: Sequence[TrainedRun] = (), needs: Budget | None = None, favour: str = "", missing: str = ""
+) -> Ruling:
     """Decides what stored runs say about a statement.
 
     They leave it open if a run that fell short of what is printed for it had less than the paper's budget, was still
-    improving at the cut, or had other settings; if runs of one model do not agree; if too few runs contradict it; and
-    if the statement holds for a comparison in which one side was tuned and the other was not.
+    improving at the cut, or had other settings; if runs of one model do not agree; if too few runs contradict it; if
+    the statement holds for a comparison in which one side was tuned and the other was not; and if it holds as far as
+    anything was run, and something was not.
 
     Args:
         printed: whether the statement holds on the runs as it is printed.
         runs: all that it was measured on.
         needs: the budget of the paper's runs, where they do not say it themselves.
         favour: what was done for one side of a comparison and not for the other, in words; empty if nothing was.
+        missing: what was not run, in words; empty if everything was.
 
     Example:
         >>> short = TrainedRun("LSTM", 6_000, falls_short=True)
@@ -99,6 +103,8 @@ def judge(printed: bool, runs: Sequence[TrainedRun] = (), needs: Budget | None =
     doubts = _by_model(runs, needs, printed)
     if printed and favour:
         doubts.append(f"the two sides were not tuned alike: {favour}")
+    if printed and missing:
+        doubts.append(missing)
     if doubts:
         return Ruling("not settled at this budget", "; ".join(doubts))
     if printed:

@@ -54,6 +54,7 @@ class Evidence:
         needs: the budget of the paper's runs, where they do not say it; below it one that falls short contradicts
             nothing.
         favour: what was done for one side of a comparison and not for the other, in words.
+        missing: what of the statement no stored run says anything about, in words.
 
     Example:
         >>> Evidence(printed=False, corrected=True, numbers={"gap": 0.5}).verdict
@@ -67,6 +68,7 @@ class Evidence:
     runs: tuple[TrainedRun, ...] = ()
     needs: Budget | None = None
     favour: str = ""
+    missing: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -82,7 +84,7 @@ class Evidence:
     @property
     def judgement(self) -> Ruling:
         """What the stored runs say, and why."""
-        return judge(self.printed, self.runs, self.needs, self.favour)
+        return judge(self.printed, self.runs, self.needs, self.favour, self.missing)
 
     @property
     def reason(self) -> str:
