@@ -7,6 +7,15 @@ import typer
 from remanence.cli._help import use_plain_help
 
 
+@pytest.fixture
+def interrupts():
+    """Python's own handler: a process that was started in the background ignores SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_while_the_command_line_is_read_is_not_lost():
     """Typer's validators drop an exception that a signal raises inside them."""
     lost = []

@@ -58,7 +58,7 @@ def page_parts(experiment: Experiment, scale: str, cells: Sequence[TableCell]) -
         >>> from remanence.experiments import find_experiment, plan_cells
         >>> table = find_experiment("ke2017/table-1")
         >>> page_parts(table, "paper", plan_cells(table, "paper", "no such folder"))[0].words[0]
-        'No stored runs; 0 of ... cells are done here at the scale paper'
+        '... 0 of ... cells are done here at the scale paper'
     """
     records = records_of(experiment.id)
     told = (_headline(experiment, records, scale, cells), experiment.note)
