@@ -21,6 +21,10 @@ class _Change(NamedTuple):
 
 CHANGES = {
     "learning rate 0.001": _Change(told("default of the authors' code", optimiser__learning_rate=1e-3)),
+    "RMSprop, learning rate 0.001": _Change(
+        told("defaults of the authors' code", optimiser__name="rmsprop", optimiser__learning_rate=1e-3),
+        ("MemRNN", "LSTM", "RelLSTM"),
+    ),
     "T drawn from 1 to 100": _Change(told("--vari of the authors' code", task__options__shortest=1)),
     "a symbol is one number": _Change(
         told("code of SAB, h-detach and nnRNN, where baselines may come from", task__options__encoding="scalar"),
