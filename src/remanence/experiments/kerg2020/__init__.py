@@ -1,19 +1,20 @@
 """Kerg et al. 2020: Tables 1 to 5 and figures 1 to 11."""
 
 from remanence.experiments.kerg2020 import (
+    _causes,
     _dependencies,
     _gradients,
     _policies,
     _recall,
     _text_and_pictures,
-    _transfer_causes,
 )
 
 EXPERIMENTS = (
     _recall.TABLE_1,
     _recall.TABLE_1_AFTER_ALL,
-    _transfer_causes.TABLE_1_CAUSES,
+    _causes.TABLE_1_CAUSES,
     _recall.TABLE_2,
+    _causes.TABLE_2_CAUSES,
     _text_and_pictures.TABLE_3,
     _policies.TABLE_4,
     _policies.TABLE_4_CODE,
