@@ -145,6 +145,18 @@ def test_truncation_follows_the_rule_of_the_document() -> None:
     assert gradient[:, 0].abs().sum(dim=1).nonzero()[:, 0].tolist() == [9, 10, 11, 12]
 
 
+@pytest.mark.parametrize(
+    ("cut", "learnt"), [({"truncate": 10}, [9, 19, 29]), ({"cuts": nn.TruncatedBPTT(10)}, list(range(30)))]
+)
+def test_a_cut_just_before_a_step_that_is_stored_leaves_one_step_to_learn_from(cut, learnt) -> None:
+    """With k_att a multiple of k_trunc; cut one step later, all steps since the last stored state are learnt from."""
+    torch.manual_seed(0)
+    layer = nn.SABLSTM(2, 4, top_k=9, every=10, start="zero", underfull="raw", dtype=DOUBLE, **cut)
+    x = torch.randn(30, 1, 2, dtype=DOUBLE, requires_grad=True)
+    (gradient,) = torch.autograd.grad(layer(x)[0][-1].sum(), x)
+    assert gradient[:, 0].abs().sum(dim=1).nonzero()[:, 0].tolist() == learnt
+
+
 def test_top_one_reads_nothing() -> None:
     """With the k-th score as threshold and k = 1 no weight is positive."""
     layer = _layer(top_k=1)

@@ -38,7 +38,10 @@ class StridedMemory(RecurrentLayer):
     Args:
         top_k: rank of the score that serves as threshold (k_top).
         every: stride at which states are stored (k_att).
-        truncate: cut the recurrent gradient every ``truncate`` steps (k_trunc); reads stay open.
+        truncate: cut the recurrent gradient every ``truncate`` steps (k_trunc); reads stay open. As in the authors'
+            code the cut comes before the steps t with ``(t + 1) % truncate == 0``. If ``every`` is a multiple of
+            ``truncate``, that is just before each step whose state is stored, and the gradient of a stored state
+            reaches one step. ``cuts=TruncatedBPTT(truncate)`` cuts one step later: it reaches ``truncate`` steps.
     """
 
     document = "ke2017"
