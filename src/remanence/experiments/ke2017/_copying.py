@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from remanence.experiments._declaring import OURS, departures, options, tiny, told, watched
+from remanence.experiments._declaring import OURS, but, departures, options, tiny, told, watched
 from remanence.experiments._experiment import Curve, Experiment, Place, PrintedNumber, Reading, Recipe, Scale
 from remanence.experiments._work import Measure
-from remanence.experiments.ke2017._methods import ADAM, BPTT, CODE, lstm, method_settings, sab
+from remanence.experiments.ke2017._methods import ADAM, BPTT, CODE, NORMS, lstm, method_settings, sab
 
 COPY = (
     *told("the table", task__name="copy"),
@@ -97,6 +98,25 @@ def _table(number: int, length: int) -> Experiment:
 TABLE_1 = _table(1, 100)
 TABLE_2 = _table(2, 200)
 TABLE_3 = _table(3, 300)
+
+
+def _clipped(place: Place) -> Recipe:
+    copied = _copied(place)
+    clipping = told("section 7.2", loop__clip_norm=NORMS[place["clipping"]])
+    return replace(copied, settings=but(copied.settings, *clipping))
+
+
+CLIPPING = replace(
+    TABLE_1,
+    id="ke2017/clipping-copy",
+    title="Copying at T = 100 by SAB with and without gradient clipping",
+    axes={"method": (sab(5, 5),), "length": (100,), "clipping": tuple(NORMS)},
+    recipe=_clipped,
+    smoke=Scale(SMOKE, {"length": (5,), "clipping": ("none",)}),
+    printed={},
+    note=f"Section 7.2 has three other tasks and prints no numbers; the run with clipping is that of Table 1. {NOTE}",
+    shows_cells_of={"ke2017/table-1": {"clipping": "to norm 1"}},
+)
 
 STAGES = (100, 2000, 10_000)
 

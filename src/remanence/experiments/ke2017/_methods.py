@@ -51,3 +51,5 @@ def method_settings(name: str) -> tuple[Setting, ...]:
 
 
 ADAM = told(PAPER, optimiser__name="adam", optimiser__learning_rate=1e-3, loop__clip_norm=1.0)
+NORMS = {"to norm 1": 1.0, "none": "none"}
+"""Values of ``loop.clip_norm`` by their words (section 7.2)."""

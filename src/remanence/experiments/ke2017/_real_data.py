@@ -17,7 +17,7 @@ from remanence.experiments._experiment import (
     Setting,
 )
 from remanence.experiments._work import Measure
-from remanence.experiments.ke2017._methods import ADAM, BPTT, lstm, method_settings, sab
+from remanence.experiments.ke2017._methods import ADAM, BPTT, NORMS, lstm, method_settings, sab
 
 UNSAID = "not in the paper"
 PTB = (
@@ -114,7 +114,6 @@ TABLE_7 = _table(7, "text8")
 TABLE_8 = _table(8, "pixel-mnist")
 
 METHODS = {"ptb-char": sab(5, 10), "text8": sab(5, 5, 5), "pixel-mnist": sab(10, 10, 10)}
-NORMS = {"to norm 1": 1.0, "none": "none"}
 
 
 def _clipped(place: Place) -> Recipe:
