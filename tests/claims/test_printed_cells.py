@@ -10,7 +10,9 @@ from remanence.claims._framework import measure
 from remanence.claims._printed import _missing, beside, differs
 from remanence.experiments import nearest, stored_cells
 
-TABLES = [experiment for experiment in experiments.list_experiments() if experiment.printed]
+PRINTED = [experiment for experiment in experiments.list_experiments() if experiment.printed]
+TABLES = [experiment for experiment in PRINTED if experiment.document_recipe is None]
+CHANGED = [experiment for experiment in PRINTED if experiment.document_recipe is not None]
 MEASURED = [experiment.id for experiment in TABLES if stored_cells(experiment.id)]
 CLAIMS = {claim.id: claim for claim in claims.list_claims()}
 
@@ -45,6 +47,11 @@ def test_what_any_stored_run_misses_is_named_unless_runs_nearer_to_the_paper_hav
             assert judges, f"nothing says anything about {cell.label}, {reading}"
             if any(differs(one, reading) for one in judges):
                 assert f"{' '.join(map(str, place.values()))}, {reading}" in named
+
+
+def test_a_table_that_changes_the_papers_settings_is_no_claim_of_the_paper():
+    assert any(stored_cells(experiment.id) for experiment in CHANGED)
+    assert not {experiment.id for experiment in CHANGED} & set(CLAIMS)
 
 
 def test_something_is_missed():

@@ -203,10 +203,14 @@ def _register(experiment: Experiment) -> None:
 
 
 def register_tables() -> None:
-    """Registers one claim for every table with printed numbers of which anything is stored."""
+    """Registers one claim for every table with printed numbers of which anything is stored.
+
+    A table with settings that were changed on purpose asks what they do: that is no statement of the document.
+    """
     stored = {name.rpartition("_")[0] for name in experiments.stored_names()}
     for experiment in experiments.list_experiments():
-        if experiment.printed and experiment.id.replace("/", "_") in stored:
+        is_stored = experiment.id.replace("/", "_") in stored
+        if experiment.printed and is_stored and experiment.document_recipe is None:
             _register(experiment)
 
 
