@@ -46,7 +46,7 @@ ORTHOGONAL = (
 SAB = (
     *_optimiser("adam", 1e-3, SAB_CODE),
     *options("section 5.1: every 10 steps", every=10),
-    *options(UNLISTED, top_k=10, truncate=10),
+    *options(f"{SAB_CODE}, defaults", top_k=10, truncate=10),
     *options(SAB_CODE, score="tanh", normalise=True, underfull="raw", start="zero", output="summary"),
 )
 GORU = (*_optimiser("rmsprop", 1e-3, "Table 7"), Setting("optimiser.smoothing", 0.9, "authors' code of GORU"))
