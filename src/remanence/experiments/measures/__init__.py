@@ -41,6 +41,7 @@ MEASURES: dict[str, Measured] = {
         _dependencies.dependencies,
         _gradients.gradients,
         _gradients.text_gradients,
+        _gradients.fresh_text_gradients,
         _gradients.training_memory,
         _information.sampled_information,
         _information.data_information,

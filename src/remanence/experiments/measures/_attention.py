@@ -11,7 +11,7 @@ from remanence import probes
 from remanence.nn import SequenceModel
 from remanence.runs import Values
 from remanence.tasks import Batch, Copy, Denoise, Task
-from remanence.train import Run, build_model
+from remanence.train import Run, RunConfig, build_model
 
 BLOCKS = 32
 
@@ -35,14 +35,14 @@ def before_and_after(run: Path, weights: str) -> tuple[SequenceModel, SequenceMo
     """A trained model, the same model before training, and its task."""
     found = Run.open(run)
     model, task = found.load(weights)
-    return model, untrained(found, task), task
+    return model, untrained(found.config, task), task
 
 
-def untrained(run: Run, task: Task) -> SequenceModel:
-    """The model of a run as it was before its first update: the run's own seed draws the same weights again."""
+def untrained(config: RunConfig, task: Task) -> SequenceModel:
+    """The model of a run as it is before the first update: the run's own seed draws the same weights again."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(run.config.seed)
-        return build_model(run.config, task)
+        torch.manual_seed(config.seed)
+        return build_model(config, task)
 
 
 def maps_by_row(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:

@@ -12,11 +12,13 @@ import torch
 from torch import Tensor
 
 from remanence import nn, probes
+from remanence.experiments._work import SEED
+from remanence.experiments.measures._attention import untrained
 from remanence.nn import SABLSTM, RecurrentLayer, SequenceModel
 from remanence.ops import Strided
-from remanence.runs import Settings, Values
+from remanence.runs import Settings, Values, nested_table
 from remanence.tasks import Batch, Task
-from remanence.train import Run
+from remanence.train import Run, build_task, config_from
 
 FEATURES = 10
 """Of the input that the memory of training is measured with."""
@@ -96,7 +98,19 @@ def text_gradients(
     run: Path, length: int, rows: int, points: int = 200, weights: str = "best", batches: int = 1
 ) -> Values:
     """The same for a language model: norms of the gradient of the last step's loss, averaged over held-out text."""
-    model, task = Run.open(run).load(weights)
+    return _text_reach(*Run.open(run).load(weights), length, rows, points, batches)
+
+
+def fresh_text_gradients(
+    run: Path, settings: Settings, length: int, rows: int, points: int = 200, batches: int = 1, seed: int = 0
+) -> Values:
+    """:func:`text_gradients` of the weights that a run of these settings, by dotted keys, begins with."""
+    config = config_from(nested_table({**settings, SEED: seed}))
+    task = build_task(config)
+    return _text_reach(untrained(config, task), task, length, rows, points, batches)
+
+
+def _text_reach(model: SequenceModel, task: Task, length: int, rows: int, points: int, batches: int) -> Values:
     generator = torch.Generator().manual_seed(0)
     drawn = [task.with_length(length).sample(rows, generator, "test") for _ in range(batches)]  # type: ignore[call-arg]
     found = [probes.gradient_reach(model, batch, _last_loss) for batch in drawn]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from remanence.experiments._declaring import TINY, departures, options, tiny, told, watched
@@ -114,21 +115,42 @@ CONTEXT = Experiment(
 )
 
 
+def _settings(place: Place) -> dict[str, Any]:
+    """Those of a run, by dotted keys."""
+    return {setting.key: setting.value for setting in (*WORDS, *told("the slides", model__name=place["model"]))}
+
+
+def _measured_with(measure: str, paper: str, settings: Values, **own: Any) -> tuple[Departure, ...]:
+    """Departures of a measure without a run of its own: of the settings that it takes, and of what it takes beside."""
+    inner = {f"measure_{measure}__settings__{key}": value for key, value in settings.items()}
+    return departures(paper, **{f"measure_{measure}__{key}": value for key, value in own.items()}, **inner)
+
+
+def _fresh(place: Place) -> Recipe:
+    measure = Measure("fresh_text_gradients", {"settings": _settings(place), **GRADIENTS.settings, "seed": 0})
+    return Recipe("measurement", (), (measure,))
+
+
+BEFORE = replace(
+    FIGURE_2,
+    id="miller2018/figure-2-before",
+    title="WikiText-2: norm of the gradient by the distance between input and loss, before training",
+    axes={"model": ("RNN", "StableRNN", "LSTM", "StableLSTM")},
+    recipe=_fresh,
+    smoke=Scale(_measured_with("fresh_text_gradients", TINY, SMALL, rows=2, length=5, batches=1), {"model": ("RNN",)}),
+    laptop=Scale(),
+    readings=(Reading("change of the logarithm", "fresh_text_gradients", ("change",)),),
+    curves=(Curve("ln of the gradient's norm", "fresh_text_gradients", "distance", "log_norm"),),
+)
+
+
 def _distance(place: Place) -> Recipe:
-    settings: Values = {
-        setting.key: setting.value for setting in (*WORDS, *told("the slides", model__name=place["model"]))
-    }
+    settings = _settings(place)
     settings |= {"budget.epochs": "none", "schedule.name": "constant", "model.options.dropout": 0.0}
     stages = [EPOCH * epoch for epoch in (1, 2, 5, 10, 20, 40)]
     truncated = {"task.options.drop_state": 1.0}
     measure = Measure("weight_distance", {"settings": settings, "truncated": truncated, "stages": stages, "seed": 0})
     return Recipe("measurement", (), (measure,))
-
-
-def _pair(paper: str, stages: list[int], **settings: Any) -> tuple[Departure, ...]:
-    """Departures of both trainings of a pair."""
-    own = {f"measure_weight_distance__settings__{key}": value for key, value in settings.items()}
-    return departures(paper, measure_weight_distance__stages=stages, **own)
 
 
 WATCHED_TINY = {"evaluation__every": 2, "evaluation__batches": 1, "evaluation__batch_size": 2, "loop__save_every": 2}
@@ -138,8 +160,12 @@ WEIGHTS = Experiment(
     title="WikiText-2: distance between the weights of recurrent and truncated training",
     axes={"model": ("RNN", "StableRNN", "LSTM", "StableLSTM")},
     recipe=_distance,
-    smoke=Scale(_pair(TINY, [2, 4], **SMALL, **WATCHED_TINY), {"model": ("RNN",)}),
-    laptop=Scale(_pair("all words, 40 epochs", [500, 1000, 3000], task__options__words=10_000)),
+    smoke=Scale(_measured_with("weight_distance", TINY, {**SMALL, **WATCHED_TINY}, stages=[2, 4]), {"model": ("RNN",)}),
+    laptop=Scale(
+        _measured_with(
+            "weight_distance", "all words, 40 epochs", {"task__options__words": 10_000}, stages=[500, 1000, 3000]
+        )
+    ),
     readings=(Reading("distance over the way", "weight_distance", ("share",)),),
     curves=(
         Curve("distance", "weight_distance", "updates", "distance"),
