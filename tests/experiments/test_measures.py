@@ -18,7 +18,7 @@ from remanence.experiments.measures._answers import answers, streamed
 from remanence.experiments.measures._gradients import training_bytes, training_memory
 from remanence.experiments.measures._information import estimator, repetitive
 from remanence.nn import LSTM, SABLSTM, RelLSTM, SequenceModel
-from remanence.runs import NewerVersionError, ResultError, read_result
+from remanence.runs import NewerVersionError, ResultError, nested_table, read_result
 from remanence.tasks import BinaryPowerLaw, Copy, Denoise
 from remanence.testing import assert_agrees
 from remanence.train import config_from, train
@@ -263,3 +263,25 @@ def test_two_trainings_that_differ_in_nothing_stay_together(tmp_path):
     assert stable.weight_distance(tmp_path / "run", settings, {}, [2, 4]) == found
     other = stable.weight_distance(tmp_path / "b" / "run", settings, {"optimiser.learning_rate": 0.01}, [2])
     assert other["share"] > 0
+
+
+def test_before_training_is_what_a_run_of_the_same_settings_and_seed_begins_with(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("to be or not to be, that is the question " * 200)
+    settings = {
+        "task.name": "text",
+        "task.options.path": str(text),
+        "task.options.length": 5,
+        "model.name": "RNN",
+        "model.options.hidden_size": 4,
+        "optimiser.name": "sgd",
+        "optimiser.learning_rate": 1e-30,
+        "budget.updates": 1,
+        "evaluation.batch_size": 2,
+        "seed": 3,
+    }
+    train(config_from(nested_table(settings)), tmp_path / "run")
+    unmoved = gradients.text_gradients(tmp_path / "run", length=6, rows=2, weights="last")
+    fresh = gradients.fresh_text_gradients(tmp_path / "run", settings, length=6, rows=2, seed=3)
+    assert fresh == unmoved
+    assert gradients.fresh_text_gradients(tmp_path / "run", settings, length=6, rows=2, seed=4) != unmoved
