@@ -55,6 +55,20 @@ def bracketed(name: str, note: str) -> str:
     return f"{name} ({note})"
 
 
+def printable(text: str) -> str:
+    r"""A text of somebody else for a terminal: what would be a command there, or turn the line around, is spelt out.
+
+    Example:
+        >>> print(printable("\x1b[31mred"))
+        \x1b[31mred
+    """
+    return "".join(letter if letter.isprintable() else _spelt(letter) for letter in text)
+
+
+def _spelt(letter: str) -> str:
+    return letter.encode("unicode_escape").decode("ascii")
+
+
 def agreeing(verdict: str, amount: int) -> str:
     """The verdict of so many claims.
 

@@ -190,6 +190,14 @@ def test_a_state_of_another_core_is_refused_though_its_checksum_fits(recall, tmp
         resume_policy(tmp_path / "run", config=tiny(recall, frames=4 * 64))
 
 
+def test_fewer_frames_than_were_played_are_refused_and_change_nothing(recall, tmp_path):
+    train_policy(tiny(recall, frames=2 * 64), tmp_path / "run")
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    with pytest.raises(ValueError, match="`frames` must be at least the 128 that were played; got 64"):
+        resume_policy(tmp_path / "run", config=tiny(recall, frames=64))
+    assert before == {path: path.read_bytes() for path in before}
+
+
 def test_a_run_killed_before_its_first_save_goes_on(recall, tmp_path):
     def stop(line):
         if line["kind"] == "train":

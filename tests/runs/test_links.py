@@ -1,5 +1,6 @@
 """No link in a run's folder is followed: what it leads to is neither shown, nor taken for the run's, nor changed."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ TINY = {
     "evaluation": {"every": 2, "batches": 1, "batch_size": 2},
 }
 SECRET = "what lies outside is nobody's business"
+WEIGHTS = ("best", "last")
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ def test_checkpoints_elsewhere_are_neither_taken_nor_removed(folder):
     (outside / ".writing-1-mine").write_text("dear")
     before = sorted(path.name for path in outside.iterdir())
     longer = config_from({"budget": {"updates": 20}}, Run(folder).config)
-    for attempt in (lambda: resume(folder, config=longer), lambda: Run(folder).weights("last")):
+    for attempt in (lambda: resume(folder, config=longer), *(partial(Run(folder).weights, which) for which in WEIGHTS)):
         with pytest.raises(DamagedFileError, match="checkpoint is a link"):
             attempt()
     assert sorted(path.name for path in outside.iterdir()) == before

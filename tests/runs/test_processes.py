@@ -1,4 +1,7 @@
-"""How often the jobs of an engine are looked at."""
+"""How often the jobs of an engine are looked at, and what else a process runs that is started for one."""
+
+import os
+import sys
 
 import pytest
 
@@ -47,3 +50,16 @@ def test_looks_that_take_long_are_rare(monkeypatch, look_seconds, looks):
 
     run_jobs(Busy(200), [], look, pause=0.5)
     assert len(seen) == looks
+
+
+@pytest.mark.parametrize("at_home", [False, True])
+def test_a_process_imports_from_the_current_folder_only_if_this_one_does(tmp_path, monkeypatch, at_home):
+    here = tmp_path / "here"  # a run's folder, say, in which the user stands
+    here.mkdir()
+    (here / "argparse.py").write_text("print('planted')")
+    monkeypatch.chdir(here)
+    elsewhere = [place for place in sys.path if os.path.abspath(place) != str(here)]
+    monkeypatch.setattr(sys, "path", [str(here) if at_home else str(tmp_path), *elsewhere])
+    process = _processes.start_process("json.tool", ["--help"], tmp_path / "output.txt", threads=1)
+    process.wait(60)
+    assert ("planted" in (tmp_path / "output.txt").read_text()) == at_home

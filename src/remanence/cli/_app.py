@@ -198,11 +198,11 @@ def report(
     probes: Annotated[bool, typer.Option(help="Probe the trained models that have not been probed.")] = True,
 ) -> None:
     """Write results as one self-contained HTML page."""
-    from remanence.cli._errors import exit_codes
+    from remanence.cli._errors import exit_codes, say
     from remanence.report import write_report
 
     with exit_codes():
-        page = write_report(paths, output, measure=probes, say=lambda text: typer.echo(text, err=True))
+        page = write_report(paths, output, measure=probes, say=say)
     typer.echo(str(page))
 
 

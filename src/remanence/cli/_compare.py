@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,7 +15,7 @@ from remanence import train
 from remanence.cli._demo_display import percent
 from remanence.cli._errors import exit_codes
 from remanence.cli._live import Rows, Tick, live, resumable
-from remanence.cli._tables import numbers, plain_table, show_rows, shown
+from remanence.cli._tables import json_text, numbers, plain_table, show_rows, shown
 from remanence.cli._train import adjusted
 from remanence.data import DataError
 from remanence.report import sentences
@@ -145,7 +144,7 @@ def keep_comparison(place: Path, report: dict[str, Rows]) -> Path:
 
 def _show(report: dict[str, Rows], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({**tag("comparison"), **report}, indent=2))
+        typer.echo(json_text({**tag("comparison"), **report}))
         return
     Console().print(make_table(report["runs"]))
     if any(row["seeds"] > 1 for row in report["seeds"]):

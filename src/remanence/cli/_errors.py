@@ -11,10 +11,20 @@ from collections.abc import Iterator
 import typer
 
 from remanence._validate import out_of_memory
+from remanence._wording import printable
 from remanence.data import DataError
 from remanence.runs import RunError
 
 BAD_INPUT = 2
+
+
+def say(text: str) -> None:
+    """Prints to the standard error; a name in it from a stranger's file sends no commands to the terminal.
+
+    Example:
+        >>> say("error: no such file")
+    """
+    typer.echo("\n".join(map(printable, text.splitlines())), err=True)
 
 
 @contextlib.contextmanager
@@ -38,14 +48,14 @@ def exit_codes() -> Iterator[None]:
     try:
         yield
     except RunError as error:
-        typer.echo(f"error: {error}", err=True)
+        say(f"error: {error}")
         raise typer.Exit(error.exit_code) from error
     except (ValueError, TypeError, DataError, OSError, ImportError, RecursionError) as error:
-        typer.echo(f"error: {error}", err=True)
+        say(f"error: {error}")
         raise typer.Exit(BAD_INPUT) from error
     except (RuntimeError, MemoryError) as error:
         if not out_of_memory(error):
             raise
         told = str(error).splitlines()[0] if str(error) else "Python found none"
-        typer.echo(f"error: out of memory; use smaller batches or a smaller model. {told}", err=True)
+        say(f"error: out of memory; use smaller batches or a smaller model. {told}")
         raise typer.Exit(BAD_INPUT) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import UnionType
 
 from rich import box
 from rich.console import Console
@@ -20,6 +21,8 @@ from remanence.runs import DamagedFileError, Run, RunError, Values, list_runs, t
 
 COLUMNS = ("name", "cell", "memory", "document", "summary")
 """Of the list of models."""
+MOST_BITS = 64
+"""Of a number in the list of runs."""
 
 
 def show_tasks(as_json: bool) -> None:
@@ -63,7 +66,11 @@ def _run_row(run: Run) -> Values:
 def _facts(run: Run) -> Values:
     settings = run.settings
     status = run.status
+    _check(run.config_path, settings, "seed", int, "a whole number")
+    for name in ("best", "mean_return"):
+        _check(run.folder / "status.json", status, name, int | float, "a number")
     if run.kind == "policy":
+        _check(run.config_path, settings, "environment", str, "a text")
         task = settings.get("environment")
         best = status.get("mean_return")
     else:
@@ -78,6 +85,19 @@ def _facts(run: Run) -> Values:
         "best": best,
         "reason": status.get("reason", ""),
     }
+
+
+def _check(path: Path, table: Values, name: str, kind: type | UnionType, expected: str) -> None:
+    """Refuses what a file says in the place of a text or a number: one such file would spoil the rows of all others."""
+    value = table.get(name)
+    if value is None:
+        return
+    got = type(value).__name__
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        got = f"one of {value.bit_length():,} bits"  # which Python may refuse to write down
+    elif isinstance(value, kind) and not isinstance(value, bool):
+        return
+    raise DamagedFileError(f"{path} is damaged: `{name}` must be {expected}; got {got}")
 
 
 def _name_in(settings: Values, section: str) -> str:

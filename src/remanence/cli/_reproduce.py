@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from remanence._validate import message, one_of
 from remanence._wording import number_of
 from remanence.cli._cells import leave_if_failed, watching
 from remanence.cli._live import Rows
-from remanence.cli._tables import plain_table
+from remanence.cli._tables import json_text, plain_table
 from remanence.experiments import Experiment, TableCell
 from remanence.runs import available_cores, tag
 
@@ -88,7 +87,7 @@ def show_list(as_json: bool) -> None:
         for experiment in experiments.list_experiments()
     ]
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+        typer.echo(json_text(rows))
         return
     names = [Column("id", no_wrap=True), Column("cells", justify="right"), "stored", "what"]
     table = plain_table(*names)
@@ -136,7 +135,7 @@ def show_plan(asked: Asked, as_json: bool) -> None:
         hours = found and round(found / 3600, 6)
         rows.append({**tag("planned-cell"), **experiments.row_of(cell), "hours": hours})
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+        typer.echo(json_text(rows))
         return
     Console().print(_plan_table(asked.experiment, rows))
     _say_total(rows)
@@ -218,7 +217,7 @@ def show_results(asked: Asked, cells: Sequence[TableCell], *, as_json: bool) -> 
     found = experiments.entries(asked.experiment, cells)
     if as_json:
         rows = {"cells": [experiments.row_of(cell) for cell in cells], "table": [entry.to_dict() for entry in found]}
-        typer.echo(json.dumps({**tag("reproduced"), "experiment": asked.id, "scale": asked.scale, **rows}, indent=1))
+        typer.echo(json_text({**tag("reproduced"), "experiment": asked.id, "scale": asked.scale, **rows}))
         return
     laid = experiments.grid(asked.experiment, found)
     typer.echo(f"{asked.id} ({asked.scale}): measured [printed]")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 from remanence._validate import message
 from remanence.cli._cells import leave_if_failed, watching
 from remanence.cli._errors import exit_codes
-from remanence.cli._tables import show_rows
+from remanence.cli._tables import json_text, show_rows
 from remanence.cli._train import table_of
 from remanence.experiments import Measure, TableCell, Work, make_engine, row_of, run_cells
 from remanence.rl import COMPARED, COMPARISON, NO_MEMORY, PolicyComparison, PolicyConfig, build_policy
@@ -103,7 +102,7 @@ def comparison_of(configs: dict[str, PolicyConfig], cells: Sequence[TableCell], 
 def _show(found: PolicyComparison, cells: Sequence[TableCell], place: Path, as_json: bool) -> None:
     if as_json:
         rows = {"runs": [row_of(cell) for cell in cells], "models": found.rows, "sentences": found.sentences}
-        typer.echo(json.dumps({**found.to_dict(), **rows}, indent=1))
+        typer.echo(json_text({**found.to_dict(), **rows}))
         return
     typer.echo(f"mean return in {found.episodes} new episodes, over the seeds:")
     show_rows(found.rows, as_json=False)

@@ -10,7 +10,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from remanence._validate import message
-from remanence.runs import Values
+from remanence._wording import printable
+from remanence.runs import Values, plain
 
 KIND = "kind"
 VERSION = "version"
@@ -31,6 +32,16 @@ def numbers(name: str, text: str | None) -> list[int]:
         raise ValueError(message(name, "be whole numbers separated by commas", repr(text))) from error
 
 
+def json_text(values: object) -> str:
+    r"""Values as JSON that any reader takes: NaN is null, the infinities are words.
+
+    Example:
+        >>> json_text([float("nan"), float("-inf")])
+        '[\n  null,\n  "-inf"\n]'
+    """
+    return json.dumps(plain(values), indent=2, allow_nan=False)
+
+
 def show_rows(rows: list[Values], as_json: bool) -> None:
     """Prints rows of equal keys, as a table or as JSON.
 
@@ -44,7 +55,7 @@ def show_rows(rows: list[Values], as_json: bool) -> None:
         ]
     """
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        typer.echo(json_text(rows))
         return
     table = plain_table()
     columns = [name for row in rows[:1] for name in row if name not in (KIND, VERSION)]
@@ -61,7 +72,7 @@ def plain_table(*columns: str | Column) -> Table:
 
 
 def shown(value: object) -> str:
-    """A value of a table; numbers with four digits.
+    """A value of a table; numbers with four digits, texts without what a terminal would obey.
 
     Example:
         >>> shown(0.123456), shown(None), shown(7)
@@ -71,4 +82,4 @@ def shown(value: object) -> str:
         return "-"
     if isinstance(value, float):
         return f"{value:.4g}"
-    return str(value)
+    return printable(str(value))

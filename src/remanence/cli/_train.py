@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from remanence._validate import message
 from remanence._wording import bracketed
 from remanence.cli._errors import exit_codes
 from remanence.cli._progress import watch
+from remanence.cli._tables import json_text
 from remanence.runs import Values, nested_table, remember_code, require_trust, settings_table, tag, trusting
 from remanence.tasks import list_tasks
 from remanence.train import Outcome, RunConfig
@@ -172,7 +172,7 @@ def finish(outcome: Outcome, as_json: bool, speaks: bool) -> None:
 def show_end(facts: Values, words: str, as_json: bool) -> None:
     """Prints how a run of any kind ended."""
     if as_json:
-        words = json.dumps({**tag("outcome"), **facts}, indent=2)
+        words = json_text({**tag("outcome"), **facts})
     typer.echo(words)
 
 

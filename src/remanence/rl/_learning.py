@@ -12,6 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from remanence._validate import message
 from remanence.rl._building import build_policy
 from remanence.rl._config import PolicyConfig
 from remanence.rl._core import checked_state
@@ -180,6 +181,7 @@ class Learning:
             self.metrics.cut_after(0)
             self._save()  # measurements without a checkpoint would look as if one had been lost
             return
+        self._refuse_fewer(found.update)
         try:
             self.policy.load_state_dict(found.weights)
         except RuntimeError as error:
@@ -191,6 +193,13 @@ class Learning:
         self.update = found.update
         self.metrics.cut_after(self.update)
         self._tell({"kind": "resumed", "update": self.update})
+
+    def _refuse_fewer(self, update: int) -> None:
+        """The settings would say less than what the weights have learnt from."""
+        if update > self.config.updates:
+            played = update * self.config.copies * self.config.ppo.steps
+            hint = "Raise frames, or leave it as it was"
+            raise ValueError(message("frames", f"be at least the {played} that were played", self.config.frames, hint))
 
     def _take_up(self, training: Values) -> None:
         player = self.player

@@ -229,6 +229,7 @@ def load_best(folder: Path) -> tuple[dict[str, Tensor], Values] | None:
         >>> load_best(Path("no such folder")) is None
         True
     """
+    require_no_link(folder)
     path = folder / BEST
     if not os.path.lexists(path):
         return None

@@ -130,7 +130,7 @@ def start_process(module: str, arguments: Sequence[str], log: Path, threads: int
     with log.open("ab") as output:
         # A session of its own: Ctrl-C reaches the command alone, which then asks every process to save.
         process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
+            [sys.executable, *_path_options(), "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
@@ -141,6 +141,13 @@ def start_process(module: str, arguments: Sequence[str], log: Path, threads: int
     process.stdin.write(text.encode())
     process.stdin.close()
     return process
+
+
+def _path_options() -> list[str]:
+    """``python -m`` imports from the current folder, perhaps a stranger's, first: only where this process does, too."""
+    if os.getcwd() in map(os.path.abspath, sys.path):
+        return []
+    return ["-P"]
 
 
 def stop_processes(processes: Sequence[Process]) -> None:
