@@ -242,11 +242,12 @@ def test_a_model_is_built_once(faults, tmp_path, monkeypatch):
     assert len(built) == 1
 
 
-def test_settings_that_leave_a_done_run_nothing_to_do_are_refused(faults, tmp_path):
+@pytest.mark.parametrize("changed", [{"seed": 9}, {"label": "mine"}])
+def test_settings_that_leave_a_done_run_nothing_to_do_are_refused(faults, tmp_path, changed):
     train(faults.tiny_config(budget={"updates": 2}), tmp_path / "run")
     before = (tmp_path / "run" / "config.toml").read_bytes()
-    with pytest.raises(ValueError, match=r"the run is done after 2 updates; got a budget of 2\. Raise budget\.updates"):
-        resume(tmp_path / "run", config=faults.tiny_config(budget={"updates": 2}, seed=9))
+    with pytest.raises(ValueError, match=r"the run is done after 2 updates; got changed ones with a budget of 2 "):
+        resume(tmp_path / "run", config=faults.tiny_config(budget={"updates": 2}, **changed))
     assert (tmp_path / "run" / "config.toml").read_bytes() == before
     assert Run(tmp_path / "run").is_done
 

@@ -163,7 +163,7 @@ class _Training:
             # Read under the lock: another process may have changed the settings until now.
             stored = self.run.config
             self.config = resolved(self.wanted or stored)
-            self.changed = self.config != stored
+            self.changed = (self.config, self.config.label) != (stored, stored.label)
             self.was_done = self.run.is_done
             if self.was_done and not self.changed:
                 status = self.run.status
@@ -196,7 +196,8 @@ class _Training:
             self.progress = self.saver.restore(checkpoint)
         if self.was_done and self.progress.update >= self.budget:
             expected = f"leave something to do: the run is done after {self.progress.update} updates"
-            raise ValueError(message("settings", expected, f"a budget of {self.budget}", "Raise budget.updates"))
+            got = f"changed ones with a budget of {self.budget} updates"
+            raise ValueError(message("settings", expected, got, "Raise budget.updates too"))
         if checkpoint is None:
             self._save()  # before anything else is written, which without it would look as if it had been lost
         self.journal.begin(self.config, self.changed, self.progress.update)
