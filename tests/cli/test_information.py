@@ -162,6 +162,8 @@ def test_packed_files_are_unpacked_or_refused_by_name(tmp_path):
     torn = run(tmp_path / "b.gz")
     assert torn.exit_code == 2
     assert "cannot be unpacked" in torn.output
+    (tmp_path / "nothing.gz").write_bytes(gzip.compress(b""))
+    assert run(tmp_path / "nothing.gz").output.strip() == f"error: {tmp_path / 'nothing.gz'} is empty"
 
 
 def test_how_much_a_packed_file_holds_is_said_as_it_is_read(tmp_path, monkeypatch):

@@ -101,6 +101,8 @@ def _copy(place: Path, opener: Any, copy: Path) -> None:
                 if target.tell() // SAID_EVERY > said:
                     said = target.tell() // SAID_EVERY
                     print(f"{place}: {said * SAID_EVERY >> 20:,} MB read", file=sys.stderr, flush=True)
+            if target.tell() == 0:
+                raise ValueError(f"{place} is empty")
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{place} cannot be unpacked: {error}") from error
 
