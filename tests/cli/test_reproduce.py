@@ -7,6 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from remanence import experiments
 from remanence.cli._app import app
 from remanence.cli._cells import leave_if_failed, watching
 from remanence.data import DataError
@@ -101,6 +102,24 @@ def test_a_table_is_run_stored_and_reported(tmp_path):
     assert "1 of 1 cells are done" in text
     assert "accuracy of validation" in text
     assert "Table 7" in text
+
+
+def test_what_a_signal_stops_is_stored_as_far_as_it_came(tmp_path, monkeypatch):
+    cells, store = tmp_path / "cells", tmp_path / "record.json"
+    both = [*SMOKE[:4], "--only", "model=LSTM,RelRNN", "length=5", "--folder", cells, "--store", store]
+    real = experiments.run_cells
+
+    def stopped(chosen, engine, tick):
+        assert not store.exists(), "a record of nothing"
+        real(chosen[:1], engine, tick)
+        raise Stopped(signal.SIGTERM)
+
+    monkeypatch.setattr(experiments, "run_cells", stopped)
+    ended = ask(*both)
+    assert ended.exit_code == 128 + signal.SIGTERM
+    assert f"stored: {store}" in ended.output
+    (kept,) = json.loads(store.read_text())["results"]["cells"]
+    assert (kept["place"]["model"], kept["status"]) == ("LSTM", "done")
 
 
 def test_a_log_tells_now_and_then_how_far_the_cells_are(monkeypatch, capsys):

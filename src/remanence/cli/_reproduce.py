@@ -204,11 +204,13 @@ def reproduce(asked: Asked, store: Path | None, *, as_json: bool) -> None:
     if store is not None:
         _store(asked, cells, store)  # what is wrong with the file is said now, and not after hours
     engine = experiments.make_engine(asked.engine, asked.workers, asked.address, asked.storage or asked.folder)
-    with watching([*asked.experiment.axes, "seed"], cells, as_json, "every cell is saved") as tick:
-        failures = experiments.run_cells(cells, engine, tick)
-    show_results(asked, cells, as_json=as_json)
-    if store is not None:
-        typer.echo(f"stored: {_store(asked, cells, store)}", err=as_json)
+    try:
+        with watching([*asked.experiment.axes, "seed"], cells, as_json, "every cell is saved") as tick:
+            failures = experiments.run_cells(cells, engine, tick)
+        show_results(asked, cells, as_json=as_json)
+    finally:  # a signal may have ended it: what there is by then is worth keeping too
+        if store is not None:
+            typer.echo(f"stored: {_store(asked, cells, store)}", err=as_json)
     leave_if_failed(failures)
 
 

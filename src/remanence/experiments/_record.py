@@ -63,12 +63,13 @@ class Record(Result):
 
 
 def make_record(experiment: Experiment, scale: str, cells: Sequence[TableCell]) -> Record:
-    """Reduces cells, finished or not, to what is kept of them."""
+    """Reduces cells, finished or not, to what is kept of them; of those that were never begun nothing is."""
+    begun = [cell for cell in cells if cell.state.status != "new"]
     departures = [departure.words for departure in experiment.scale(scale).departures]
     facts = machine_facts()
     results = {
-        "cells": [_cell(cell) for cell in cells],
-        "table": [entry.to_dict() for entry in entries(experiment, cells)],
+        "cells": [_cell(cell) for cell in begun],
+        "table": [entry.to_dict() for entry in entries(experiment, begun)],
     }
     return Record(
         experiment=experiment.id,

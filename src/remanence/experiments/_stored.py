@@ -236,7 +236,7 @@ def store_record(record: Record, path: str | Path) -> Path:
     """Writes a record where the user says, together with the cells that the file there has already.
 
     So a table can be filled bit by bit: some cells today, others on another machine. Processes that store into one file
-    at once do so one after the other, and the cells of all are kept.
+    at once do so one after the other, and the cells of all are kept. Without any cell no file is made.
 
     Args:
         record: of :func:`make_record`.
@@ -251,7 +251,10 @@ def store_record(record: Record, path: str | Path) -> Path:
     place = record_path(record, path)
     place.parent.mkdir(parents=True, exist_ok=True)
     with locked_file(place, PATIENCE):
-        return save_record(_with_stored(record, place), place)
+        merged = _with_stored(record, place)
+        if merged.results["cells"]:
+            save_record(merged, place)
+        return place
 
 
 def _with_stored(record: Record, place: Path) -> Record:
