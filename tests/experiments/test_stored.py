@@ -99,6 +99,12 @@ def test_what_a_run_learns_from_counts_as_a_departure_and_how_it_is_watched_does
     assert changed(model__options__mine=True).departures == ("mine True for default",)
 
 
+def test_an_option_of_an_option_is_named_by_both():
+    cells = stored_cells("kerg2020/table-2-causes")
+    (cell,) = [cell for cell in cells if cell.place["change"] == "gradient cut after a stored state"]
+    assert set(cell.departures) == {"truncate none for 10", "cuts.truncate 10 for default"}
+
+
 def test_a_smaller_budget_is_no_departure_but_not_as_printed():
     less = changed(budget__updates=1000)
     assert (less.departures, less.is_as_printed, CELL.is_as_printed) == ((), False, True)

@@ -132,7 +132,15 @@ def _words(key: str, own: object, printed: object) -> str:
         return ""
     if key == "curriculum.start" and printed is None:
         return "short sequences first"
-    return f"{key.removesuffix('.name').rpartition('.')[2]} {_shown(own)} for {_shown(printed)}"
+    return f"{_name(key)} {_shown(own)} for {_shown(printed)}"
+
+
+def _name(key: str) -> str:
+    """Of a setting, as short as it is clear: an option of an option keeps both words, such as ``cuts.truncate``."""
+    name = key.removesuffix(".name")
+    if ".options." in name:
+        return name.rpartition(".options.")[2]
+    return name.rpartition(".")[2]
 
 
 def _shown(value: object) -> str:
