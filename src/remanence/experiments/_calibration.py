@@ -71,6 +71,7 @@ TRIALS: dict[str, tuple[Trial, ...]] = {
     "language_model": (Trial("texts", 1), Trial("tokens", 16)),
     "gaussian_truncation": (Trial("instances", 1), Trial("updates", 20)),
     "weight_distance": (Trial("stages", [5], max),),
+    "fresh_text_gradients": (Trial("batches", 1),),
 }
 """Of the measurements that need no run. What does not depend on the setting is counted as if it did."""
 
