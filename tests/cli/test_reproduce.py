@@ -122,6 +122,13 @@ def test_what_a_signal_stops_is_stored_as_far_as_it_came(tmp_path, monkeypatch):
     assert (kept["place"]["model"], kept["status"]) == ("LSTM", "done")
 
 
+def test_where_no_cell_has_begun_nothing_is_stored(tmp_path):
+    store = tmp_path / "record.json"
+    said = ask(*SMOKE[:4], "--folder", tmp_path / "cells", "--report", "-o", tmp_path / "x.md", "--store", store)
+    assert "stored nothing: no cell has begun" in said.output
+    assert not store.exists()
+
+
 def test_a_log_tells_now_and_then_how_far_the_cells_are(monkeypatch, capsys):
     clock = [0.0]
     monkeypatch.setattr("remanence.cli._live.time.monotonic", lambda: clock[0])

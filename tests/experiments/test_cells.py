@@ -499,12 +499,11 @@ def test_a_record_is_a_reduction_of_cells_and_says_where_it_was_made(cells, tmp_
     record = load_record(path)
     assert record.labels == []
     assert record.facts["kernel"] == experiments._facts.kernel_digest()
-    done, waiting = record.results["cells"]
+    (done,) = record.results["cells"]  # of the cell that was never begun nothing is kept
     assert done["work"]["config"]["optimiser"]["learning_rate"] == 2e-4
     assert done["curve"]["updates"] == [2, 4]
-    assert waiting["status"] == "new"
     back = [TableNumber.from_dict(one, TABLE.axes) for one in record.results["table"]]
-    assert grid(TABLE, back) == grid(TABLE, entries(TABLE, cells))
+    assert grid(TABLE, back) == grid(TABLE, entries(TABLE, cells[:1]))
     first = path.read_bytes()
     assert save_record(make_record(TABLE, "smoke", cells), path).read_bytes() == first
     values = record.to_dict()

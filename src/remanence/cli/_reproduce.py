@@ -210,7 +210,7 @@ def reproduce(asked: Asked, store: Path | None, *, as_json: bool) -> None:
         show_results(asked, cells, as_json=as_json)
     finally:  # a signal may have ended it: what there is by then is worth keeping too
         if store is not None:
-            typer.echo(f"stored: {_store(asked, cells, store)}", err=as_json)
+            _store_and_say(asked, cells, store, err=as_json)
     leave_if_failed(failures)
 
 
@@ -235,11 +235,16 @@ def write_report(asked: Asked, output: Path, store: Path | None) -> None:
     _write_page(asked, output, cells)
     typer.echo(f"page: {output}")
     if store is not None:
-        typer.echo(f"stored: {_store(asked, cells, store)}")
+        _store_and_say(asked, cells, store, err=False)
 
 
 def _store(asked: Asked, cells: Sequence[TableCell], path: Path) -> Path:
     return experiments.store_record(experiments.make_record(asked.experiment, asked.scale, cells), path)
+
+
+def _store_and_say(asked: Asked, cells: Sequence[TableCell], path: Path, *, err: bool) -> None:
+    place = _store(asked, cells, path)
+    typer.echo(f"stored: {place}" if place.is_file() else "stored nothing: no cell has begun", err=err)
 
 
 def _write_page(asked: Asked, output: Path, cells: Sequence[TableCell]) -> None:
