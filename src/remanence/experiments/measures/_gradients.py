@@ -51,7 +51,7 @@ def answer_loss(output: Tensor, batch: Batch) -> Tensor:
 
 def reach(model: torch.nn.Module, task: Task, rows: int, points: int) -> Values:
     """Log norm of dL/dh_t at some distances from the last step."""
-    found = probes.gradient_reach(model, _batch(task, rows), answer_loss)
+    found = probes.gradient_reach(model, _batch(task, rows), answer_loss, batch_first=False)
     return _thinned(found.distance, found.log_norm, points)
 
 
@@ -77,7 +77,7 @@ def _change(norms: list[float | None]) -> float | None:
 
 def _traded(model: SequenceModel, task: Task, rows: int) -> dict[str, float]:
     batch = _batch(task, rows)
-    norms = probes.gradient_reach(model, batch, answer_loss).log_norm
+    norms = probes.gradient_reach(model, batch, answer_loss, batch_first=False).log_norm
     mean = float(norms[np.isfinite(norms)].mean())
     layer = plain(cast(RecurrentLayer, model.core))
     return {"mean_log_norm": round(mean, 4), "peak_bytes": training_bytes(layer, len(batch.inputs))}
@@ -113,7 +113,7 @@ def fresh_text_gradients(
 def _text_reach(model: SequenceModel, task: Task, length: int, rows: int, points: int, batches: int) -> Values:
     generator = torch.Generator().manual_seed(0)
     drawn = [task.with_length(length).sample(rows, generator, "test") for _ in range(batches)]  # type: ignore[call-arg]
-    found = [probes.gradient_reach(model, batch, _last_loss) for batch in drawn]
+    found = [probes.gradient_reach(model, batch, _last_loss, batch_first=False) for batch in drawn]
     return _thinned(found[0].distance, np.mean([one.log_norm for one in found], axis=0), points)
 
 
