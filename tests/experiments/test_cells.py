@@ -431,6 +431,12 @@ def test_a_table_shows_what_is_done_and_what_is_not(cells):
     assert "| optimiser.learning_rate | 0.0002 | Table 7 |" in page
 
 
+def test_a_column_of_a_single_number_has_its_name():
+    table = find_experiment("miller2018/stable")
+    number = TableNumber({"model": "RNN"}, "test perplexity", "", None, False, {0: 200.0}, {})
+    assert grid(table, [number]).head == ("model", "test perplexity")
+
+
 def test_a_scale_that_leaves_a_number_out_says_so(tmp_path):
     table = find_experiment("kerg2020/table-1")
     (cell,) = plan_cells(table, "smoke", tmp_path, ["model=LSTM"])

@@ -227,7 +227,7 @@ def grid(experiment: Experiment, found: Sequence[TableNumber]) -> Grid:
     for entry in found:
         key = (*(entry.place[name] for name in others), entry.reading)
         named = [_told(name, entry.place[name]) for name in others]
-        columns.setdefault(key, " ".join([*named, _named(entry, experiment)]).strip())
+        columns.setdefault(key, " ".join([*named, _named(entry, experiment)]).strip() or entry.reading)
         rows.setdefault(entry.place[first], {})[key] = _beside(entry)
     head = (first, *columns.values())
     return Grid(head, tuple((str(row), *(cells.get(key, "") for key in columns)) for row, cells in rows.items()))
