@@ -1,6 +1,7 @@
 """What the page says, and what it does with files that are not as they should be."""
 
 import json
+import os
 import re
 import shutil
 import statistics
@@ -223,6 +224,13 @@ def test_links_lead_to_the_runs(write, make_comparison, tmp_path):
     links = re.findall(r'href="(runs/[^"]*)"', page)
     assert "runs/rel-0" in links
     assert all((tmp_path / link).is_dir() for link in links)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere every name is text")
+def test_a_folder_whose_name_is_no_text_is_shown(write, make_run, tmp_path):
+    page = text_of(write(make_run("lstm-0").rename(tmp_path / "runs" / "b\udc80x")))
+    assert "b\\udc80x" in page
+    assert 'href="runs/b%80x"' in page
 
 
 def test_a_folder_can_be_moved(write, make_comparison, tmp_path):
