@@ -148,6 +148,14 @@ def test_whatever_files_are_lost_a_run_is_not_begun_anew_in_silence(begun, tmp_p
         assert any(line["kind"] == "train" for line in learnt) == ("checkpoint" in lost)
 
 
+def test_a_run_with_nothing_but_measurements_is_not_new(begun, tmp_path):
+    shutil.copytree(begun, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "checkpoint")
+    (tmp_path / "run" / "status.json").unlink()
+    status = Run(tmp_path / "run").status
+    assert (status["status"], status["update"], status["reason"]) == ("killed", 4, "status.json is missing")
+
+
 def test_a_killed_run_tells_how_far_it_came(folder):
     Run(folder).set_status("running", update=0)  # as it was written at its start
     assert (Run(folder).status["status"], Run(folder).status["update"]) == ("killed", 4)
@@ -408,6 +416,34 @@ def test_a_folder_that_may_not_be_listed_is_named_and_not_left_out(folder, monke
     monkeypatch.setattr(os, "scandir", scandir)
     assert find_folders(["config.toml"], folder.parent) == ([], [folder])
     assert [run.folder for run in Run.below(folder.parent)] == [folder]
+
+
+def forbid(monkeypatch, method, name):
+    """As for a user who is not root, which a test may be: a method of paths is not permitted on files of this name."""
+    real = getattr(Path, method)
+
+    def forbidden(path, *arguments, **options):
+        if path.name == name:
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, method, forbidden)
+
+
+def test_best_weights_that_may_not_be_seen_are_not_said_to_be_missing(folder, monkeypatch):
+    forbid(monkeypatch, "lstat", "best.safetensors")
+    monkeypatch.setattr(os.path, "lexists", lambda path: False)  # as it says where it is not permitted to look
+    with pytest.raises(CheckpointError, match=r"best\.safetensors cannot be read: Permission denied"):
+        load_best(folder / "checkpoint")
+
+
+def test_a_folder_that_may_not_be_written_to_says_so(folder, monkeypatch):
+    forbid(monkeypatch, "open", "lock")
+    with (
+        pytest.raises(StorageError, match=r"lock could not be written: Permission denied.*make it writable"),
+        locked(folder),
+    ):
+        pass
 
 
 def add_many(events: TensorBoard) -> None:
