@@ -163,6 +163,19 @@ def test_values_of_wrong_kinds_are_shown_or_left_out(write, make_comparison):
     write(runs)
 
 
+def test_whole_numbers_beyond_every_float_are_left_out(write, make_run):
+    run = make_run("lstm-0")
+    before = text_of(write(run))
+    huge = "9" * 400
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write(f'{{"kind": "validation", "update": 1, "loss": {huge}, "accuracy": 0.1}}\n')
+        file.write(f'{{"kind": "validation", "update": {huge}, "loss": 1.0, "best": true}}\n')
+    page = text_of(write(run))
+    assert "What could not be read" in page
+    assert "What could not be read" not in before
+    assert huge not in page
+
+
 def test_numbers_that_are_not_finite_are_words(write, make_run, claims_file):
     runs = make_run("bad").parent
     line = {"kind": "validation", "update": 1100, "loss": None, "accuracy": 0.1, "best": True}
