@@ -30,6 +30,7 @@ from remanence.runs import (
     locked,
     locked_file,
     read_json,
+    read_table,
     replace_file,
     save_best,
     save_checkpoint,
@@ -226,6 +227,13 @@ def test_nothing_is_written_through_a_link(tmp_path):
         pass
     assert victim.read_text() == "dear"
     assert not (tmp_path / "made").exists()
+
+
+def test_settings_with_a_number_that_cannot_be_printed_are_named(folder):
+    path = folder / "config.toml"
+    path.write_text(path.read_text().replace("seed = 0", f"seed = 0x{'f' * 9000}", 1))
+    with pytest.raises(DamagedFileError, match=r"config\.toml is not valid TOML: Exceeds the limit"):
+        read_table(path)
 
 
 def test_settings_that_lost_their_end_are_refused(folder):

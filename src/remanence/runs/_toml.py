@@ -31,7 +31,9 @@ def read_table(path: str | Path) -> Values:
     """
     contents = read_file(Path(path))
     try:
-        return tomllib.loads(contents.decode("utf-8"))
+        found = tomllib.loads(contents.decode("utf-8"))
+        repr(found)  # fails on a whole number of thousands of digits, which no message or page could show
+        return found
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(f"{path} is not valid TOML: {error}") from error
 
