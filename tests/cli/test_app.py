@@ -77,7 +77,8 @@ def test_the_demo_is_loaded_only_when_it_runs(monkeypatch):
 @pytest.mark.parametrize("words", [["--version"], ["--help"], ["models"], ["tasks"]])
 def test_an_output_that_is_full_is_one_line(words):
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run([sys.executable, "-m", "remanence", *words], stdout=full, stderr=subprocess.PIPE, text=True)
+        command = [sys.executable, "-m", "remanence", *words]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
     assert done.stderr == "error: [Errno 28] No space left on device\n"
 

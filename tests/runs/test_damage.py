@@ -177,9 +177,9 @@ def test_a_damaged_status_is_named(folder, text):
         resume(folder)
 
 
-@pytest.mark.parametrize("facts", [{}, {"validation": None}, {"validation": {"loss": "x"}}, {"validation": {"a": 10**400}}])
-def test_a_status_that_does_not_say_how_the_run_ended_is_named(folder, facts):
-    Run(folder).set_status("done", update=4, reason="budget used up", **facts)
+@pytest.mark.parametrize("validation", [None, 3, {"loss": "x"}, {"loss": 10**400}])
+def test_a_status_that_does_not_say_how_the_run_ended_is_named(folder, validation):
+    Run(folder).set_status("done", update=4, reason="budget used up", validation=validation)
     with pytest.raises(DamagedFileError, match=r"status\.json is damaged: it does not say how the run ended"):
         resume(folder)
 
