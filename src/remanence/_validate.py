@@ -27,6 +27,8 @@ LARGEST_SIZE = 2**31 - 1
 """The largest dimension of a tensor that a size may ask for."""
 MOST_PARTS = 10_000
 """The most things that one call builds one by one, such as stacked layers."""
+MOST_THREADS = 1024
+"""The most threads that one process may compute with: the library that starts them ends the process if it cannot."""
 LARGEST_REAL = 3.4028234663852886e38
 """The largest number of float32, which layers and optimisers compute in."""
 

@@ -73,6 +73,16 @@ def test_the_demo_is_loaded_only_when_it_runs(monkeypatch):
     assert called == [{"quick": False, "seed": 3, "folder": Path("here")}]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a file that is always full")
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["models"], ["tasks"]])
+def test_an_output_that_is_full_is_one_line(words):
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "remanence", *words]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "error: [Errno 28] No space left on device\n"
+
+
 def test_python_dash_m_remanence_works():
     done = subprocess.run([sys.executable, "-m", "remanence", "--version"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.split()[0]) == (0, "remanence")

@@ -318,6 +318,10 @@ def test_evaluation_says_which_weights_were_used(here):
         (["train", "copy", "--set", 'imports=["mine"]'], "`imports` must name modules"),
         (["train", "copy", "--set", "loop.device=cuda:7"], "cuda"),
         (["train", "copy", "--set", "loop.device=nonsense"], "nonsense"),
+        (["train", "copy", "--set", f"optimiser.learning_rate={'9' * 400}"], "`optimiser.learning_rate` must be a"),
+        (["train", "copy", "--set", "loop.device=meta"], "it computes nothing"),
+        (["train", "copy", "--set", "loop.device=xla"], "this torch has nothing for it"),
+        (["train", "copy", "--set", "loop.threads=1000000000"], "`loop.threads` must be an int >= 1 and <= 1024"),
     ],
 )
 def test_what_used_to_be_a_traceback_is_one_line(here, arguments, words):

@@ -54,6 +54,15 @@ def test_a_server_without_ranges_starts_again(web, target):
     assert target.read_bytes() == BODY
 
 
+@pytest.mark.parametrize("length", [100, len(BODY)])
+def test_a_mirror_is_not_blamed_for_what_lay_there_before(web, target, length):
+    target.parent.mkdir()
+    target.with_name("file.bin.part").write_bytes(bytes(length))
+    fetch(form(web, "good"), target)
+    assert target.read_bytes() == BODY
+    assert web.requests[-1] == ("good", None)
+
+
 @pytest.mark.parametrize("size", [len(BODY), None])
 def test_a_part_that_is_too_long_is_thrown_away(web, target, size):
     target.parent.mkdir()

@@ -1,5 +1,6 @@
 import io
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,6 +104,12 @@ def test_many_symbols_are_numbered_afresh():
 def test_bad_files_are_named(tmp_path, name, content, kind, words):
     with pytest.raises(ValueError, match=words):
         probes.read_symbols(written(tmp_path, name, content), kind)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs a device")
+def test_a_device_is_not_said_to_be_empty():
+    with pytest.raises(ValueError, match="`path` must be a regular file; got '/dev/zero'"):
+        probes.read_symbols("/dev/zero")
 
 
 @pytest.mark.parametrize("array", [np.array([0.5]), np.array([1.0, np.nan]), np.array(["a"])])

@@ -1,6 +1,7 @@
 """What the page says, and what it does with files that are not as they should be."""
 
 import json
+import os
 import re
 import shutil
 import statistics
@@ -162,6 +163,19 @@ def test_values_of_wrong_kinds_are_shown_or_left_out(write, make_comparison):
     write(runs)
 
 
+def test_whole_numbers_beyond_every_float_are_left_out(write, make_run):
+    run = make_run("lstm-0")
+    before = text_of(write(run))
+    huge = "9" * 400
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write(f'{{"kind": "validation", "update": 1, "loss": {huge}, "accuracy": 0.1}}\n')
+        file.write(f'{{"kind": "validation", "update": {huge}, "loss": 1.0, "best": true}}\n')
+    page = text_of(write(run))
+    assert "What could not be read" in page
+    assert "What could not be read" not in before
+    assert huge not in page
+
+
 def test_numbers_that_are_not_finite_are_words(write, make_run, claims_file):
     runs = make_run("bad").parent
     line = {"kind": "validation", "update": 1100, "loss": None, "accuracy": 0.1, "best": True}
@@ -223,6 +237,13 @@ def test_links_lead_to_the_runs(write, make_comparison, tmp_path):
     links = re.findall(r'href="(runs/[^"]*)"', page)
     assert "runs/rel-0" in links
     assert all((tmp_path / link).is_dir() for link in links)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere every name is text")
+def test_a_folder_whose_name_is_no_text_is_shown(write, make_run, tmp_path):
+    page = text_of(write(make_run("lstm-0").rename(tmp_path / "runs" / "b\udc80x")))
+    assert "b\\udc80x" in page
+    assert 'href="runs/b%80x"' in page
 
 
 def test_a_folder_can_be_moved(write, make_comparison, tmp_path):

@@ -30,6 +30,7 @@ from remanence.runs import (
     locked,
     locked_file,
     read_json,
+    read_table,
     replace_file,
     save_best,
     save_checkpoint,
@@ -148,6 +149,14 @@ def test_whatever_files_are_lost_a_run_is_not_begun_anew_in_silence(begun, tmp_p
         assert any(line["kind"] == "train" for line in learnt) == ("checkpoint" in lost)
 
 
+def test_a_run_with_nothing_but_measurements_is_not_new(begun, tmp_path):
+    shutil.copytree(begun, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "checkpoint")
+    (tmp_path / "run" / "status.json").unlink()
+    status = Run(tmp_path / "run").status
+    assert (status["status"], status["update"], status["reason"]) == ("killed", 4, "status.json is missing")
+
+
 def test_a_killed_run_tells_how_far_it_came(folder):
     Run(folder).set_status("running", update=0)  # as it was written at its start
     assert (Run(folder).status["status"], Run(folder).status["update"]) == ("killed", 4)
@@ -165,6 +174,13 @@ def test_a_metrics_line_that_says_nothing_does_not_block_resuming(folder):
 def test_a_damaged_status_is_named(folder, text):
     (folder / "status.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(DamagedFileError, match=r"status\.json is damaged"):
+        resume(folder)
+
+
+@pytest.mark.parametrize("validation", [None, 3, {"loss": "x"}, {"loss": 10**400}])
+def test_a_status_that_does_not_say_how_the_run_ended_is_named(folder, validation):
+    Run(folder).set_status("done", update=4, reason="budget used up", validation=validation)
+    with pytest.raises(DamagedFileError, match=r"status\.json is damaged: it does not say how the run ended"):
         resume(folder)
 
 
@@ -211,6 +227,13 @@ def test_nothing_is_written_through_a_link(tmp_path):
         pass
     assert victim.read_text() == "dear"
     assert not (tmp_path / "made").exists()
+
+
+def test_settings_with_a_number_that_cannot_be_printed_are_named(folder):
+    path = folder / "config.toml"
+    path.write_text(path.read_text().replace("seed = 0", f"seed = 0x{'f' * 9000}", 1))
+    with pytest.raises(DamagedFileError, match=r"config\.toml is not valid TOML: Exceeds the limit"):
+        read_table(path)
 
 
 def test_settings_that_lost_their_end_are_refused(folder):
@@ -408,6 +431,34 @@ def test_a_folder_that_may_not_be_listed_is_named_and_not_left_out(folder, monke
     monkeypatch.setattr(os, "scandir", scandir)
     assert find_folders(["config.toml"], folder.parent) == ([], [folder])
     assert [run.folder for run in Run.below(folder.parent)] == [folder]
+
+
+def forbid(monkeypatch, method, name):
+    """As for a user who is not root, which a test may be: a method of paths is not permitted on files of this name."""
+    real = getattr(Path, method)
+
+    def forbidden(path, *arguments, **options):
+        if path.name == name:
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, method, forbidden)
+
+
+def test_best_weights_that_may_not_be_seen_are_not_said_to_be_missing(folder, monkeypatch):
+    forbid(monkeypatch, "lstat", "best.safetensors")
+    monkeypatch.setattr(os.path, "lexists", lambda path: False)  # as it says where it is not permitted to look
+    with pytest.raises(CheckpointError, match=r"best\.safetensors cannot be read: Permission denied"):
+        load_best(folder / "checkpoint")
+
+
+def test_a_folder_that_may_not_be_written_to_says_so(folder, monkeypatch):
+    forbid(monkeypatch, "open", "lock")
+    with (
+        pytest.raises(StorageError, match=r"lock could not be written: Permission denied.*make it writable"),
+        locked(folder),
+    ):
+        pass
 
 
 def add_many(events: TensorBoard) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -225,4 +226,10 @@ def main() -> None:
         remanence 0.1.0
         exit code 0
     """
-    app()
+    try:
+        app()
+    except OSError as error:  # such as an output that is full
+        from remanence.cli._errors import BAD_INPUT, say
+
+        say(f"error: {error}")
+        sys.exit(BAD_INPUT)

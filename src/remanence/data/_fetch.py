@@ -65,8 +65,7 @@ def fetch(form: Form, target: Path) -> None:
     complaints: list[Exception] = []
     for url in form.urls:
         try:
-            _download(url, part, form.size)
-            _check(url, part, form.sha256)
+            _download_and_check(url, part, form)
             part.replace(target)
         except (*BROKEN, ChecksumError) as error:
             complaints.append(error)
@@ -76,6 +75,19 @@ def fetch(form: Form, target: Path) -> None:
         raise complaints[-1]
     said = "".join(f"\n  {url}: {error}" for url, error in zip(form.urls, complaints, strict=True))
     raise MissingDataError(f"{form.path} could not be fetched:{said}")
+
+
+def _download_and_check(url: str, part: Path, form: Form) -> None:
+    """Fills `part` with the right bytes; what lay there before may be wrong, for which no mirror is to blame."""
+    begun = part.exists()
+    _download(url, part, form.size)
+    try:
+        _check(url, part, form.sha256)
+    except ChecksumError:
+        if not begun:
+            raise
+        _download(url, part, form.size)
+        _check(url, part, form.sha256)
 
 
 def _check(url: str, part: Path, expected: str | None) -> None:

@@ -91,8 +91,8 @@ def read_symbols(path: Path | str, kind: SymbolKind = "auto") -> Symbols:
     if kind == "auto":
         kind = _SUFFIXES.get(place.suffix.lower(), "bytes")
     source = "standard input" if piped else str(path)
-    if not piped and place.stat().st_size == 0:
-        raise ValueError(f"{source} is empty")
+    if not piped:
+        _require_contents(place)
     with contextlib.nullcontext(sys.stdin.buffer) if piped else place.open("rb") as stream:
         if kind == "npy":
             return _mapped_array(stream, source)
@@ -102,6 +102,15 @@ def read_symbols(path: Path | str, kind: SymbolKind = "auto") -> Symbols:
     if piped and kind != "words" and len(numbers) == 0:
         raise ValueError(f"{source} is empty")
     return _pool([numbers])
+
+
+def _require_contents(place: Path) -> None:
+    """Refuses what holds nothing, and what may have no end, as devices."""
+    if place.exists() and not place.is_file():
+        raise ValueError(message("path", "be a regular file", repr(str(place))))
+    with place.open("rb") as file:
+        if not file.read(1):
+            raise ValueError(f"{place} is empty")
 
 
 def _dna(stream: BinaryIO, source: str) -> Symbols:

@@ -23,7 +23,10 @@ def as_number(value: object) -> float | None:
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # a whole number in JSON may have any size
+        return None
 
 
 def only_if(condition: object, words: str) -> str:

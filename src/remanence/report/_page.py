@@ -80,7 +80,7 @@ class Page:
         text = self.render()
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            replace_file(path, text.encode())
+            replace_file(path, text.encode(errors="backslashreplace"))  # the name of a folder need not be text
         except StorageError as error:
             raise OSError(f"{path} cannot be written: {error.__cause__}") from error
         return path
@@ -143,7 +143,7 @@ def relative_link(path: str) -> str:
         >>> relative_link("runs/a b#c")
         'runs/a%20b%23c'
     """
-    quoted = quote(path.replace("\\", "/"))
+    quoted = quote(os.fsencode(path.replace("\\", "/")))
     if ":" in path and not quoted.startswith(("/", ".")):
         return f"./{quoted}"
     return quoted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
-from remanence._validate import MOST_PARTS, boolean, message, one_of, positive_int, probability, real
+from remanence._validate import MOST_PARTS, MOST_THREADS, boolean, message, one_of, positive_int, probability, real
 from remanence._wording import bracketed
 from remanence.rl._core import MEMORY_USES, MemoryUse
 from remanence.rl._environment import environment_id
@@ -127,8 +127,9 @@ class PolicyConfig:
         for name in ("observe", "imports"):
             if isinstance(getattr(self, name), str):
                 raise TypeError(message(name, "be several names", repr(getattr(self, name)), "Put it in a tuple"))
-        for name in ("frames", "threads", "save_every"):
+        for name in ("frames", "save_every"):
             positive_int(name, getattr(self, name))
+        positive_int("threads", self.threads, maximum=MOST_THREADS)
         positive_int("copies", self.copies, maximum=MOST_PARTS)
         positive_int("seed", self.seed, minimum=0)
         boolean("words", self.words)

@@ -231,8 +231,12 @@ def load_best(folder: Path) -> tuple[dict[str, Tensor], Values] | None:
     """
     require_no_link(folder)
     path = folder / BEST
-    if not os.path.lexists(path):
+    try:
+        path.lstat()
+    except FileNotFoundError:
         return None
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from error
     try:
         return read_tensors(path)
     except DamagedFileError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -198,9 +199,10 @@ def storage_error(path: Path, error: OSError) -> StorageError:
         >>> print(storage_error(Path("run/a"), OSError(28, "No space left on device")))
         run/a could not be written: No space left on device. What was saved is intact; ...
     """
-    return StorageError(
-        f"{path} could not be written: {error.strerror or error}. What was saved is intact; free some space and resume"
-    )
+    way = "free some space and resume"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        way = "make it writable and resume"
+    return StorageError(f"{path} could not be written: {error.strerror or error}. What was saved is intact; {way}")
 
 
 @contextlib.contextmanager
@@ -213,6 +215,7 @@ def locked(folder: Path, patience: float = GLANCE) -> Iterator[None]:
 
     Raises:
         RunLockedError: If another process holds it.
+        StorageError: If nothing can be written there.
 
     Example:
         >>> import tempfile
@@ -220,8 +223,7 @@ def locked(folder: Path, patience: float = GLANCE) -> Iterator[None]:
         ...     is_locked(Path(folder))
         True
     """
-    require_regular(folder / "lock")
-    with (folder / "lock").open("a+b") as file:
+    with _opened(folder / "lock") as file:
         deadline = time.monotonic() + patience
         while not _got_lock(file):
             if time.monotonic() >= deadline:
@@ -267,15 +269,19 @@ def locked_file(path: Path, patience: float = GLANCE) -> Iterator[None]:
 
 def _opened_lock(lock: Path) -> IO[bytes] | None:
     """The file that is locked now, None if another process holds it."""
-    require_regular(lock)
-    try:
-        file = lock.open("a+b")
-    except OSError as error:
-        raise storage_error(lock, error) from error
+    file = _opened(lock)
     if _got_lock(file) and _is_still(lock, file):
         return file
     file.close()
     return None
+
+
+def _opened(lock: Path) -> IO[bytes]:
+    require_regular(lock)
+    try:
+        return lock.open("a+b")
+    except OSError as error:
+        raise storage_error(lock, error) from error
 
 
 def _is_still(path: Path, file: IO[bytes]) -> bool:

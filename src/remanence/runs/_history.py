@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
+from remanence._validate import COUNTABLE
 from remanence.runs._plain import Values
 
 
@@ -170,8 +171,9 @@ def _measurement(line: Values) -> Measurement:
 
 
 def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    """Whether it is a count: in JSON a whole number may have any size."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= COUNTABLE
 
 
 def _is_number(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    return value is None or isinstance(value, float) or _is_whole(value)

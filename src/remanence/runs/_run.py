@@ -120,11 +120,12 @@ class Run:
             found["status"] = "killed"
 
     def _without_status(self) -> Values:
-        """A run that has checkpoints and no status was written by an older version, or lost the file."""
+        """A run that has learnt and has no status was written by an older version, or lost the file."""
         checkpoints = list_checkpoints(self.checkpoints)
-        if not checkpoints:
+        reached = int(checkpoints[-1].name) if checkpoints else self.history.update
+        if not checkpoints and not reached:
             return {"status": "new", "update": 0}
-        return {"status": "running", "update": int(checkpoints[-1].name), "reason": "status.json is missing"}
+        return {"status": "running", "update": reached, "reason": "status.json is missing"}
 
     @property
     def is_done(self) -> bool:

@@ -31,7 +31,9 @@ def read_table(path: str | Path) -> Values:
     """
     contents = read_file(Path(path))
     try:
-        return tomllib.loads(contents.decode("utf-8"))
+        found = tomllib.loads(contents.decode("utf-8"))
+        repr(found)  # fails on a whole number of thousands of digits, which no message or page could show
+        return found
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(f"{path} is not valid TOML: {error}") from error
 
@@ -128,12 +130,19 @@ def _convert(name: str, value: object, hint: object) -> Any:
         return _convert_list(name, value, listed[0])
     # Not `isinstance`: True is a whole number to Python.
     if type(value) is int and float in allowed and int not in allowed:
-        return float(value)
+        return _as_float(name, value)
     kinds = tuple(kind for kind in allowed if isinstance(kind, type))
     if kinds and type(value) not in kinds:
         wanted = " or ".join(kind.__name__.replace("NoneType", "none") for kind in kinds)
         raise ValueError(message(name, f"be of type {wanted}", repr(value)))
     return value
+
+
+def _as_float(name: str, value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ValueError(message(name, "be a finite number", value)) from error
 
 
 def _convert_list(name: str, value: object, hint: object) -> tuple[Any, ...]:

@@ -128,6 +128,14 @@ def check_device(name: str) -> None:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         expected = f"be one that this machine has; it has {torch.cuda.device_count()} CUDA devices"
         raise ValueError(message("loop.device", expected, repr(name), "Use 'cpu'"))
+    if device.type == "meta":
+        expected = "be one that computes numbers; it computes nothing"
+        raise ValueError(message("loop.device", expected, repr(name), "Use 'cpu'"))
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, NotImplementedError, AssertionError) as error:
+        expected = "be one that this machine has; this torch has nothing for it"
+        raise ValueError(message("loop.device", expected, repr(name), "Use 'cpu'")) from error
 
 
 def check_precision(precision: str, device: torch.device) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from remanence._validate import dimension, message, one_of, positive_int, probability, real
+from remanence._validate import MOST_THREADS, dimension, message, one_of, positive_int, probability, real
 from remanence.runs import Settings, Values, digest_of, read_table, settings_table, with_table
 from remanence.train._optimiser_config import OptimiserConfig, ScheduleConfig
 
@@ -135,8 +135,9 @@ class LoopConfig:
         if self.clip_norm is not None and self.clip_value is not None:
             expected = "be absent with `loop.clip_norm`"
             raise ValueError(message("loop.clip_value", expected, self.clip_value, 'Set loop.clip_norm = "none"'))
-        for name in ("accumulate", "threads", "log_every", "save_every"):
+        for name in ("accumulate", "log_every", "save_every"):
             positive_int(f"loop.{name}", getattr(self, name))
+        positive_int("loop.threads", self.threads, maximum=MOST_THREADS)
         if self.truncate is not None:
             positive_int("loop.truncate", self.truncate)
         one_of("loop.precision", self.precision, ("float32", "float64", "bfloat16"))

@@ -12,6 +12,7 @@ from typing import Literal
 from remanence._validate import message
 from remanence.nn import SequenceModel
 from remanence.runs import (
+    DamagedFileError,
     NonFiniteError,
     Observer,
     RunError,
@@ -166,8 +167,7 @@ class _Training:
             self.changed = (self.config, self.config.label) != (stored, stored.label)
             self.was_done = self.run.is_done
             if self.was_done and not self.changed:
-                status = self.run.status
-                return Outcome("done", status["reason"], self.run, status["update"], status["validation"])
+                return self._done_before()
             self._prepare()
             try:
                 return self._loop(request)
@@ -176,6 +176,16 @@ class _Training:
                 raise
             finally:
                 self.journal.close()
+
+    def _done_before(self) -> Outcome:
+        """What the run says of itself."""
+        status = self.run.status
+        try:
+            validation = {name: float(value) for name, value in status["validation"].items()}
+            return Outcome("done", status["reason"], self.run, status["update"], validation)
+        except (KeyError, AttributeError, TypeError, ValueError, OverflowError) as error:
+            path = self.run.folder / "status.json"
+            raise DamagedFileError(f"{path} is damaged: it does not say how the run ended ({error!r})") from error
 
     # ---- start ------------------------------------------------------------------------------------------------------
 
