@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from remanence import experiments
 from remanence.cli._app import app
 from remanence.cli._cells import leave_if_failed, watching
+from remanence.cli._reproduce import Asked, show_results
 from remanence.data import DataError
 from remanence.experiments import Failure, find_experiment, list_experiments, plan_cells
 from remanence.runs import Stopped, locked
@@ -120,6 +121,19 @@ def test_what_a_signal_stops_is_stored_as_far_as_it_came(tmp_path, monkeypatch):
     assert f"stored: {store}" in ended.output
     (kept,) = json.loads(store.read_text())["results"]["cells"]
     assert (kept["place"]["model"], kept["status"]) == ("LSTM", "done")
+
+
+def test_a_table_that_is_too_wide_is_turned(monkeypatch, capsys):
+    table = find_experiment("kerg2020/dependencies")
+    place = {"task": "denoise", "model": "RelRNN", "length": 100}
+    names = [reading.name for reading in table.readings]
+    found = [experiments.TableNumber(place, name, "", None, False, {0: 1.0}, {}) for name in names]
+    monkeypatch.setattr(experiments, "entries", lambda *arguments: found)
+    asked = Asked(table.id, "paper", [], None, Path("runs"))
+    for columns, lines in (("80", 2 + len(names)), ("400", 3)):
+        monkeypatch.setenv("COLUMNS", columns)
+        show_results(asked, [], as_json=False)
+        assert len(capsys.readouterr().out.splitlines()) == lines
 
 
 def test_where_no_cell_has_begun_nothing_is_stored(tmp_path):

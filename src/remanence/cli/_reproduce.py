@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +20,7 @@ from remanence._wording import number_of
 from remanence.cli._cells import leave_if_failed, watching
 from remanence.cli._live import Rows
 from remanence.cli._tables import json_text, plain_table
-from remanence.experiments import Experiment, TableCell
+from remanence.experiments import Experiment, Grid, TableCell
 from remanence.runs import available_cores, tag
 
 REFUSED_TOGETHER = {
@@ -223,10 +224,26 @@ def show_results(asked: Asked, cells: Sequence[TableCell], *, as_json: bool) -> 
         return
     laid = experiments.grid(asked.experiment, found)
     typer.echo(f"{asked.id} ({asked.scale}): measured [printed]")
+    console = Console()
+    upright = _table_of(laid)
+    turned = _table_of(laid.turned())
+    width = _width(upright, console)
+    if width > console.width and _width(turned, console) < width:
+        console.print(turned)
+    else:
+        console.print(upright)
+
+
+def _width(table: Table, console: Console) -> int:
+    """That it would like to have."""
+    return console.measure(table, options=console.options.update_width(sys.maxsize)).maximum
+
+
+def _table_of(laid: Grid) -> Table:
     table = plain_table(*laid.head)
     for row in laid.rows:
         table.add_row(*map(Text, row))  # brackets are no markup
-    Console().print(table)
+    return table
 
 
 def write_report(asked: Asked, output: Path, store: Path | None) -> None:

@@ -26,7 +26,7 @@ from remanence.experiments._page import Part, make_page, markdown_table, page_pa
 from remanence.experiments._plan import find_experiment, list_experiments, parse_seeds, plan_cells
 from remanence.experiments._printed import Printed, printed_accuracy
 from remanence.experiments._record import Record, load_record, make_record, save_record
-from remanence.experiments._results import TableNumber, entries, figures_of, grid, read
+from remanence.experiments._results import Grid, TableNumber, entries, figures_of, grid, read
 from remanence.experiments._samples import Amount, as_texts, data_of, draw_sequences, is_text, symbols_of, vocabulary_of
 from remanence.experiments._storage import is_url
 from remanence.experiments._stored import (
@@ -79,6 +79,7 @@ __all__ = [
     "gain_of_threads",
     "TableNumber",
     "entries",
+    "Grid",
     "grid",
     "read",
     "KEPT_CURVE",

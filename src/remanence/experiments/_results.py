@@ -213,10 +213,20 @@ def so_far(cell: Filled, reading: Reading) -> str:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table as in the paper, in words: rows and columns with printed and measured numbers."""
+    """A table as in the paper, in words: rows and columns with printed and measured numbers.
+
+    Example:
+        >>> Grid(("model", "length 100", "length 200"), (("LSTM", "82", "51"),)).turned()
+        Grid(head=('model', 'LSTM'), rows=(('length 100', '82'), ('length 200', '51')))
+    """
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+
+    def turned(self) -> Grid:
+        """The same with rows as columns."""
+        head, *rows = zip(self.head, *self.rows, strict=True)
+        return Grid(head, tuple(rows))
 
 
 def grid(experiment: Experiment, found: Sequence[TableNumber]) -> Grid:
