@@ -8,11 +8,11 @@ from typer.testing import CliRunner
 from remanence.cli._app import app
 
 GOOD = 'seed = 0\n[task]\nname = "copy"\n[model]\nname = "LSTM"\n'
-BAD_SEEDS = ["1979-05-27", "[07:32:00]", "nan", "{a = inf}", "true", "0x" + "f" * 9000]
+BAD_SEEDS = ["1979-05-27", "[07:32:00]", "nan", "{a = inf}", "true", "0x" + "f" * 900]
 
 
 def listed(place, *options):
-    return CliRunner().invoke(app, ["runs", str(place), *options])
+    return CliRunner().invoke(app, ["runs", str(place), *options], env={"COLUMNS": "400"})
 
 
 def strict(text):
@@ -40,6 +40,13 @@ def test_a_seed_that_is_no_whole_number_spoils_no_other_row(place, seed):
     table = listed(place)
     assert table.exit_code == 0
     assert "damaged" in table.stdout
+
+
+def test_a_number_too_long_to_be_shown_spoils_no_other_row(place):
+    (place / "a" / "config.toml").write_text(GOOD.replace("seed = 0", f"seed = 0x{'f' * 9000}"))
+    first, second = strict(listed(place, "--json").stdout)
+    assert "config.toml is damaged: it holds a whole number of thousands of digits" in first["reason"]
+    assert (first["status"], second["status"]) == ("damaged", "done")
 
 
 @pytest.mark.parametrize("best", ["[1]", '"good"', "{}", "true"])

@@ -32,10 +32,13 @@ def read_table(path: str | Path) -> Values:
     contents = read_file(Path(path))
     try:
         found = tomllib.loads(contents.decode("utf-8"))
-        repr(found)  # fails on a whole number of thousands of digits, which no message or page could show
-        return found
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(f"{path} is not valid TOML: {error}") from error
+    try:
+        repr(found)
+    except ValueError as error:  # no message and no page could show it
+        raise DamagedFileError(f"{path} is damaged: it holds a whole number of thousands of digits") from error
+    return found
 
 
 def read_stored_table(path: str | Path, keys: Iterable[str]) -> Values:
