@@ -182,7 +182,7 @@ def context_loss(run: Path, windows: Sequence[int], length: int, rows: int, ends
     """Perplexity of a language model that sees only its last k words."""
     model, task = Run.open(run).load(weights)
     batch = task.with_length(length).sample(rows, torch.Generator().manual_seed(0), "test")  # type: ignore[call-arg]
-    found = probes.truncation_gap(model, batch, windows, _cross_entropy, ends=ends)
+    found = probes.truncation_gap(model, batch, windows, _cross_entropy, ends=ends, batch_first=False)
     return {
         "windows": list(found.ks),
         "perplexity": [round(value, 4) for value in found.perplexity],
