@@ -74,8 +74,10 @@ def test_the_demo_is_loaded_only_when_it_runs(monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a file that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("words", [["--version"], ["--help"], ["models"], ["tasks"]])
-def test_an_output_that_is_full_is_one_line(words):
+def test_an_output_that_is_full_is_one_line(words, unbuffered, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "remanence", *words]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)

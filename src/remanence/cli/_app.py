@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -232,4 +233,6 @@ def main() -> None:
         from remanence.cli._errors import BAD_INPUT, say
 
         say(f"error: {error}")
+        with open(os.devnull, "w") as nowhere:  # for what Python still holds back: it would fail once more at the end
+            os.dup2(nowhere.fileno(), 1)
         sys.exit(BAD_INPUT)
